@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The one currency of the collection: findings, waivers, and the gate that they open or close."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import typing
+
+PASS = "pass"
+FAIL = "fail"
+WARN = "warn"
+UNKNOWN = "unknown"
+SKIPPED = "skipped"
+
+#: Order of the pipeline; a stage is a playbook, a role and a tag of this name.
+STAGES = (
+    "validate",
+    "discover",
+    "fabric",
+    "reachability",
+    "platform",
+    "operators",
+    "network",
+    "virtual_functions",
+    "bandwidth",
+)
+
+Status = typing.Literal["pass", "fail", "warn", "unknown", "skipped"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    :ivar check: stable id, ``<stage>.<what>``: ``fabric.one_master``
+    :ivar subject: what it is about, in the field's words: ``worker-1 mlx5_0 port 1``, ``fabric 0xb83f... ``, ``worker-1 -> worker-2 rail 0``
+    :ivar status: pass, fail, warn, unknown or skipped
+    :ivar measured: what was seen, with its unit
+    :ivar expected: what should have been seen, with its unit
+    :ivar why: cause, as far as it is known; for ``unknown`` and ``skipped`` why nothing was proven. Needed for all but ``pass``
+    :ivar remedy: the next step of the reader. Needed for all but ``pass``
+    """
+
+    check: str
+    subject: str
+    status: Status
+    measured: str = ""
+    expected: str = ""
+    why: str = ""
+    remedy: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status != PASS and not (self.why and self.remedy):
+            raise ValueError(f"finding {self.check} on {self.subject} is '{self.status}' and names no cause or no remedy")
+
+
+@dataclasses.dataclass(frozen=True)
+class Waiver:
+    """A user's decision to go on although a check does not pass.
+
+    :ivar check: id of the check, shell wildcards allowed
+    :ivar reason: why; printed in the report beside each finding that it covers
+    :ivar subject: subject of the finding, shell wildcards allowed
+    """
+
+    check: str
+    reason: str
+    subject: str = "*"
+
+    def covers(self, finding: Finding) -> bool:
+        return fnmatch.fnmatchcase(finding.check, self.check) and fnmatch.fnmatchcase(finding.subject, self.subject)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """A finding and the waiver that covers it, if it needs one."""
+
+    finding: Finding
+    waiver: typing.Optional[Waiver] = None
+
+    @property
+    def closes(self) -> bool:
+        return self.finding.status in (FAIL, UNKNOWN, SKIPPED) and self.waiver is None
+
+
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """The judgement over the findings of one stage.
+
+    :ivar open: whether the run may go on. Nothing checked means closed
+    :ivar judged: all findings, in their order
+    """
+
+    open: bool
+    judged: typing.Tuple[Judged, ...]
+
+    def closing(self) -> typing.Tuple[Finding, ...]:
+        return tuple(judged.finding for judged in self.judged if judged.closes)
+
+
+def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] = ()) -> Gate:
+    """Judge the findings of a stage: ``fail``, ``unknown`` and ``skipped`` close the gate unless waived; so does an empty list."""
+    waivers = tuple(waivers)
+    judged = []
+    for finding in findings:
+        needs = finding.status in (FAIL, UNKNOWN, SKIPPED)
+        waiver = next((waiver for waiver in waivers if waiver.covers(finding)), None) if needs else None
+        judged.append(Judged(finding, waiver))
+    return Gate(bool(judged) and not any(item.closes for item in judged), tuple(judged))
+
+
+def ok(check: str, subject: str, measured: str = "", expected: str = "") -> Finding:
+    """A finding that passes."""
+    return Finding(check, subject, PASS, measured, expected)

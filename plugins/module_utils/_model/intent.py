@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the user wants: the schema of ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``.
+
+The field types are the schema (see load.py); meaning that spans fields is checked in _check/intent.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .findings import Waiver
+
+Profile = typing.Literal["sriov_infiniband", "sriov_ethernet", "rdma_shared", "host_device", "ipoib"]
+#: profiles whose stages are written; the others are refused by name until they are
+SUPPORTED_PROFILES = ("sriov_infiniband", "sriov_ethernet")
+
+
+@dataclasses.dataclass(frozen=True)
+class Select:
+    """Which HCAs or NICs of a node belong to the fabric.
+
+    :ivar subnet_manager: "any", or the GUID (0x...) of a subnet manager that the port must see. InfiniBand only
+    :ivar hcas_per_node: how many physical functions each node must have on this fabric
+    :ivar pci: PCI addresses, 0000:3c:00.0
+    :ivar netdev: names of the PFs' netdevs
+    :ivar vendor: PCI vendor id, four hex digits
+    :ivar device: PCI device id of the PFs, four hex digits
+    """
+
+    hcas_per_node: int
+    subnet_manager: typing.Optional[str] = None
+    pci: typing.Tuple[str, ...] = ()
+    netdev: typing.Tuple[str, ...] = ()
+    vendor: typing.Optional[str] = None
+    device: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """The attachment that pods name in their annotation.
+
+    :ivar name: of the SriovNetwork or SriovIBNetwork, and so of the NetworkAttachmentDefinition
+    :ivar namespace: of the pods
+    :ivar link_state: of the VF; None leaves the operator's default
+    :ivar meta_plugins: chained CNI plugins, as the CNI reads them
+    """
+
+    name: str
+    namespace: str
+    link_state: typing.Optional[typing.Literal["auto", "enable", "disable"]] = None
+    meta_plugins: typing.Tuple[typing.Dict[str, typing.Any], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Ipam:
+    """Addresses of the pods on this network; ranges as whereabouts reads them."""
+
+    type: typing.Literal["whereabouts"]
+    range: str
+    range_start: typing.Optional[str] = None
+    range_end: typing.Optional[str] = None
+    gateway: typing.Optional[str] = None
+    exclude: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class LineRate:
+    """The floor of the measured average.
+
+    :ivar fraction: of the slower of link and PCIe
+    :ivar floor_gbps: an absolute floor in Gb/s instead; needs a reason
+    :ivar reason: why an absolute floor, printed in the report
+    """
+
+    fraction: float = 0.92
+    floor_gbps: typing.Optional[float] = None
+    reason: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Pods:
+    """The pods of the bandwidth stage.
+
+    :ivar image: has rping, ib_write_bw and rdma (iproute2)
+    :ivar image_pull_policy: of Kubernetes
+    :ivar runtime_class: RuntimeClass that gives access to RDMA devices where the device plugin does not mount them
+    :ivar mount_infiniband: mount the host's /dev/infiniband, where the device plugin does not
+    :ivar connection: how perftest connects: over rdma_cm (needed by iWARP), or over TCP
+    :ivar message_bytes: message size in bytes
+    :ivar iterations: of ib_write_bw; None measures for ``seconds``
+    :ivar seconds: duration of one measurement
+    :ivar limit_seconds: hard limit of one command
+    """
+
+    image: str = "nvcr.io/nvidia/doca/doca:3.1.0-full-rt-host"
+    image_pull_policy: typing.Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+    runtime_class: typing.Optional[str] = None
+    mount_infiniband: bool = False
+    connection: typing.Literal["tcp", "rdma_cm"] = "tcp"
+    message_bytes: int = 1048576
+    iterations: typing.Optional[int] = None
+    seconds: int = 10
+    limit_seconds: int = 120
+
+
+@dataclasses.dataclass(frozen=True)
+class Fabric:
+    """One fabric and what pods get of it."""
+
+    name: str
+    profile: Profile
+    select: Select
+    virtual_functions: int
+    resource_name: str
+    network: Network
+    ipam: Ipam
+    mtu: typing.Optional[int] = None
+    line_rate: LineRate = LineRate()
+    pods: Pods = Pods()
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """What all fabrics share.
+
+    :ivar node_selector: label of the nodes that take part
+    :ivar operator_namespace: of the SR-IOV network operator
+    :ivar resource_prefix: of the device plugin's resources
+    :ivar wait_seconds: limit of the wait for the network
+    """
+
+    node_selector: typing.Dict[str, str] = dataclasses.field(
+        default_factory=lambda: {"feature.node.kubernetes.io/network-sriov.capable": "true"}
+    )
+    operator_namespace: str = "sriov-network-operator"
+    resource_prefix: str = "openshift.io"
+    wait_seconds: int = 1800
+
+
+@dataclasses.dataclass(frozen=True)
+class Intent:
+    """All of it, as one value."""
+
+    fabrics: typing.Tuple[Fabric, ...]
+    waivers: typing.Tuple[Waiver, ...] = ()
+    cluster: Cluster = Cluster()

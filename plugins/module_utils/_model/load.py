@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Plain data (JSON, YAML) to dataclasses and back, strictly.
+
+One loader for everything that enters the collection as data: the intent that a user wrote, and facts that a module returned.
+Facts and intent are frozen dataclasses; their field types are the schema. Nodes have the standard library only, hence no pydantic.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import typing
+
+
+class LoadError(ValueError):
+    """Data that does not fit its dataclass.
+
+    :ivar path: where in the data, as the user would write it: ``rdma_fabrics[0].select.hcas_per_node``
+    :ivar seen: what was found there, as text
+    :ivar expected: what is allowed there, as text
+    """
+
+    def __init__(self, path: str, seen: str, expected: str) -> None:
+        super().__init__(f"{path}: {seen}; expected {expected}")
+        self.path = path
+        self.seen = seen
+        self.expected = expected
+
+
+def nearest(word: str, known: typing.Iterable[str]) -> str:
+    """The known word that looks most like ``word``, as a hint for a message; empty when none is near."""
+    match = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    return f" (did you mean '{match[0]}'?)" if match else ""
+
+
+def to_data(value: typing.Any) -> typing.Any:
+    """Dataclasses to what JSON can hold; tuples become lists."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): to_data(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_data(item) for item in value]
+    return value
+
+
+def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
+    """Load ``data`` as type ``cls``: a dataclass, ``Optional``, ``Tuple[X, ...]``, ``Dict[str, X]``, ``Literal`` or a plain type.
+
+    :raises LoadError: unknown key (with the nearest known one), missing key, wrong type, value out of a ``Literal``
+    """
+    origin = typing.get_origin(cls)
+    arguments = typing.get_args(cls)
+    if cls is typing.Any:
+        return data
+    if origin is typing.Union:
+        if data is None:
+            return None
+        return load(next(argument for argument in arguments if argument is not type(None)), data, path)
+    if origin is typing.Literal:
+        if data not in arguments:
+            allowed = ", ".join(str(argument) for argument in arguments)
+            raise LoadError(path, f"'{data}'", f"one of: {allowed}{nearest(str(data), map(str, arguments))}")
+        return data
+    if origin is tuple:
+        if not isinstance(data, (list, tuple)):
+            raise LoadError(path, _seen(data), "a list")
+        return tuple(load(arguments[0], item, f"{path}[{index}]") for index, item in enumerate(data))
+    if origin is dict:
+        if not isinstance(data, dict):
+            raise LoadError(path, _seen(data), "a mapping")
+        return {load(str, key, f"{path} (key)"): load(arguments[1], item, _join(path, key)) for key, item in data.items()}
+    if dataclasses.is_dataclass(cls):
+        return _load_dataclass(cls, data, path)
+    return _load_plain(cls, data, path)
+
+
+def _load_dataclass(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
+    if not isinstance(data, dict):
+        raise LoadError(path, _seen(data), "a mapping")
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    for key in data:
+        if key not in fields:
+            raise LoadError(_join(path, key), "unknown key", f"one of: {', '.join(fields)}{nearest(str(key), fields)}")
+    hints = typing.get_type_hints(cls)
+    values = {}
+    for name, field in fields.items():
+        if name in data:
+            values[name] = load(hints[name], data[name], _join(path, name))
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise LoadError(_join(path, name), "missing", _describe(hints[name]))
+    return cls(**values)
+
+
+def _load_plain(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
+    # bool is a subclass of int, and YAML's "yes" is a bool: neither may pass for the other
+    if cls is float and isinstance(data, int) and not isinstance(data, bool):
+        return float(data)
+    if cls is bool or isinstance(data, bool):
+        if cls is bool and isinstance(data, bool):
+            return data
+    elif isinstance(data, cls):
+        # Ansible hands out tagged subclasses of str, int and float: keep the plain value
+        return cls(data)
+    raise LoadError(path, _seen(data), _describe(cls))
+
+
+def _join(path: str, key: typing.Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _seen(data: typing.Any) -> str:
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list", tuple: "list", dict: "mapping"}
+    for kind, name in kinds.items():
+        if isinstance(data, kind):
+            return f"{data!r} ({name})" if kind in (bool, int, float, str) else f"a {name}"
+    return "nothing" if data is None else f"a {type(data).__name__}"
+
+
+def _describe(cls: typing.Any) -> str:
+    names = {bool: "a boolean", int: "an integer", float: "a number", str: "a string"}
+    if cls in names:
+        return names[cls]
+    origin = typing.get_origin(cls)
+    if origin is typing.Union:
+        return _describe(typing.get_args(cls)[0])
+    if origin is tuple:
+        return "a list"
+    if origin is typing.Literal:
+        return "one of: " + ", ".join(str(argument) for argument in typing.get_args(cls))
+    return "a mapping"
