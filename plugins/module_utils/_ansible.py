@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The seam to Ansible: the only place that turns an error of the collection into fail_json, and a result into exit_json."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ._model.errors import RdmaError
+from ._model.load import LoadError
+
+
+def run(module: AnsibleModule, work: typing.Callable[[], typing.Dict[str, typing.Any]]) -> None:
+    """Do the work of a module and end it.
+
+    The errors that the collection raises on purpose (RdmaError and its kin, LoadError) become one message with a
+    structured ``failure`` beside it. Any other exception is a defect and is left to Ansible's own traceback.
+
+    :param work: returns the module's result; ``changed`` is false unless it says otherwise
+    """
+    try:
+        result = work()
+    except LoadError as error:
+        module.fail_json(msg=str(error), failure={"kind": "LoadError", "path": error.path, "seen": error.seen, "expected": error.expected})
+    except RdmaError as error:
+        module.fail_json(msg=str(error), failure={"kind": type(error).__name__, "seen": error.seen, "remedy": error.remedy})
+    else:
+        module.exit_json(**{"changed": False, **result})
