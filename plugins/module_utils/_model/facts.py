@@ -69,6 +69,8 @@ class Port:
     :ivar speed: name of the speed: EDR, HDR, NDR...
     :ivar lid: None when the port has none (0)
     :ivar sm_lid: None when no subnet manager gave one (0)
+    :ivar guid: InfiniBand only: the lower half of the first GID
+    :ivar pkeys: partition keys that are set, 0xffff: full member of the default partition
     """
 
     number: int
@@ -81,6 +83,7 @@ class Port:
     lid: typing.Optional[int] = None
     sm_lid: typing.Optional[int] = None
     guid: typing.Optional[str] = None
+    pkeys: typing.Tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +102,7 @@ class Hca:
     :ivar rdma_device: None where there is none
     :ivar physical_function: PCI address of the PF, for a VF
     :ivar vf_index: for a VF
+    :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None, and unknown
     """
 
     name: str
@@ -114,6 +118,7 @@ class Hca:
     sriov: typing.Optional[Sriov] = None
     physical_function: typing.Optional[str] = None
     vf_index: typing.Optional[int] = None
+    unread: typing.Tuple[str, ...] = ()
 
     @property
     def is_virtual(self) -> bool:
@@ -146,51 +151,60 @@ class SubnetManager:
 class SeenSubnet:
     """What one port says of its subnet.
 
-    :ivar masters: what sminfo answered, at most one
+    :ivar master: what sminfo answered: the subnet manager that gave this port its LID, whatever its state
     :ivar others: further subnet managers that the subnet administration knows (SMInfo records)
-    :ivar activity_later: activity count of the same master at a second read, seconds later; None when it was not read
-    :ivar error: text of the tool when it failed
+    :ivar activity_first: activity count of the master in its SMInfo record; None when it was not read
+    :ivar activity_later: the same at a second read, ``activity_seconds`` later. Both come from the subnet administration, because each
+        answer to sminfo itself raises the count
+    :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is such a fact
+    :ivar records_error: why there are no SMInfo records
     """
 
     rdma_device: str
     port: int
     master: typing.Optional[SubnetManager] = None
     others: typing.Tuple[SubnetManager, ...] = ()
+    activity_first: typing.Optional[int] = None
     activity_later: typing.Optional[int] = None
+    activity_seconds: typing.Optional[float] = None
     error: typing.Optional[str] = None
+    records_error: typing.Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class LinkEnd:
-    """One end of a link. kind: Switch or Ca."""
+    """One end of a link. kind: Switch, Ca or Router; its description is that of the FabricNode with this guid."""
 
     kind: str
     guid: str
     port: int
-    description: str = ""
     lid: typing.Optional[int] = None
     port_guid: typing.Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A link between two ports; width in lanes, speed by its name."""
+    """A link between two ports; width in lanes, speed by its name; None where the tool prints question marks."""
 
     a: LinkEnd
     b: LinkEnd
-    width: int
-    speed: str
+    width: typing.Optional[int]
+    speed: typing.Optional[str]
 
 
 @dataclasses.dataclass(frozen=True)
 class FabricNode:
-    """A switch or a CA of the topology."""
+    """A switch, a CA or a router of the topology.
+
+    :ivar aggregation: a SHARP aggregation node: a CA inside a switch, and no HCA of a server
+    """
 
     kind: str
     guid: str
     description: str
     ports: int
     lid: typing.Optional[int] = None
+    aggregation: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,14 +216,131 @@ class Topology:
 
 
 @dataclasses.dataclass(frozen=True)
+class SeenTopology:
+    """The topology from one port, or why there is none."""
+
+    rdma_device: str
+    port: int
+    topology: typing.Optional[Topology] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Ping:
-    """One ibping run, client side.
+    """One ibping run, client side: from a port of this node to a LID.
 
     :ivar transmitted: packets
     :ivar received: packets; its own exit code and round-trip times say nothing (they are wrong in every version)
+    :ivar error: why nothing was measured; then both counts are 0 and mean nothing
     """
 
+    rdma_device: str
+    port: int
     destination_lid: int
     transmitted: int
     received: int
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PingServer:
+    """An ibping server on a port of this node. error: why it does not serve."""
+
+    rdma_device: str
+    port: int
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PingTask:
+    """What one port of a node shall ping."""
+
+    rdma_device: str
+    port: int
+    destination_lids: typing.Tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class PciEvidence:
+    """What sysfs shows of a network function, as evidence for SR-IOV.
+
+    :ivar sriov_total: None when the file is absent: SR-IOV is off in firmware or BIOS, or the function has no such capability
+    :ivar iommu_group: None when the function is in none
+    :ivar physical_function: PCI address of the PF, for a VF
+    """
+
+    address: str
+    driver: typing.Optional[str] = None
+    sriov_total: typing.Optional[int] = None
+    sriov_current: typing.Optional[int] = None
+    iommu_group: typing.Optional[int] = None
+    physical_function: typing.Optional[str] = None
+    unread: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NodePlatform:
+    """Answer of sriov_platform_info for one node. None means: could not be read (see errors); empty means: read, and there is none.
+
+    :ivar iommu_devices: dmar0 (Intel, only while it translates), ivhd0 (AMD), smmu3... (Arm)
+    :ivar iommu_groups: number of groups
+    :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS hands over
+    :ivar machine: x86_64, aarch64...
+    """
+
+    kernel: str
+    machine: str
+    kernel_arguments: typing.Optional[str] = None
+    iommu_devices: typing.Optional[typing.Tuple[str, ...]] = None
+    iommu_groups: typing.Optional[int] = None
+    acpi_tables: typing.Optional[typing.Tuple[str, ...]] = None
+    functions: typing.Tuple[PciEvidence, ...] = ()
+    errors: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedHcas:
+    """hca_info of one node, or why there is no answer."""
+
+    value: typing.Optional[NodeHcas] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedSubnets:
+    """subnet_manager_info of one node, or why there is no answer."""
+
+    value: typing.Optional[typing.Tuple[SeenSubnet, ...]] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedTopologies:
+    """fabric_info of one node, or why there is no answer."""
+
+    value: typing.Optional[typing.Tuple[SeenTopology, ...]] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedServers:
+    """ibping servers of one node, or why there is no answer."""
+
+    value: typing.Optional[typing.Tuple[PingServer, ...]] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedPings:
+    """ibping clients of one node, or why there is no answer."""
+
+    value: typing.Optional[typing.Tuple[Ping, ...]] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedPlatform:
+    """sriov_platform_info of one node, or why there is no answer."""
+
+    value: typing.Optional[NodePlatform] = None
     error: typing.Optional[str] = None
