@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Programs, run with a hard limit. No shell, no inherited locale; a program that runs too long is ended with all that it started."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import typing
+
+from .._model.errors import ToolMissing
+
+#: the diagnostics live in sbin, which a plain user's or a daemon's PATH may lack
+_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """What a program left.
+
+    :ivar rc: its exit code; negative: ended by that signal; None: it ran into the limit
+    :ivar limit_seconds: the limit it ran under
+    """
+
+    argv: typing.Tuple[str, ...]
+    rc: typing.Optional[int]
+    stdout: str
+    stderr: str
+    limit_seconds: float
+
+    @property
+    def failure(self) -> str:
+        """Why it can't be trusted, in one line with its own words; empty when it ended with 0."""
+        if self.rc == 0:
+            return ""
+        words = "; ".join(line.strip() for line in (self.stdout + "\n" + self.stderr).splitlines() if line.strip())[:600]
+        how = f"did not end within {self.limit_seconds:g} s" if self.rc is None else f"ended with {self.rc}"
+        return f"{' '.join(self.argv)} {how}: {words or 'it said nothing'}"
+
+
+def search_path() -> str:
+    """PATH of this process, then the folders that it lacks."""
+    own = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    return os.pathsep.join(own + [folder for folder in _FOLDERS if folder not in own])
+
+
+def require(tool: str, package: str) -> str:
+    """Path of a program.
+
+    :raises ToolMissing: it is not installed; ``package`` is what brings it
+    """
+    path = shutil.which(tool, path=search_path())
+    if path is None:
+        raise ToolMissing(tool, package)
+    return path
+
+
+def run(argv: typing.Sequence[str], limit_seconds: float) -> Finished:
+    """Run one program to its end, or to the limit. Its failure is an answer, not an exception."""
+    environment = dict(os.environ, LC_ALL="C", PATH=search_path())
+    with subprocess.Popen(
+        list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=limit_seconds)
+            rc: typing.Optional[int] = process.returncode
+        except subprocess.TimeoutExpired:
+            _end_session(process.pid)
+            out, err = process.communicate()
+            rc = None
+        except BaseException:
+            # an interrupt must not leave the program behind
+            _end_session(process.pid)
+            raise
+    return Finished(tuple(argv), rc, out.decode("utf-8", "backslashreplace"), err.decode("utf-8", "backslashreplace"), limit_seconds)
+
+
+def _end_session(leader: int) -> None:
+    """End the program and its children. SIGKILL at once: the diagnostics hold nothing that needs an orderly end, and some ignore SIGTERM."""
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+Job = typing.TypeVar("Job")
+Answer = typing.TypeVar("Answer")
+
+
+def each(work: typing.Callable[[Job], Answer], jobs: typing.Sequence[Job], parallel: int) -> typing.Tuple[Answer, ...]:
+    """``work`` on every job, up to ``parallel`` at once; answers in the order of the jobs."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel)) as pool:
+        return tuple(pool.map(work, jobs))

@@ -1,0 +1,294 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The network functions of a node, from sysfs alone: no tool, no root, one pass.
+
+sysfs changes while it is read: functions come and go, files answer EINVAL. What vanished is left out and said; what could not be read is None
+and listed in ``unread``. An unread file is never taken for an absent one: only "no such file" means absent.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import typing
+
+from .._model.errors import ParseError
+from .._model.facts import Hca, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov
+from .._parse import sysfs as parse
+
+Value = typing.TypeVar("Value")
+
+#: no attribute is larger; a tree that is not sysfs must not fill the memory
+_MOST_BYTES = 65536
+_NETWORK_CLASS = "02"
+_INFINIBAND_CLASS = "0207"
+#: NVIDIA/Mellanox: an HCA without driver and without SR-IOV shows nothing but this
+_HCA_VENDORS = ("15b3",)
+
+
+class Reader:
+    """Reads below one folder, and keeps what could not be read.
+
+    :ivar unread: names of the files, relative to the folder
+    :ivar errors: what happened to each, with its full path
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.unread: typing.List[str] = []
+        self.errors: typing.List[str] = []
+
+    def value(self, name: str, parser: typing.Callable[[str], Value]) -> typing.Optional[Value]:
+        """The parsed text of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be read or understood."""
+        raw = self._bytes(name)
+        if raw is None:
+            return None
+        try:
+            return parser(raw.decode("utf-8").rstrip("\n"))
+        except (ParseError, UnicodeDecodeError) as error:
+            self._failed(name, str(error))
+            return None
+
+    def text(self, name: str) -> typing.Optional[str]:
+        """Free text. Bytes that are not UTF-8 are kept as ``\\xNN`` and said; they are no reason to lose the rest."""
+        raw = self._bytes(name)
+        if raw is None:
+            return None
+        try:
+            return raw.decode("utf-8").rstrip("\n")
+        except UnicodeDecodeError:
+            self.errors.append(f"{os.path.join(self.folder, name)}: not UTF-8; its odd bytes are shown as \\xNN")
+            return raw.decode("utf-8", "backslashreplace").rstrip("\n")
+
+    def names(self, name: str) -> typing.Tuple[str, ...]:
+        """Entries of a folder in natural order; empty when it is absent, and also, with an entry in ``unread``, when it can't be read."""
+        try:
+            return tuple(sorted(os.listdir(os.path.join(self.folder, name)), key=natural))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+        except OSError as error:
+            self._failed(name, error.strerror or str(error))
+            return ()
+
+    def link(self, name: str) -> typing.Optional[str]:
+        """Last part of where a symbolic link leads; None when there is none."""
+        try:
+            return os.path.basename(os.readlink(os.path.join(self.folder, name)))
+        except (FileNotFoundError, NotADirectoryError):
+            # class/net holds a plain file too: bonding_masters
+            return None
+        except OSError as error:
+            self._failed(name, error.strerror or str(error))
+            return None
+
+    def _bytes(self, name: str) -> typing.Optional[bytes]:
+        try:
+            with open(os.path.join(self.folder, name), "rb") as stream:
+                return stream.read(_MOST_BYTES)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self._failed(name, error.strerror or str(error))
+            return None
+
+    def _failed(self, name: str, why: str) -> None:
+        self.unread.append(name)
+        self.errors.append(f"{os.path.join(self.folder, name)}: {why}")
+
+
+def natural(name: str) -> typing.Tuple[typing.Tuple[int, int, str], ...]:
+    """Sort key in which mlx5_10 comes after mlx5_9."""
+    parts = re.split(r"([0-9]+)", name)
+    return tuple((1, int(part), "") if place % 2 else (0, 0, part) for place, part in enumerate(parts) if part)
+
+
+def read_node(roots: typing.Sequence[str]) -> NodeHcas:
+    """All network functions of interest below the given sysfs roots, as one list.
+
+    Of interest: every RDMA device; every PCI network function with SR-IOV, or that is a VF, or of class InfiniBand, or of an HCA vendor.
+
+    :param roots: usually just /sys. What a later root repeats is left out, and said
+    """
+    found: typing.Dict[str, Hca] = {}
+    errors: typing.List[str] = []
+    for root in roots:
+        top = Reader(root)
+        if not top.names("class") and not top.names("bus"):
+            errors.append(f"{root}: no sysfs here: neither {root}/class nor {root}/bus holds anything")
+        for hca in _read_root(root, errors):
+            if hca.name in found:
+                errors.append(f"{root}: {hca.name} is there twice: the second one is left out")
+            else:
+                found[hca.name] = hca
+    hcas = sorted(found.values(), key=lambda hca: (hca.rdma_device is None, natural(hca.rdma_device or ""), hca.pci.address if hca.pci else hca.name))
+    return NodeHcas(tuple(hcas), tuple(errors))
+
+
+def _read_root(root: str, errors: typing.List[str]) -> typing.Iterator[Hca]:
+    top = Reader(root)
+    rdma = _by_pci_address(top, "class/infiniband")
+    nets = _by_pci_address(top, "class/net")
+    functions = [name for name in top.names("bus/pci/devices") if parse.is_pci_address(name)]
+    errors.extend(top.errors)
+    jobs: typing.List[typing.Tuple[typing.Optional[str], typing.Optional[str], str]] = []
+    for address in functions:
+        folder = f"bus/pci/devices/{address}"
+        jobs.extend([(address, device, folder) for device in rdma.get(address, ())] or [(address, None, folder)])
+    # a device whose function is not under bus/pci is still a device: one without "device" link (rxe, siw), or on another bus
+    for device_address, devices in rdma.items():
+        if device_address not in functions:
+            jobs.extend((device_address, device, f"class/infiniband/{device}{'/device' if device_address else ''}") for device in devices)
+    for job_address, job_device, job_folder in jobs:
+        reader = Reader(os.path.join(root, job_folder))
+        try:
+            hca = _read_hca(root, reader, job_address, job_device, nets.get(job_address, ()) if job_address else ())
+        finally:
+            errors.extend(reader.errors)
+        if hca is not None:
+            yield hca
+
+
+def _by_pci_address(top: Reader, folder: str) -> typing.Dict[typing.Optional[str], typing.List[str]]:
+    """Names below a class folder, by the PCI address that their ``device`` link leads to; None where it leads to no PCI function."""
+    result: typing.Dict[typing.Optional[str], typing.List[str]] = {}
+    for name in top.names(folder):
+        target = top.link(f"{folder}/{name}/device")
+        result.setdefault(target if target and parse.is_pci_address(target) else None, []).append(name)
+    return result
+
+
+def _read_hca(
+    root: str, reader: Reader, address: typing.Optional[str], device: typing.Optional[str], netdev_names: typing.Sequence[str]
+) -> typing.Optional[Hca]:
+    """One function, or None when it is of no interest or vanished meanwhile."""
+    if device is None and not _is_network(reader):
+        return None
+    pci = _read_pci(reader, address) if address else None
+    sriov = _read_sriov(reader) if address else None
+    physical_function = reader.link("physfn") if address else None
+    if device is None and pci is not None and not _of_interest(pci, sriov, physical_function):
+        return None
+    rdma = Reader(os.path.join(root, f"class/infiniband/{device}")) if device else None
+    if rdma is not None and address is None:
+        parent = rdma.text("parent")
+        netdev_names = (parent,) if parent and "/" not in parent else ()
+    netdevs = tuple(_read_netdev(Reader(os.path.join(root, f"class/net/{name}")), name, reader) for name in netdev_names)
+    # one function may carry several devices: the name of the RDMA device comes first
+    name = device or (netdevs[0].name if netdevs else None) or address or ""
+    hca = Hca(
+        name=name,
+        rdma_device=device,
+        netdevs=netdevs,
+        pci=pci,
+        node_guid=rdma.value("node_guid", parse.guid) if rdma else None,
+        node_description=rdma.text("node_desc") if rdma else None,
+        firmware=(rdma.text("fw_ver") or None) if rdma else None,
+        board=(rdma.text("board_id") or None) if rdma else None,
+        hca_type=(rdma.text("hca_type") or None) if rdma else None,
+        ports=_read_ports(rdma) if rdma else (),
+        sriov=sriov,
+        physical_function=physical_function,
+        vf_index=_vf_index(reader, address, physical_function) if physical_function else None,
+        unread=tuple(reader.unread + (rdma.unread if rdma else [])),
+    )
+    if rdma is not None:
+        reader.errors.extend(rdma.errors)
+    for folder in (reader.folder, rdma.folder if rdma else reader.folder):
+        if not os.path.exists(folder):
+            reader.errors.append(f"{folder}: vanished while it was read; {name} is left out. Functions come and go while VFs are made: read again")
+            return None
+    return hca
+
+
+def _of_interest(pci: PciFunction, sriov: typing.Optional[Sriov], physical_function: typing.Optional[str]) -> bool:
+    return sriov is not None or physical_function is not None or pci.device_class == _INFINIBAND_CLASS or pci.vendor in _HCA_VENDORS
+
+
+def _is_network(reader: Reader) -> bool:
+    """Asked first and alone: a server has hundreds of PCI functions that are something else."""
+    device_class = reader.value("class", parse.hexadecimal)
+    return device_class is not None and f"{device_class:06x}".startswith(_NETWORK_CLASS)
+
+
+def _read_pci(reader: Reader, address: str) -> typing.Optional[PciFunction]:
+    vendor = reader.value("vendor", parse.hexadecimal)
+    device = reader.value("device", parse.hexadecimal)
+    device_class = reader.value("class", parse.hexadecimal)
+    if vendor is None or device is None or device_class is None:
+        return None
+    return PciFunction(
+        address=address,
+        vendor=f"{vendor:04x}",
+        device=f"{device:04x}",
+        device_class=f"{device_class >> 8:04x}",
+        driver=reader.link("driver"),
+        numa_node=reader.value("numa_node", parse.numa_node),
+        link=PcieLink(
+            current_speed=reader.value("current_link_speed", parse.pcie_speed),
+            current_width=reader.value("current_link_width", parse.pcie_width),
+            max_speed=reader.value("max_link_speed", parse.pcie_speed),
+            max_width=reader.value("max_link_width", parse.pcie_width),
+        ),
+    )
+
+
+def _read_sriov(reader: Reader) -> typing.Optional[Sriov]:
+    total = reader.value("sriov_totalvfs", parse.number)
+    current = reader.value("sriov_numvfs", parse.number)
+    if total is None and current is None and not {"sriov_totalvfs", "sriov_numvfs"} & set(reader.unread):
+        return None
+    return Sriov(total, current)
+
+
+def _vf_index(reader: Reader, address: typing.Optional[str], physical_function: str) -> typing.Optional[int]:
+    physical = Reader(os.path.join(os.path.dirname(reader.folder), physical_function))
+    for name in physical.names(""):
+        match = re.match(r"\Avirtfn([0-9]+)\Z", name)
+        if match and physical.link(name) == address:
+            return int(match.group(1))
+    reader.errors.extend(physical.errors)
+    return None
+
+
+def _read_netdev(reader: Reader, name: str, owner: Reader) -> Netdev:
+    hardware_address = reader.text("address") or ""
+    infiniband = reader.value("type", parse.number) == parse.IPOIB_TYPE
+    netdev = Netdev(
+        name=name,
+        hardware_address=hardware_address,
+        mtu=reader.value("mtu", parse.number),
+        state=reader.text("operstate"),
+        port_guid=reader.value("address", parse.port_guid_of_hardware_address) if infiniband else None,
+    )
+    owner.unread.extend(f"net/{name}/{item}" for item in reader.unread)
+    owner.errors.extend(reader.errors)
+    return netdev
+
+
+def _read_ports(reader: Reader) -> typing.Tuple[Port, ...]:
+    return tuple(_read_port(reader, int(name)) for name in reader.names("ports") if re.match(r"\A[0-9]{1,3}\Z", name))
+
+
+def _read_port(reader: Reader, number: int) -> Port:
+    folder = f"ports/{number}"
+    rate = reader.value(f"{folder}/rate", parse.rate)
+    link_layer = reader.text(f"{folder}/link_layer")
+    pkeys = [reader.value(f"{folder}/pkeys/{index}", parse.hexadecimal) for index in reader.names(f"{folder}/pkeys")]
+    return Port(
+        number=number,
+        state=reader.value(f"{folder}/state", parse.enumeration),
+        physical_state=reader.value(f"{folder}/phys_state", parse.enumeration),
+        link_layer=link_layer,
+        rate_gbps=rate.gbps if rate else None,
+        width=rate.width if rate else None,
+        speed=rate.speed if rate else None,
+        lid=reader.value(f"{folder}/lid", parse.hexadecimal) or None,
+        sm_lid=reader.value(f"{folder}/sm_lid", parse.hexadecimal) or None,
+        # on Ethernet the lower half of a GID is made from the MAC or is an IP address: no port GUID
+        guid=reader.value(f"{folder}/gids/0", parse.port_guid_of_gid) if link_layer == "InfiniBand" else None,
+        pkeys=tuple(f"0x{pkey:04x}" for pkey in pkeys if pkey),
+    )
