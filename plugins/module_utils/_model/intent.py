@@ -96,6 +96,8 @@ class Pods:
     :ivar iterations: of ib_write_bw; None measures for ``seconds``
     :ivar seconds: duration of one measurement
     :ivar limit_seconds: hard limit of one command
+    :ivar cpu: request and limit, as Kubernetes writes it
+    :ivar memory: request and limit, as Kubernetes writes it
     """
 
     image: str = "nvcr.io/nvidia/doca/doca:3.1.0-full-rt-host"
@@ -107,11 +109,16 @@ class Pods:
     iterations: typing.Optional[int] = None
     seconds: int = 10
     limit_seconds: int = 120
+    cpu: str = "2"
+    memory: str = "1Gi"
 
 
 @dataclasses.dataclass(frozen=True)
 class Fabric:
-    """One fabric and what pods get of it."""
+    """One fabric and what pods get of it.
+
+    :ivar rdma: the VFs carry an RDMA device of their own (isRdma of the policy); always so on InfiniBand
+    """
 
     name: str
     profile: Profile
@@ -121,6 +128,7 @@ class Fabric:
     network: Network
     ipam: Ipam
     mtu: typing.Optional[int] = None
+    rdma: bool = True
     line_rate: LineRate = LineRate()
     pods: Pods = Pods()
 

@@ -1,0 +1,299 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the cluster shows: nodes, the SR-IOV operator and its objects, pods. Filled by _parse/kubernetes.py, read by _check and _render.
+
+PCI addresses are dddd:bb:dd.f in lower case; bandwidth in Gb/s (decimal); times in seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterNode:
+    """A Kubernetes node.
+
+    :ivar ready: of its condition Ready; False also for Unknown
+    :ivar allocatable: of the extended resources (those with a domain in the name), in pieces
+    """
+
+    name: str
+    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    ready: bool = False
+    unschedulable: bool = False
+    allocatable: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class StateVf:
+    """A virtual function as the operator's config daemon reports it."""
+
+    index: int
+    address: str
+    driver: typing.Optional[str] = None
+    name: typing.Optional[str] = None
+    guid: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class StateInterface:
+    """A physical function as the operator's config daemon reports it.
+
+    :ivar link_type: IB or ETH
+    """
+
+    name: str
+    address: str
+    vendor: str = ""
+    device: str = ""
+    driver: typing.Optional[str] = None
+    link_type: typing.Optional[str] = None
+    mtu: typing.Optional[int] = None
+    total_vfs: int = 0
+    vfs_count: int = 0
+    vfs: typing.Tuple[StateVf, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class WantedInterface:
+    """What the operator asks its config daemon to make on one physical function, with the policies behind it."""
+
+    address: str
+    vfs_count: int
+    name: str = ""
+    policies: typing.Tuple[str, ...] = ()
+    resources: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeState:
+    """A SriovNetworkNodeState (sriovnetwork.openshift.io/v1).
+
+    :ivar sync_status: Succeeded, Failed or InProgress; empty before the first report
+    :ivar current_state: of the drain: Idle, Draining, DrainComplete (annotation)
+    :ivar desired_state: what the daemon asks for: Idle, Drain_Required, Reboot_Required (annotation)
+    """
+
+    node: str
+    wanted: typing.Tuple[WantedInterface, ...] = ()
+    interfaces: typing.Tuple[StateInterface, ...] = ()
+    sync_status: str = ""
+    last_sync_error: str = ""
+    current_state: str = ""
+    desired_state: str = ""
+    generation: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """A SriovNetworkNodePolicy (sriovnetwork.openshift.io/v1): which physical functions get how many virtual ones.
+
+    An empty selector field selects everything, as the operator reads it.
+    """
+
+    name: str
+    resource_name: str
+    vfs_count: int
+    node_selector: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    vendor: str = ""
+    device: str = ""
+    root_devices: typing.Tuple[str, ...] = ()
+    pf_names: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A Deployment or DaemonSet.
+
+    :ivar wanted: pods that should run
+    :ivar ready: pods that are ready
+    :ivar nodes: of the pods that are ready, for a DaemonSet
+    """
+
+    name: str
+    namespace: str
+    wanted: int
+    ready: int
+    images: typing.Tuple[str, ...] = ()
+    nodes: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorInstallation:
+    """One SR-IOV network operator in the cluster.
+
+    :ivar version: as the installation says: label app.kubernetes.io/version, else RELEASE_VERSION, else the image's tag
+    :ivar origin: helm, olm, nvidia-network-operator or unknown
+    :ivar resource_prefix: RESOURCE_PREFIX of its container
+    """
+
+    deployment: Workload
+    version: str = ""
+    origin: str = "unknown"
+    resource_prefix: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorFacts:
+    """Answer of sriov_operator_info.
+
+    :ivar crds: names of the custom resource definitions that are established
+    :ivar configs: namespaces that hold a SriovOperatorConfig called default
+    :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None when absent
+    :ivar multus: DaemonSets that look like multus
+    :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
+    :ivar errors: what could not be read, and why
+    """
+
+    crds: typing.Tuple[str, ...]
+    installations: typing.Tuple[OperatorInstallation, ...]
+    configs: typing.Tuple[str, ...]
+    nodes: typing.Tuple[ClusterNode, ...]
+    daemon: typing.Optional[Workload] = None
+    multus: typing.Tuple[Workload, ...] = ()
+    attachments: typing.Optional[int] = None
+    errors: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class AppliedObject:
+    """What became of one object that was to be applied.
+
+    :ivar fabric: which the object belongs to; empty for what fabrics share
+    :ivar action: created, changed, unchanged, deleted, absent or refused
+    :ivar refusal: text of the API server or its webhook
+    :ivar reason: of the API's Status: Forbidden, Invalid, NotFound...
+    :ivar warnings: that the API server sent along
+    """
+
+    kind: str
+    name: str
+    namespace: str = ""
+    fabric: str = ""
+    action: str = ""
+    refusal: str = ""
+    reason: str = ""
+    warnings: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class SyncNode:
+    """Where one node of one fabric stands in the wait.
+
+    :ivar phase: ready, waiting or failed
+    :ivar detail: what it waits for, or the cause of the failure, or what is there
+    :ivar matched: PCI addresses of the physical functions that the policy selects
+    :ivar allocatable: of the fabric's resource; None when the node does not offer it
+    """
+
+    fabric: str
+    node: str
+    phase: typing.Literal["ready", "waiting", "failed"]
+    detail: str
+    remedy: str = ""
+    matched: typing.Tuple[str, ...] = ()
+    allocatable: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SyncFacts:
+    """Answer of sriov_sync.
+
+    :ivar finished: every node is ready or failed
+    :ivar timed_out: the limit was reached first
+    :ivar waited_seconds: how long it took
+    """
+
+    finished: bool
+    timed_out: bool
+    waited_seconds: float
+    nodes: typing.Tuple[SyncNode, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandResult:
+    """A command that ran in a pod.
+
+    :ivar exit_code: of the command; None when the connection ended before it was known
+    :ivar timed_out: the limit inside (timeout's 124 or 137) or the one outside was reached
+    """
+
+    command: str
+    exit_code: typing.Optional[int]
+    stdout: str = ""
+    stderr: str = ""
+    timed_out: bool = False
+    seconds: float = 0.0
+    error: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class RdmaPod:
+    """A pod of the bandwidth stage, looked at from inside.
+
+    :ivar device: RDMA device on its virtual function
+    :ivar address: IP address on the network, from the network-status annotation
+    :ivar pci: PCI address of the virtual function
+    :ivar rate_gbps: of the device's port, as sysfs shows it; None when it does not
+    :ivar pcie_gbps: speed x width of the function's PCIe link; None when sysfs does not say
+    :ivar error: why it cannot be used
+    """
+
+    fabric: str
+    node: str
+    name: str
+    namespace: str
+    device: typing.Optional[str] = None
+    address: typing.Optional[str] = None
+    pci: typing.Optional[str] = None
+    interface: typing.Optional[str] = None
+    rate_gbps: typing.Optional[float] = None
+    pcie_gbps: typing.Optional[float] = None
+    error: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class PairResult:
+    """One ordered pair: the client writes to the server.
+
+    :ivar pings: rping round trips that the client counted; None when it did not run
+    :ivar ping_failure: kind of the failure (see _parse/rdma_failure.py); empty when it worked
+    :ivar average_gbps: average column of ib_write_bw; None when there is no measurement
+    :ivar failure: kind of the failure of ib_write_bw; empty when it worked
+    :ivar evidence: the line that showed the failure
+    """
+
+    fabric: str
+    client: str
+    server: str
+    pings: typing.Optional[int] = None
+    ping_failure: str = ""
+    ping_evidence: str = ""
+    average_gbps: typing.Optional[float] = None
+    peak_gbps: typing.Optional[float] = None
+    message_bytes: typing.Optional[int] = None
+    iterations: typing.Optional[int] = None
+    failure: str = ""
+    evidence: str = ""
+    seconds: float = 0.0
+    commands: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class BandwidthFacts:
+    """Answer of rdma_bandwidth.
+
+    :ivar leftovers: pods of an interrupted earlier run that were removed first
+    :ivar remaining: pods that could not be removed afterwards
+    """
+
+    pods: typing.Tuple[RdmaPod, ...]
+    pairs: typing.Tuple[PairResult, ...]
+    leftovers: typing.Tuple[str, ...] = ()
+    remaining: typing.Tuple[str, ...] = ()

@@ -1,0 +1,275 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Kubernetes resources, as the API server sends them, to facts.
+
+A resource of another shape is an error, never an empty fact: what the API server did not say must not look like good news.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from .._model.cluster import ClusterNode, NodeState, OperatorInstallation, Policy, StateInterface, StateVf, WantedInterface, Workload
+from .._model.errors import RdmaError
+
+Resource = typing.Mapping[str, typing.Any]
+
+_STATE = "sriovnetwork.openshift.io/"
+STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
+
+
+class ResourceError(RdmaError):
+    """A resource without what its kind must have. The message says which resource, and what was expected where."""
+
+
+def _what(resource: typing.Any) -> str:
+    if not isinstance(resource, dict):
+        return f"a {type(resource).__name__}"
+    metadata = resource.get("metadata")
+    name = metadata.get("name", "without a name") if isinstance(metadata, dict) else "without metadata"
+    return f"{resource.get('kind', 'resource')} {name}"
+
+
+def _mapping(resource: typing.Any, *path: str) -> typing.Dict[str, typing.Any]:
+    """The mapping at ``path``; an absent one is empty, another type is an error."""
+    value = resource
+    for depth, key in enumerate(path):
+        if not isinstance(value, dict):
+            raise ResourceError(f"{_what(resource)}: {'.'.join(path[:depth]) or 'the resource'} is no mapping")
+        value = value.get(key) or {}
+    if not isinstance(value, dict):
+        raise ResourceError(f"{_what(resource)}: {'.'.join(path)} is no mapping")
+    return value
+
+
+def _items(parent: Resource, key: str, what: str) -> typing.List[typing.Dict[str, typing.Any]]:
+    value = parent.get(key) or []
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ResourceError(f"{what}: {key} is no list of mappings")
+    return value
+
+
+def name_of(resource: Resource) -> str:
+    """metadata.name.
+
+    :raises ResourceError: when there is none
+    """
+    name = _mapping(resource, "metadata").get("name")
+    if not isinstance(name, str) or not name:
+        raise ResourceError(f"{_what(resource)}: metadata.name is missing")
+    return name
+
+
+def _number(value: typing.Any, what: str) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise ResourceError(f"{what}: '{value}' is no whole number") from None
+
+
+def node(resource: Resource) -> ClusterNode:
+    """A v1 Node.
+
+    :raises ResourceError: no Node
+    """
+    name = name_of(resource)
+    status = _mapping(resource, "status")
+    conditions = _items(status, "conditions", f"Node {name}")
+    return ClusterNode(
+        name=name,
+        labels={str(key): str(value) for key, value in _mapping(resource, "metadata", "labels").items()},
+        ready=any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions),
+        unschedulable=bool(_mapping(resource, "spec").get("unschedulable", False)),
+        # extended resources are whole numbers and have a domain; cpu, memory and hugepages have not
+        allocatable={
+            str(key): _number(value, f"Node {name}: status.allocatable[{key}]") for key, value in _mapping(status, "allocatable").items() if "/" in str(key)
+        },
+    )
+
+
+def node_state(resource: Resource) -> NodeState:
+    """A SriovNetworkNodeState.
+
+    :raises ResourceError: none, or a number is none
+    """
+    name = name_of(resource)
+    what = f"SriovNetworkNodeState {name}"
+    status = _mapping(resource, "status")
+    annotations = _mapping(resource, "metadata", "annotations")
+    return NodeState(
+        node=name,
+        wanted=tuple(_wanted(item, what) for item in _items(_mapping(resource, "spec"), "interfaces", what)),
+        interfaces=tuple(_interface(item, what) for item in _items(status, "interfaces", what)),
+        sync_status=str(status.get("syncStatus") or ""),
+        last_sync_error=str(status.get("lastSyncError") or ""),
+        current_state=str(annotations.get(f"{_STATE}current-state", "")),
+        desired_state=str(annotations.get(f"{_STATE}desired-state", "")),
+        generation=_number(_mapping(resource, "metadata").get("generation", 0), what),
+    )
+
+
+def _wanted(item: Resource, what: str) -> WantedInterface:
+    groups = _items(item, "vfGroups", what)
+    return WantedInterface(
+        address=str(item.get("pciAddress", "")).lower(),
+        vfs_count=_number(item.get("numVfs", 0), f"{what}: spec numVfs"),
+        name=str(item.get("name", "")),
+        policies=tuple(str(group.get("policyName", "")) for group in groups),
+        resources=tuple(str(group.get("resourceName", "")) for group in groups),
+    )
+
+
+def _interface(item: Resource, what: str) -> StateInterface:
+    return StateInterface(
+        name=str(item.get("name", "")),
+        address=str(item.get("pciAddress", "")).lower(),
+        vendor=str(item.get("vendor", "")).lower(),
+        device=str(item.get("deviceID", "")).lower(),
+        driver=item.get("driver"),
+        link_type=item.get("linkType"),
+        mtu=item.get("mtu"),
+        total_vfs=_number(item.get("totalvfs", 0), f"{what}: totalvfs"),
+        vfs_count=_number(item.get("numVfs", 0), f"{what}: numVfs"),
+        vfs=tuple(
+            StateVf(
+                index=_number(vf.get("vfID"), f"{what}: vfID"),
+                address=str(vf.get("pciAddress", "")).lower(),
+                driver=vf.get("driver"),
+                name=vf.get("name"),
+                guid=vf.get("guid"),
+            )
+            for vf in _items(item, "Vfs", what)
+        ),
+    )
+
+
+def policy(resource: Resource) -> Policy:
+    """A SriovNetworkNodePolicy.
+
+    :raises ResourceError: none
+    """
+    name = name_of(resource)
+    what = f"SriovNetworkNodePolicy {name}"
+    selector = _mapping(resource, "spec", "nicSelector")
+    return Policy(
+        name=name,
+        resource_name=str(_mapping(resource, "spec").get("resourceName", "")),
+        vfs_count=_number(_mapping(resource, "spec").get("numVfs", 0), f"{what}: numVfs"),
+        node_selector={str(key): str(value) for key, value in _mapping(resource, "spec", "nodeSelector").items()},
+        vendor=str(selector.get("vendor") or "").lower(),
+        device=str(selector.get("deviceID") or "").lower(),
+        root_devices=tuple(str(address).lower() for address in selector.get("rootDevices") or ()),
+        # ens1f0#0-3 names a range of virtual functions of ens1f0
+        pf_names=tuple(str(name).partition("#")[0] for name in selector.get("pfNames") or ()),
+    )
+
+
+def workload(resource: Resource) -> Workload:
+    """A Deployment or a DaemonSet; ready counts only pods of the current generation.
+
+    :raises ResourceError: neither
+    """
+    name = name_of(resource)
+    kind = resource.get("kind")
+    status = _mapping(resource, "status")
+    containers = _items(_mapping(resource, "spec", "template", "spec"), "containers", _what(resource))
+    seen = _number(status.get("observedGeneration", 0), f"{_what(resource)}: observedGeneration")
+    current = seen >= _number(_mapping(resource, "metadata").get("generation", 0), f"{_what(resource)}: generation")
+    if kind == "DaemonSet":
+        wanted, counts = status.get("desiredNumberScheduled", 0), (status.get("numberReady", 0), status.get("updatedNumberScheduled", 0))
+    else:
+        wanted, counts = _mapping(resource, "spec").get("replicas", 1), (status.get("availableReplicas", 0), status.get("updatedReplicas", 0))
+    ready = min(_number(count, f"{_what(resource)}: ready pods") for count in counts)
+    return Workload(
+        name=name,
+        namespace=str(_mapping(resource, "metadata").get("namespace", "")),
+        wanted=_number(wanted, f"{_what(resource)}: wanted pods"),
+        ready=ready if current else 0,
+        images=tuple(str(container.get("image", "")) for container in containers),
+    )
+
+
+def installation(resource: Resource) -> OperatorInstallation:
+    """The operator's Deployment.
+
+    :raises ResourceError: none
+    """
+    labels = _mapping(resource, "metadata", "labels")
+    containers = _items(_mapping(resource, "spec", "template", "spec"), "containers", _what(resource))
+    environment = {str(entry.get("name")): str(entry.get("value", "")) for container in containers for entry in _items(container, "env", _what(resource))}
+    work = workload(resource)
+    image = next(iter(work.images), "")
+    tag = image.rsplit(":", 1)[1] if ":" in image.rsplit("/", 1)[-1] and "@" not in image else ""
+    return OperatorInstallation(
+        deployment=work,
+        version=str(labels.get("app.kubernetes.io/version") or environment.get("RELEASE_VERSION") or tag),
+        origin=_origin(labels, work.namespace),
+        resource_prefix=environment.get("RESOURCE_PREFIX", ""),
+    )
+
+
+def _origin(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
+    if "olm.owner" in labels:
+        return "olm"
+    if "network-operator" in str(labels.get("helm.sh/chart", "")) and not str(labels["helm.sh/chart"]).startswith("sriov-network-operator"):
+        return "nvidia-network-operator"
+    if namespace == "nvidia-network-operator":
+        return "nvidia-network-operator"
+    return "helm" if labels.get("app.kubernetes.io/managed-by") == "Helm" else "unknown"
+
+
+def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typing.Optional[str]]:
+    """Interface, IP address and PCI address (None where multus does not say) of a pod on ``network`` (namespace/name).
+
+    Format: annotation k8s.v1.cni.cncf.io/network-status, a JSON list (Network Plumbing Working Group's specification 1.3).
+
+    :raises ResourceError: no annotation, broken JSON, the network is not in it, or it has no address
+    """
+    what = f"pod {name_of(pod)}"
+    text = _mapping(pod, "metadata", "annotations").get(STATUS_ANNOTATION)
+    if not text:
+        raise ResourceError(f"{what} has no annotation {STATUS_ANNOTATION}: multus did not attach it")
+    try:
+        entries = json.loads(text)
+    except ValueError as error:
+        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no JSON: {error}") from None
+    if not isinstance(entries, list):
+        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list")
+    entry = next((entry for entry in entries if isinstance(entry, dict) and entry.get("name") == network), None)
+    if entry is None:
+        seen = ", ".join(str(entry.get("name")) for entry in entries if isinstance(entry, dict))
+        raise ResourceError(f"{what} is not attached to {network}; it is attached to: {seen or 'nothing'}")
+    addresses = entry.get("ips")
+    if not isinstance(addresses, list) or not addresses or not entry.get("interface"):
+        raise ResourceError(f"{what} has no IP address or no interface on {network}")
+    address = _mapping(entry, "device-info", "pci").get("pci-address")
+    return str(entry["interface"]), str(addresses[0]), str(address).lower() if address else None
+
+
+def exit_status(channel: str) -> typing.Optional[int]:
+    """Exit code of a command from the error channel of exec (a v1 Status as JSON); None when it holds no exit code.
+
+    A status without an exit code (the container is gone, the command could not be started) is no success.
+    """
+    try:
+        status = json.loads(channel)
+    except ValueError:
+        return None
+    if not isinstance(status, dict):
+        return None
+    if status.get("status") == "Success":
+        return 0
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, dict) and cause.get("reason") == "ExitCode":
+            try:
+                return int(cause.get("message", ""))
+            except (TypeError, ValueError):
+                return None
+    return None

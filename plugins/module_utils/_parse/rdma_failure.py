@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Which known failure the output of rping or perftest shows.
+
+Texts: perftest 4.5 and 25.01 and rping of rdma-core 44 and 56, from captures and from their sources. The order matters: the first match wins,
+so the special texts stand before the general ones that follow them in the same output.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+Kind = typing.Literal[
+    "not_listening",
+    "no_address",
+    "name",
+    "no_device",
+    "device_access",
+    "port_down",
+    "memlock",
+    "gid",
+    "mismatch",
+    "transport_retry",
+    "peer_gone",
+    "no_tool",
+    "hang",
+    "exec_lost",
+    "exit_code",
+]
+
+#: kinds that only say that the server does not accept yet: worth a bounded retry while the server still runs
+RETRIED = ("not_listening",)
+
+_PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
+    ("no_tool", r"executable file not found|(?:command|No such file or directory).*(?:rping|ib_write_bw)|(?:rping|ib_write_bw).*(?:not found|No such file)"),
+    ("memlock", r"Couldn't allocate MR|failed to create mr|Failed to create MR|Cannot allocate memory"),
+    ("port_down", r"Port number [0-9]+ state is|Unable to query port [0-9]+ attributes"),
+    (
+        "no_device",
+        r"IB device \S+ not found|Unable to find the Infiniband/RoCE device|Did not detect devices|No RDMA devices were detected|No IB devices found",
+    ),
+    ("device_access", r"failed to create RDMA CM event channel|rdma_create_event_channel|Couldn't get context for the device|Failed to open device"),
+    ("name", r"Name or service not known"),
+    ("not_listening", r"RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Couldn't connect to "),
+    ("no_address", r"RDMA_CM_EVENT_ADDR_ERROR|ADDR_ERROR|RDMA_CM_EVENT_ROUTE_ERROR|RDMA_CM_EVENT_UNREACHABLE|Unexpected CM event"),
+    ("gid", r"Failed to modify QP [0-9]+ to RTR|Found Incompatibility issue with GID types"),
+    ("transport_retry", r"Failed status(?: |-.*\()12\b"),
+    ("peer_gone", r"Couldn't read remote address|Unable to read to socket/rdma_cm|Did not get Message for [0-9]+ Seconds"),
+    ("mismatch", r"Completion with error at|Failed status[ -]"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """:ivar evidence: the line that decided, as the tool printed it"""
+
+    kind: Kind
+    evidence: str
+
+
+def classify(exit_code: typing.Optional[int], timed_out: bool, stdout: str, stderr: str) -> typing.Optional[Failure]:
+    """The failure of one command, None when it exited with 0.
+
+    The exit code decides whether it failed: a run whose server was killed prints a perfect row and exits with 1.
+    """
+    if exit_code == 0 and not timed_out:
+        return None
+    text = f"{stderr}\n{stdout}"
+    for kind, pattern in _PATTERNS:
+        match = re.search(pattern, text)
+        if match:
+            start = text.rfind("\n", 0, match.start()) + 1
+            end = text.find("\n", match.start())
+            return Failure(kind, text[start : end if end >= 0 else len(text)].strip()[:300])
+    if timed_out:
+        return Failure("hang", "no end within the limit, and no error text")
+    last = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), "no error text")
+    if exit_code is None:
+        return Failure("exec_lost", last[:300])
+    return Failure("exit_code", f"exit code {exit_code}: {last[:250]}")

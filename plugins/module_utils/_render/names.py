@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Names and labels of the objects that the collection makes."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from .._model.errors import RdmaError
+
+#: on every object; teardown takes back what carries it, and nothing else
+MANAGED_BY = {"app.kubernetes.io/managed-by": "linerate.rdma"}
+FABRIC_LABEL = "linerate.rdma/fabric"
+
+
+class RenderError(RdmaError):
+    """The intent cannot be written as objects. The message says which key, and what to add."""
+
+
+def object_name(*parts: str) -> str:
+    """A DNS subdomain (RFC 1123) from parts: lower case, other signs become hyphens, at most 253 characters.
+
+    :raises RenderError: nothing is left of it
+    """
+    name = re.sub(r"[^a-z0-9.-]+", "-", "-".join(part for part in parts if part).lower()).strip("-.")[:253].strip("-.")
+    if not name:
+        raise RenderError(f"no object can be named after {parts}; use letters, digits and hyphens")
+    return name
+
+
+def labels(fabric: str) -> typing.Dict[str, str]:
+    """Labels of an object of one fabric."""
+    return {**MANAGED_BY, FABRIC_LABEL: object_name(fabric)[:63].strip("-.")}
+
+
+def policy_name(fabric: str, node: str = "") -> str:
+    """Of the SriovNetworkNodePolicy."""
+    return object_name("linerate", fabric, node)
+
+
+def resource(prefix: str, resource_name: str) -> str:
+    """Extended resource that the device plugin offers: openshift.io/mlx_compute."""
+    return f"{prefix}/{resource_name}"

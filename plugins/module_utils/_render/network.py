@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""A fabric's objects for the SR-IOV network operator: policy, network, namespace of the pods (rows S1.5, S1.7, S1.9).
+
+Fields as in sriovnetwork.openshift.io/v1 of operator v1.6.0.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from .._model.intent import Cluster, Fabric, Ipam
+from .names import MANAGED_BY, RenderError, labels, policy_name
+
+Object = typing.Dict[str, typing.Any]
+#: PCI addresses of a fabric's physical functions on each node
+Members = typing.Mapping[str, typing.Sequence[str]]
+
+API = "sriovnetwork.openshift.io/v1"
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def namespace(name: str) -> Object:
+    """The namespace of the pods. They need IPC_LOCK, which the pod security level "baseline" refuses."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {**MANAGED_BY, "pod-security.kubernetes.io/enforce": "privileged"}},
+    }
+
+
+def policies(fabric: Fabric, cluster: Cluster, members: Members) -> typing.Tuple[Object, ...]:
+    """The fabric's policies: one for all nodes where the physical functions have the same addresses everywhere, else one a node.
+
+    :param members: may be empty; then the intent's own selectors must do
+    :raises RenderError: nothing selects a physical function
+    """
+    groups = {tuple(sorted(addresses)) for addresses in members.values() if addresses}
+    if fabric.select.pci or len(groups) <= 1:
+        addresses = tuple(sorted(fabric.select.pci)) or next(iter(groups), ())
+        return (_policy(fabric, cluster, addresses, ""),)
+    return tuple(_policy(fabric, cluster, tuple(sorted(addresses)), node) for node, addresses in sorted(members.items()) if addresses)
+
+
+def _policy(fabric: Fabric, cluster: Cluster, addresses: typing.Tuple[str, ...], node: str) -> Object:
+    infiniband = fabric.profile == "sriov_infiniband"
+    selector: typing.Dict[str, typing.Any] = {}
+    if fabric.select.vendor:
+        selector["vendor"] = fabric.select.vendor
+    if fabric.select.device:
+        selector["deviceID"] = fabric.select.device
+    if addresses:
+        selector["rootDevices"] = list(addresses)
+    if fabric.select.netdev:
+        selector["pfNames"] = list(fabric.select.netdev)
+    if not selector:
+        raise RenderError(
+            f"rdma_fabrics '{fabric.name}': nothing selects its physical functions: no HCA of a node belongs to it, and select names no"
+            " pci, netdev, vendor or device; run the stages discover and fabric first, or add one of them"
+        )
+    spec: typing.Dict[str, typing.Any] = {
+        "resourceName": fabric.resource_name,
+        "nodeSelector": {**cluster.node_selector, **({HOSTNAME: node} if node else {})},
+        "numVfs": fabric.virtual_functions,
+        "nicSelector": selector,
+        "deviceType": "netdevice",
+        "isRdma": infiniband or fabric.rdma,
+        "linkType": "IB" if infiniband else "ETH",
+    }
+    if fabric.mtu is not None:
+        spec["mtu"] = fabric.mtu
+    return _object("SriovNetworkNodePolicy", policy_name(fabric.name, node), fabric, cluster, spec)
+
+
+def network(fabric: Fabric, cluster: Cluster) -> Object:
+    """The SriovIBNetwork or SriovNetwork, from which the operator makes the NetworkAttachmentDefinition."""
+    spec: typing.Dict[str, typing.Any] = {
+        "resourceName": fabric.resource_name,
+        "networkNamespace": fabric.network.namespace,
+        "ipam": json.dumps(ipam(fabric.ipam)),
+    }
+    if fabric.network.link_state is not None:
+        spec["linkState"] = fabric.network.link_state
+    if fabric.network.meta_plugins:
+        # the operator puts this text behind the first plugin of a list, so it is a row of objects and no list
+        spec["metaPlugins"] = ",".join(json.dumps(plugin, sort_keys=True) for plugin in fabric.network.meta_plugins)
+    kind = "SriovIBNetwork" if fabric.profile == "sriov_infiniband" else "SriovNetwork"
+    return _object(kind, fabric.network.name, fabric, cluster, spec)
+
+
+def ipam(wanted: Ipam) -> typing.Dict[str, typing.Any]:
+    """Configuration of whereabouts. The gateway is excluded: whereabouts would hand it to a pod."""
+    exclude = list(wanted.exclude)
+    if wanted.gateway and not any(entry.split("/")[0] == wanted.gateway for entry in exclude):
+        exclude.append(f"{wanted.gateway}/{128 if ':' in wanted.gateway else 32}")
+    fields = {
+        "type": wanted.type,
+        "range": wanted.range,
+        "range_start": wanted.range_start,
+        "range_end": wanted.range_end,
+        "gateway": wanted.gateway,
+        "exclude": exclude or None,
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _object(kind: str, name: str, fabric: Fabric, cluster: Cluster, spec: typing.Dict[str, typing.Any]) -> Object:
+    return {
+        "apiVersion": API,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": cluster.operator_namespace, "labels": labels(fabric.name)},
+        "spec": spec,
+    }
+
+
+def render(fabrics: typing.Iterable[Fabric], cluster: Cluster, members: typing.Mapping[str, Members]) -> typing.Tuple[typing.Tuple[str, Object], ...]:
+    """All objects of all fabrics, each with its fabric's name, in the order in which they can be applied.
+
+    :param members: of each fabric by its name
+    :raises RenderError: see ``policies``
+    """
+    fabrics = tuple(fabrics)
+    names = dict.fromkeys(fabric.network.namespace for fabric in fabrics)
+    result: typing.List[typing.Tuple[str, Object]] = [("", namespace(name)) for name in names]
+    for fabric in fabrics:
+        result.extend((fabric.name, policy) for policy in policies(fabric, cluster, members.get(fabric.name, {})))
+    result.extend((fabric.name, network(fabric, cluster)) for fabric in fabrics)
+    return tuple(result)

@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kubernetes resources: objects of a real cluster with operator v1.6.0, and resources that are none."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ResourceError
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
+
+
+def fixture(name):
+    return yaml.safe_load((FIXTURES / name).read_text())
+
+
+def test_node_state():
+    state = kubernetes.node_state(fixture("sriovnetworknodestates-igb-succeeded.yaml")["items"][0])
+    assert (state.node, state.sync_status, state.current_state, state.desired_state, state.generation) == ("kl-a", "Succeeded", "Idle", "Idle", 2)
+    assert [(item.address, item.vfs_count, item.policies, item.resources) for item in state.wanted] == [("0000:01:00.0", 4, ("pol1",), ("igbvf",))]
+    (interface,) = state.interfaces
+    assert (interface.name, interface.vendor, interface.device, interface.driver, interface.link_type) == ("eth2", "8086", "10c9", "igb", "ETH")
+    assert (interface.total_vfs, interface.vfs_count, [vf.address for vf in interface.vfs]) == (
+        7,
+        4,
+        ["0000:01:10.0", "0000:01:10.2", "0000:01:10.4", "0000:01:10.6"],
+    )
+
+
+def test_node():
+    node = kubernetes.node(fixture("node-worker-sriov.yaml"))
+    assert (node.name, node.ready, node.unschedulable, node.allocatable) == ("kl-a", True, False, {"openshift.io/igbvf": 4})
+    assert node.labels["kl/sriov"] == "yes"
+
+
+def test_a_node_that_does_not_answer_is_not_ready():
+    resource = fixture("node-worker-sriov.yaml")
+    for condition in resource["status"]["conditions"]:
+        condition["status"] = "Unknown"
+    assert not kubernetes.node(resource).ready
+
+
+def test_policy():
+    resource = next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy")
+    policy = kubernetes.policy(resource)
+    assert (policy.name, policy.resource_name, policy.vfs_count, policy.vendor, policy.device, policy.pf_names) == (
+        "pol1",
+        "igbvf",
+        4,
+        "8086",
+        "10c9",
+        ("eth2",),
+    )
+
+
+def test_network_interface():
+    pod = fixture("pod-with-vf.yaml")
+    assert kubernetes.network_interface(pod, "default/op-net") == ("net1", "10.79.0.21", "0000:01:10.0")
+
+
+def test_network_interface_says_what_is_missing():
+    pod = fixture("pod-with-vf.yaml")
+    with pytest.raises(ResourceError, match="not attached to test/other; it is attached to: kl, default/op-net"):
+        kubernetes.network_interface(pod, "test/other")
+    annotations = pod["metadata"]["annotations"]
+    whole = annotations[kubernetes.STATUS_ANNOTATION]
+    annotations[kubernetes.STATUS_ANNOTATION] = whole[: len(whole) // 2]
+    with pytest.raises(ResourceError, match="is no JSON"):
+        kubernetes.network_interface(pod, "default/op-net")
+    annotations[kubernetes.STATUS_ANNOTATION] = json.dumps([{"name": "default/op-net", "interface": "net1"}])
+    with pytest.raises(ResourceError, match="no IP address"):
+        kubernetes.network_interface(pod, "default/op-net")
+    del annotations[kubernetes.STATUS_ANNOTATION]
+    with pytest.raises(ResourceError, match="multus did not attach"):
+        kubernetes.network_interface(pod, "default/op-net")
+
+
+def deployment(**changes):
+    resource = {
+        "kind": "Deployment",
+        "metadata": {"name": "sriov-network-operator", "namespace": "sriov-network-operator", "generation": 2, "labels": {}},
+        "spec": {
+            "replicas": 1,
+            "template": {"spec": {"containers": [{"image": "registry:5000/op:v1.6.0", "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}]}},
+        },
+        "status": {"observedGeneration": 2, "availableReplicas": 1, "updatedReplicas": 1},
+    }
+    resource["metadata"].update(changes)
+    return resource
+
+
+def test_installation_names_its_origin_and_version():
+    helm = kubernetes.installation(deployment(labels={"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/version": "1.6.0"}))
+    assert (helm.origin, helm.version, helm.resource_prefix, helm.deployment.ready) == ("helm", "1.6.0", "openshift.io", 1)
+    nvidia = kubernetes.installation(deployment(labels={"helm.sh/chart": "network-operator-25.7.0"}))
+    assert (nvidia.origin, nvidia.version) == ("nvidia-network-operator", "v1.6.0")
+    assert kubernetes.installation(deployment(labels={"olm.owner": "sriov-network-operator.v4.18"})).origin == "olm"
+    assert kubernetes.installation(deployment()).origin == "unknown"
+
+
+def test_status_of_an_older_generation_is_not_ready():
+    assert kubernetes.installation(deployment(generation=3)).deployment.ready == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('{"metadata":{},"status":"Success"}', 0),
+        ('{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"124"}]}}', 124),
+        ('{"status":"Failure","reason":"InternalError","message":"container not found"}', None),
+        ('{"status":"Failure","details":{"causes":[{"reason":"ExitCode","message":"many"}]}}', None),
+        ("", None),
+        ("[]", None),
+        ('{"status":"Succ', None),
+    ],
+)
+def test_exit_status(text, code):
+    assert kubernetes.exit_status(text) == code
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["metadata", "name", "status", "spec", "interfaces", "Vfs", "labels", "allocatable", "a/b", "conditions", "annotations", "template"]
+            ),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=30,
+)
+
+
+@given(JSON)
+def test_any_resource(resource):
+    for parse in (kubernetes.node, kubernetes.node_state, kubernetes.policy, kubernetes.workload, kubernetes.installation):
+        try:
+            parse(resource)
+        except ResourceError as error:
+            assert str(error)
+
+
+@given(st.text())
+def test_any_exit_status(text):
+    assert kubernetes.exit_status(text) is None or "Success" in text or "ExitCode" in text

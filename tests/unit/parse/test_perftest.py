@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""perftest: real captures of 4.5 and 25.01, both row shapes, noise, figures that are none, and hostile text."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.perftest import GBPS_PER_MIBPS, PerftestError, parse
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
+
+# row S1.12: a real run over 400 Gb/s, with the CPU's noise where it fell, between the rows
+NDR400 = """\
+---------------------------------------------------------------------------------------
+                    RDMA_Write BW Test
+ Dual-port       : OFF		Device         : mlx5_16
+ Number of qps   : 1		Transport type : IB
+ Connection type : RC		Using SRQ      : OFF
+ Mtu             : 4096[B]
+ Link type       : IB
+ Data ex. method : Ethernet
+---------------------------------------------------------------------------------------
+ local address: LID 0x51 QPN 0x0048 PSN 0x8dffa0 RKey 0x0013f1 VAddr 0x007f1a24b30000
+---------------------------------------------------------------------------------------
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+Conflicting CPU frequency values detected: 3135.245000 != 4000.000000. CPU Frequency is not max.
+ 65536      5000             370.06             369.91             0.705554
+Conflicting CPU frequency values detected: 3135.245000 != 4000.000000. CPU Frequency is not max.
+ 8388608    5000             373.98             373.64             0.005568
+---------------------------------------------------------------------------------------
+"""
+
+
+def capture(name):
+    return (FIXTURES / f"{name}.stdout").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "size", "average", "peak"),
+    [
+        ("perftest-4.5/ib_write_bw-s64k-n100.client", 1, 65536, 0.066867, 0.084020),
+        ("perftest-4.5/ib_write_bw-D5.client", 1, 65536, 0.055524, None),
+        ("perftest-4.5/ib_write_bw-a-n20.client", 23, 8388608, 0.056965, 0.056965),
+        ("perftest-4.5/ib_write_bw-R.client", 1, 65536, 0.038012, 0.039582),
+        ("perftest-4.5/ib_write_bw-bidir.client", 1, 65536, 0.081059, None),
+        ("perftest-4.5/ib_write_bw-mtu4096.client", 1, 65536, 0.12, 0.15),
+        ("perftest-25.01/ib_write_bw-n100.client", 1, 65536, 0.14, 0.14),
+        ("perftest-25.01/ib_write_bw-D5.client", 1, 65536, 0.13, None),
+        ("perftest-25.01/ib_write_bw-a-n20.client", 23, 8388608, 0.12, 0.12),
+    ],
+)
+def test_captures(name, rows, size, average, peak):
+    report = parse(capture(name))
+    assert len(report.rows) == rows
+    assert (report.largest.message_bytes, report.largest.average_gbps, report.largest.peak_gbps) == (size, average, peak)
+    assert report.parameters["Device"] == "rxe0"
+    assert report.parameters["Link type"] == "Ethernet"
+
+
+def test_text_and_json_of_one_run_agree():
+    results = json.loads((FIXTURES / "perftest-25.01/ib_write_bw-n100.json").read_text())["results"]
+    row = parse(capture("perftest-25.01/ib_write_bw-n100.client")).largest
+    assert (row.message_bytes, row.iterations, row.average_gbps) == (results["MsgSize"], results["n_iterations"], results["BW_average"])
+
+
+def test_header_with_two_fields_a_line():
+    parameters = parse(capture("perftest-25.01/ib_write_bw-n100.client")).parameters
+    assert (parameters["PCIe relax order"], parameters["Lock-free"], parameters["Data ex. method"]) == ("ON", "OFF", "Ethernet")
+
+
+def test_row_s1_12_with_noise_between_the_rows():
+    largest = parse(NDR400).largest
+    assert (largest.message_bytes, largest.iterations, largest.peak_gbps, largest.average_gbps, largest.message_rate) == (
+        8388608,
+        5000,
+        373.98,
+        373.64,
+        0.005568,
+    )
+
+
+@pytest.mark.parametrize("unit", ["MB", "MiB"])
+def test_both_megabyte_columns_are_mebibytes(unit):
+    text = f" #bytes     #iterations    BW peak[{unit}/sec]    BW average[{unit}/sec]   MsgRate[Mpps]\n 65536      5000     11800.00  11718.75  0.19\n"
+    assert parse(text).largest.average_gbps == pytest.approx(11718.75 * GBPS_PER_MIBPS)
+    assert parse(text).largest.average_gbps == pytest.approx(98.304)
+
+
+@pytest.mark.parametrize("value", ["0.000000", "0.00", "inf", "-inf", "nan", "-nan", "-1.0", "abc"])
+def test_no_measurement(value):
+    # an unstable clock makes perftest print these with exit code 0
+    text = f" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100      0.10    {value}   0.000066\n"
+    with pytest.raises(PerftestError, match="no measurement|no number"):
+        parse(text)
+
+
+def test_unknown_unit_is_refused():
+    with pytest.raises(PerftestError, match="unknown unit 'TB/sec'"):
+        parse(" #bytes #iterations BW peak[TB/sec] BW average[TB/sec] MsgRate[Mpps]\n 65536 100 1 1 1\n")
+
+
+@pytest.mark.parametrize("name", ["wb-R-rc3-midrun-drop.client", "wb-R-rc3-serverkilled.client", "wb-noserver", "wb-baddev"])
+def test_failed_runs_have_no_row(name):
+    with pytest.raises(PerftestError):
+        parse(capture(f"perftest-4.5/fail/{name}"))
+
+
+@pytest.mark.parametrize("length", range(0, 2400, 37))
+def test_truncated_text_never_invents_a_row(length):
+    text = capture("perftest-4.5/ib_write_bw-a-n20.client")
+    whole = {(row.message_bytes, row.average_gbps) for row in parse(text).rows}
+    try:
+        rows = parse(text[:length]).rows
+    except PerftestError:
+        return
+    # the last row may be cut within its last column, but bytes and average stand before it
+    assert {(row.message_bytes, row.average_gbps) for row in rows} <= whole
+
+
+def test_numbers_outside_the_table_are_no_rows():
+    with pytest.raises(PerftestError):
+        parse(" 65536      5000             370.06             369.91             0.705554\n")
+
+
+@given(st.text())
+def test_any_text(text):
+    try:
+        assert all(row.average_gbps > 0 for row in parse(text).rows)
+    except PerftestError as error:
+        assert str(error)
+
+
+@given(st.lists(st.sampled_from([*NDR400.splitlines(), "", "nan", "\t\t"]), max_size=40), st.integers(0, 80))
+def test_shuffled_lines(lines, cut):
+    known = {369.91, 373.64}
+    try:
+        assert {row.average_gbps for row in parse("\n".join(line[cut % 3 :] for line in lines)).rows} <= known
+    except PerftestError as error:
+        assert str(error)

@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The probe in the pods: the device of the pod's own function is found, and never another pod's."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_probe import ProbeError, parse
+
+# two siw devices in sight, of which one is another pod's; links as `rdma -j link` of iproute2 6.15 prints them
+SIW = """\
+env PCIDEVICE_OPENSHIFT_IO_IGBVF=0000:01:10.4
+speed 0000:01:10.4 2.5 GT/s PCIe
+width 0000:01:10.4 1
+rate siw2 2.5 Gb/sec (1X SDR)
+rdma [{"ifindex":0,"ifname":"siw3","port":1,"state":"DOWN","physical_state":"LINK_UP"},{"ifindex":1,"ifname":"siw2","port":1,"state":"ACTIVE","netdev":"net1"} ]
+"""
+MLX = """\
+env PCIDEVICE_NVIDIA_COM_MLX=0000:3C:00.2,0000:4d:00.3
+pci 0000:3c:00.2 mlx5_16
+pci 0000:4d:00.3 mlx5_21
+speed 0000:3c:00.2 32.0 GT/s PCIe
+width 0000:3c:00.2 16
+rate mlx5_16 400 Gb/sec (4X NDR)
+rate mlx5_21 400 Gb/sec (4X NDR)
+"""
+
+
+def test_device_by_netdev_where_pci_does_not_say():
+    probe = parse(SIW)
+    assert probe.device("net1") == "siw2"
+    assert probe.rates == {"siw2": 2.5}
+    assert probe.pcie == {"0000:01:10.4": 2.5}
+
+
+def test_device_by_pci_address():
+    probe = parse(MLX)
+    assert probe.device("net1", "0000:3c:00.2") == "mlx5_16"
+    assert probe.device("net2", "0000:4d:00.3") == "mlx5_21"
+    assert probe.rates["mlx5_16"] == 400.0
+    assert probe.pcie == {"0000:3c:00.2": 512.0}
+
+
+def test_ambiguity_is_refused():
+    with pytest.raises(ProbeError, match="more than one RDMA device on net1: mlx5_16, mlx5_21"):
+        parse(MLX).device("net1")
+
+
+def test_no_device_says_what_is_in_sight():
+    with pytest.raises(ProbeError, match=r"no RDMA device on net2 \(0000:01:10.4\); RDMA devices in sight: siw2 on net1, siw3 on no netdev"):
+        parse(SIW).device("net2")
+    with pytest.raises(ProbeError, match="no PCIDEVICE"):
+        parse("").device("net1")
+
+
+@given(st.text(), st.text(max_size=8))
+def test_any_text(text, interface):
+    probe = parse(text)
+    try:
+        assert probe.device(interface) in text
+    except ProbeError as error:
+        assert str(error)
+
+
+@given(st.lists(st.sampled_from((SIW + MLX).splitlines()), max_size=12), st.integers(0, 200))
+def test_mutated_lines(lines, cut):
+    probe = parse("\n".join(lines)[:cut])
+    try:
+        assert probe.device("net1")
+    except ProbeError as error:
+        assert str(error)

@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Failures of rping and perftest, from captures where there is one, else from the texts in the tools' sources."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.rdma_failure import classify
+
+FAIL = pathlib.Path(__file__).parent.parent / "fixtures/perftest-4.5/fail"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("wb-noserver", "not_listening"),
+        ("wb-fw-tcp18515-reject.client", "not_listening"),
+        ("wb-R-noserver", "not_listening"),
+        ("rping-noserver", "not_listening"),
+        ("rping-wrongip", "no_address"),
+        ("wb-R-wrongip", "no_address"),
+        ("wb-badname", "name"),
+        ("wb-baddev", "no_device"),
+        ("wb-badport", "port_down"),
+        ("wb-D20-clientkilled.server", "peer_gone"),
+        ("wb-R-rc3-midrun-drop.client", "transport_retry"),
+        ("wb-R-rc3-serverkilled.client", "transport_retry"),
+        ("wb-noroute", "hang"),
+        ("wb-fw-udp4791-drop.client", "hang"),
+        ("rping-fw-udp4791-drop.client", "hang"),
+    ],
+)
+def test_captures(name, kind):
+    code = int((FAIL / f"{name}.rc").read_text())
+    failure = classify(code, code == 124, (FAIL / f"{name}.stdout").read_text(), (FAIL / f"{name}.stderr").read_text())
+    assert failure is not None
+    assert failure.kind == kind
+    assert failure.evidence
+
+
+@pytest.mark.parametrize(
+    ("stderr", "kind"),
+    [
+        ("Couldn't allocate MR\nfailed to create mr\nFailed to create MR\n Couldn't create IB resources\n", "memlock"),
+        (" Port number 1 state is Down\n Couldn't set the link layer\n Couldn't get context for the device\n", "port_down"),
+        (" Failed to modify QP 28 to RTR\n Unable to Connect the HCA's through the link\n", "gid"),
+        (" Completion with error at client\n Failed status 10: wr_id 0 syndrom 0x0\nscnt=100, ccnt=0\n", "mismatch"),
+        # the row of 26.01 and later
+        (" Completion with error at client\n Failed status-transport retry counter exceeded (12): wr_id 0 syndrom 0x81\n", "transport_retry"),
+        (" Failed status 12: qp_num 295 wr_id 0 syndrom 0x81\n", "transport_retry"),
+        ("failed to create RDMA CM event channel\n", "device_access"),
+        ("No RDMA devices were detected\n", "no_device"),
+        (" Did not detect devices \n If device exists, check if driver is up\n", "no_device"),
+        ("timeout: failed to run command 'ib_write_bw': No such file or directory\n", "no_tool"),
+        ("cma event RDMA_CM_EVENT_UNREACHABLE, error -110\n", "no_address"),
+        ("", "exit_code"),
+        ("something new\n", "exit_code"),
+    ],
+)
+def test_texts(stderr, kind):
+    failure = classify(1, False, "", stderr)
+    assert failure is not None
+    assert failure.kind == kind
+
+
+def test_the_exit_code_decides_and_not_the_table():
+    # lab run: the server was killed, the client printed a perfect row, and exited with 1
+    row = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536   9  373.98  373.64  0.005568\n"
+    failure = classify(1, False, row, "ethernet_read_keys: Couldn't read remote address\n Unable to read to socket/rdma_cm\n")
+    assert failure is not None
+    assert failure.kind == "peer_gone"
+    assert classify(0, False, row, "") is None
+
+
+def test_a_lost_connection_is_no_success():
+    failure = classify(None, False, "", "")
+    assert failure is not None
+    assert failure.kind == "exec_lost"
+
+
+@given(st.one_of(st.none(), st.integers(-1, 255)), st.booleans(), st.text(), st.text())
+def test_any_text(code, timed_out, stdout, stderr):
+    failure = classify(code, timed_out, stdout, stderr)
+    assert (failure is None) == (code == 0 and not timed_out)

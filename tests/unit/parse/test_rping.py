@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""rping: real captures, and that only an unbroken row of pings counts."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.rping import parse
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
+
+
+@pytest.mark.parametrize("version", ["perftest-4.5", "perftest-25.01"])
+def test_client(version):
+    text = (FIXTURES / version / "rping.client.stdout").read_text()
+    assert parse(text).count == text.count("ping data:") > 0
+
+
+def test_the_server_s_lines_are_not_the_client_s():
+    text = (FIXTURES / "perftest-4.5/rping.server.stdout").read_text()
+    assert "server ping data" in text
+    assert parse(text).count == 0
+
+
+@pytest.mark.parametrize("name", ["rping-noserver", "rping-wrongip", "rping-fw-udp4791-drop.client"])
+def test_failures(name):
+    assert parse((FIXTURES / f"perftest-4.5/fail/{name}.stdout").read_text()).count == 0
+
+
+def test_gap_and_repetition_end_the_count():
+    line = "ping data: rdma-ping-{}: ABC\n"
+    assert parse("".join(line.format(number) for number in (0, 1, 3, 4))).count == 2
+    assert parse("".join(line.format(number) for number in (0, 0, 0))).count == 1
+    assert parse("".join(line.format(number) for number in (1, 2))).count == 0
+
+
+@given(st.text())
+def test_any_text(text):
+    assert 0 <= parse(text).count <= len(text.splitlines())

@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The objects that are applied, against golden files. LINERATE_UPDATE_GOLDEN=1 writes them anew."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Ipam
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods
+from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError, object_name
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+
+# row S1.7 and S1.9, without the source's mistakes
+COMPUTE = {
+    "name": "compute",
+    "profile": "sriov_infiniband",
+    "select": {"subnet_manager": "any", "hcas_per_node": 4, "vendor": "15b3", "device": "1021"},
+    "virtual_functions": 8,
+    "resource_name": "mlx_test",
+    "network": {"name": "sriov-network-ib-test", "namespace": "test", "link_state": "enable"},
+    "ipam": {
+        "type": "whereabouts",
+        "range": "100.100.100.0/24",
+        "range_start": "100.100.100.101",
+        "range_end": "100.100.100.212",
+        "gateway": "100.100.100.1",
+    },
+}
+STORAGE = {
+    "name": "storage",
+    "profile": "sriov_ethernet",
+    "select": {"hcas_per_node": 1, "vendor": "8086", "device": "10c9", "netdev": ["eth2"]},
+    "virtual_functions": 4,
+    "resource_name": "igbvf",
+    "rdma": False,
+    "mtu": 1500,
+    "network": {"name": "storage", "namespace": "test", "meta_plugins": [{"type": "rdma"}, {"type": "tuning", "mtu": 1500}]},
+    "ipam": {"type": "whereabouts", "range": "10.80.0.0/24"},
+    "pods": {
+        "image": "localhost/rdma-tools:1",
+        "image_pull_policy": "Never",
+        "runtime_class": "rdma",
+        "mount_infiniband": True,
+        "cpu": "500m",
+        "memory": "64Mi",
+    },
+}
+RAILS = ("0000:3c:00.0", "0000:4d:00.0", "0000:bc:00.0", "0000:dc:00.0")
+
+
+def fabric(data, **changes):
+    return load(Fabric, {**data, **changes}, "rdma_fabrics[0]")
+
+
+def same_as_golden(name, objects):
+    text = "---\n" + yaml.safe_dump_all(objects, sort_keys=False, default_flow_style=False, width=150)
+    path = GOLDEN / name
+    if os.environ.get("LINERATE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_network_of_both_profiles():
+    members = {"compute": {"worker-1": RAILS, "worker-2": RAILS}, "storage": {"worker-1": ("0000:01:00.0",), "worker-2": ("0000:01:00.0",)}}
+    rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), Cluster(), members)
+    assert [name for name, _object in rendered] == ["", "compute", "storage", "compute", "storage"]
+    same_as_golden("network.yml", [item for _name, item in rendered])
+
+
+def test_openshift_settings():
+    cluster = Cluster({"node-role.kubernetes.io/worker": ""}, "openshift-sriov-network-operator", "openshift.io")
+    rendered = network.render((fabric(COMPUTE),), cluster, {"compute": {"worker-1": RAILS}})
+    same_as_golden("network-openshift.yml", [item for _name, item in rendered])
+
+
+def test_nodes_with_other_addresses_get_policies_of_their_own():
+    members = {"worker-1": RAILS, "worker-2": ("0000:1a:00.0", "0000:3c:00.0")}
+    first, second = network.policies(fabric(COMPUTE), Cluster(), members)
+    assert first["metadata"]["name"] == "linerate-compute-worker-1"
+    assert second["spec"]["nodeSelector"]["kubernetes.io/hostname"] == "worker-2"
+    assert second["spec"]["nicSelector"]["rootDevices"] == ["0000:1a:00.0", "0000:3c:00.0"]
+
+
+def test_addresses_of_the_intent_come_first():
+    select = {**COMPUTE["select"], "pci": ["0000:3c:00.0"]}
+    (policy,) = network.policies(fabric(COMPUTE, select=select), Cluster(), {"worker-1": RAILS, "worker-2": ()})
+    assert policy["spec"]["nicSelector"]["rootDevices"] == ["0000:3c:00.0"]
+
+
+def test_infiniband_is_always_rdma():
+    (policy,) = network.policies(fabric(COMPUTE, rdma=False), Cluster(), {})
+    assert policy["spec"]["isRdma"] is True
+    assert policy["spec"]["linkType"] == "IB"
+
+
+def test_nothing_to_select_by_is_refused():
+    with pytest.raises(RenderError, match="rdma_fabrics 'compute': nothing selects"):
+        network.policies(fabric(COMPUTE, select={"hcas_per_node": 4}), Cluster(), {"worker-1": ()})
+
+
+@pytest.mark.parametrize(
+    ("ipam", "exclude"),
+    [
+        (Ipam("whereabouts", "10.0.0.0/24", gateway="10.0.0.1"), ["10.0.0.1/32"]),
+        (Ipam("whereabouts", "fd00::/64", gateway="fd00::1"), ["fd00::1/128"]),
+        (Ipam("whereabouts", "10.0.0.0/24", gateway="10.0.0.1", exclude=("10.0.0.1/32", "10.0.0.9/32")), ["10.0.0.1/32", "10.0.0.9/32"]),
+        (Ipam("whereabouts", "10.0.0.0/24"), []),
+    ],
+)
+def test_the_gateway_is_no_pod_s_address(ipam, exclude):
+    assert network.ipam(ipam).get("exclude", []) == exclude
+
+
+def test_pods():
+    same_as_golden("pods.yml", [pods.pod(fabric(COMPUTE), Cluster(), "worker-1"), pods.pod(fabric(STORAGE), Cluster(), "worker-2.example.org")])
+
+
+def test_a_pod_is_guaranteed_and_not_privileged():
+    (container,) = pods.pod(fabric(COMPUTE), Cluster(), "worker-1")["spec"]["containers"]
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert container["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
+
+
+def test_the_rendered_policy_is_read_back():
+    (policy,) = network.policies(fabric(COMPUTE), Cluster(), {"worker-1": RAILS})
+    parsed = kubernetes.policy(policy)
+    assert (parsed.vfs_count, parsed.root_devices, parsed.vendor, parsed.device) == (8, RAILS, "15b3", "1021")
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"), [(("Linerate", "Compute_1", "worker.example"), "linerate-compute-1-worker.example"), (("a", "", "b"), "a-b"), (("x" * 300,), "x" * 253)]
+)
+def test_object_name(parts, name):
+    assert object_name(*parts) == name
+
+
+def test_object_name_of_nothing():
+    with pytest.raises(RenderError, match="no object can be named"):
+        object_name("___")
