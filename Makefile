@@ -1,0 +1,37 @@
+# Thin on purpose: each target calls the tool that does the work. 'make help' lists them.
+PYTHON ?= python3
+VENV := build/venv/bin
+INVENTORY ?= inventory/lab
+
+.DEFAULT_GOAL := help
+.PHONY: help setup site test lab lab-down lab-status lint unit clean-cache
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
+
+setup: ## virtual environment and collections, below build/
+	@$(PYTHON) -m tools.setup
+
+lab: setup ## build and start the lab
+	@$(VENV)/python -m lab up
+
+lab-down: setup ## stop the lab and leave nothing of it
+	@$(VENV)/python -m lab down
+
+lab-status: setup ## what of the lab runs
+	@$(VENV)/python -m lab status
+
+site: lab ## the lab, then site.yml on it; ends with the verdict and the path of the report
+	@$(VENV)/python -m tools.site -i $(INVENTORY)
+
+lint: setup ## ansible-lint, ansible-test sanity, ruff, mypy, yamllint, docs and changelog
+	@$(VENV)/python -m tools.lint
+
+unit: setup ## tests that need no lab
+	@$(VENV)/python -m tools.unit
+
+test: setup ## everything that CI runs
+	@$(VENV)/python -m tools.test
+
+clean-cache: ## empty the cache of builds and downloads
+	@$(PYTHON) -m tools.clean_cache

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filter ``linerate.rdma.collect``: what an observer module returned on each node, as facts that a check can load."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: collect
+short_description: Gathers what a module returned on each node
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Turns the registered results of one task on many hosts into one mapping that C(linerate.rdma.stage_gate) can judge.
+  - No host is ever dropped. One that was unreachable, failed, was skipped or never asked is there with the cause in C(error).
+positional: hosts, register, key
+options:
+  _input:
+    description: The variable C(hostvars).
+    type: dict
+    required: true
+  hosts:
+    description: Names of the hosts that must be in the answer, such as C(groups['rdma_nodes']).
+    type: list
+    elements: str
+    required: true
+  register:
+    description: Name of the registered variable.
+    type: str
+    required: true
+  key:
+    description: Key of the module's result that holds its facts.
+    type: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Gather what hca_info said on each node
+  ansible.builtin.set_fact:
+    discover_facts:
+      nodes: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'discover_hcas', 'hcas') }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - For each host a mapping with C(value) and C(error); one of the two is null.
+  type: dict
+  sample: {worker-1: {value: {hcas: []}, error: null}, worker-2: {value: null, error: "unreachable: No route to host"}}
+"""
+
+import typing
+from collections.abc import Mapping
+
+from ansible.errors import AnsibleFilterError
+
+
+def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) -> typing.Dict[str, typing.Dict[str, typing.Any]]:
+    """See DOCUMENTATION."""
+    if not isinstance(hostvars, Mapping):
+        raise AnsibleFilterError(f"linerate.rdma.collect: the input is a {type(hostvars).__name__}; expected the variable hostvars")
+    if isinstance(hosts, str) or not hasattr(hosts, "__iter__"):
+        raise AnsibleFilterError(f"linerate.rdma.collect: hosts is {hosts!r}; expected a list of host names, such as groups['rdma_nodes']")
+    return {str(host): _answer(hostvars, host, register, key) for host in hosts}
+
+
+def _answer(hostvars: typing.Any, host: str, register: str, key: str) -> typing.Dict[str, typing.Any]:
+    if host not in hostvars:
+        return _error("is not in the inventory")
+    variables = hostvars[host]
+    if register not in variables:
+        cause = variables["stage_observe_error"] if "stage_observe_error" in variables else None
+        return _error(f"was not asked: {cause}" if cause else f"was not asked: no task registered {register} there (left out by --limit?)")
+    result = variables[register]
+    if not isinstance(result, Mapping):
+        return _error(f"{register} holds a {type(result).__name__}, not the result of a module")
+    if result.get("unreachable"):
+        return _error(f"unreachable: {_text(result)}")
+    if result.get("failed"):
+        return _error(f"failed: {_text(result)}")
+    if result.get("skipped"):
+        return _error(f"was skipped: {result.get('skip_reason') or result.get('false_condition') or 'no reason given'}")
+    if key not in result:
+        return _error(f"the module's answer has no '{key}'; it has: {', '.join(sorted(map(str, result)))}")
+    return {"value": result[key], "error": None}
+
+
+def _text(result: typing.Any) -> str:
+    """Message of a failed result. When the module never answered, its interpreter's words are the ones that say why."""
+    parts = [str(result.get(name) or "").strip() for name in ("msg", "module_stderr", "stderr")]
+    return "; ".join(part for part in parts if part) or "no message"
+
+
+def _error(text: str) -> typing.Dict[str, typing.Any]:
+    return {"value": None, "error": text}
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self) -> typing.Dict[str, typing.Any]:
+        return {"collect": collect}

@@ -1,0 +1,324 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The meaning of the intent, across its fields. Needs no host and no cluster.
+
+Its shape (types, unknown keys) was checked when it was loaded, see _parse/intent.py. Check ids: ``validate.*``.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+import typing
+
+from .._model.findings import FAIL, STAGES, WARN, Finding, Waiver, ok
+from .._model.intent import SUPPORTED_PROFILES, Fabric, Intent, Pods
+from .._model.load import LoadError, nearest
+from .._parse.addresses import RangeError, parse_range
+
+#: variables that the collection reads from the inventory
+VARIABLES = (
+    "rdma_fabrics",
+    "rdma_waivers",
+    "rdma_cluster",
+    "rdma_kubeconfig",
+    "rdma_sysfs",
+    "rdma_report_dir",
+)
+
+# the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both ends
+_RESOURCE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_]*[a-zA-Z0-9])?")
+# RFC 1123 label: what Kubernetes takes as the name of an object and of a namespace
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_GUID = re.compile(r"0x[0-9a-f]{16}")
+_PCI_ID = re.compile(r"[0-9a-f]{4}")
+_CHECK_ID = re.compile(r"[a-z_*?]+\.[a-z0-9_*?]+")
+
+# the Mellanox plugin of the operator raises NUM_OF_VFS up to this; no other NIC that it knows has more
+_MOST_VIRTUAL_FUNCTIONS = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: names of the inventory's group ``rdma_nodes``
+    :ivar variables: names of all variables that start with ``rdma_``
+    """
+
+    nodes: typing.Tuple[str, ...] = ()
+    variables: typing.Tuple[str, ...] = ()
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Judge the meaning of the intent. One finding at least for each fabric, waiver and for the inventory."""
+    findings = [ok("validate.intent", "intent", f"{len(intent.fabrics)} fabrics, {len(intent.waivers)} waivers", "types and keys of the schema")]
+    findings += _check_nodes(facts.nodes)
+    findings += _check_variables(facts.variables)
+    findings += _check_unique(intent)
+    for index, fabric in enumerate(intent.fabrics):
+        findings += _check_fabric(fabric, f"rdma_fabrics[{index}]", facts.nodes)
+    findings += _check_disjoint(intent)
+    findings += _check_cluster(intent)
+    for index, waiver in enumerate(intent.waivers):
+        findings += _check_waiver(waiver, f"rdma_waivers[{index}]")
+    return tuple(findings)
+
+
+def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> typing.Tuple[Finding, ...]:
+    """Findings for an intent that could not be loaded."""
+    return tuple(
+        Finding(
+            f"{stage}.intent",
+            problem.path or "intent",
+            FAIL,
+            measured=problem.seen,
+            expected=problem.expected,
+            why="The intent is strictly typed, so that a misspelt wish is never silently dropped.",
+            remedy=f"Correct {problem.path or 'the variable'} in the inventory; docs/intent.md lists all keys.",
+        )
+        for problem in problems
+    )
+
+
+def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
+    return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
+
+
+def _check_nodes(nodes: typing.Tuple[str, ...]) -> typing.List[Finding]:
+    expected = "at least 1 host in group rdma_nodes"
+    if nodes:
+        return [ok("validate.nodes", "inventory", f"{len(nodes)} hosts", expected)]
+    why = "The group rdma_nodes is empty or not there, so nothing would be looked at, and a run that looks at nothing must not pass."
+    return [_bad("nodes", "inventory", "no host", expected, why, "Put the nodes into the inventory's group rdma_nodes, by their Kubernetes node names.")]
+
+
+def _check_variables(variables: typing.Tuple[str, ...]) -> typing.List[Finding]:
+    """A misspelt ``rdma_waiver`` would otherwise be dropped in silence: Ansible knows no unknown variable."""
+    findings = []
+    for name in sorted(set(variables) - set(VARIABLES)):
+        hint = nearest(name, VARIABLES)
+        status: typing.Literal["fail", "warn"] = FAIL if hint else WARN
+        why = "No part of the collection reads this variable" + (", and it looks like a misspelt one." if hint else ".")
+        expected = f"one of: {', '.join(VARIABLES)}{hint}"
+        remedy = "Rename it; names that start with rdma_ belong to this collection."
+        findings.append(Finding("validate.variables", name, status, "unknown variable", expected, why, remedy))
+    return findings or [ok("validate.variables", "inventory", "no unknown rdma_ variable", "no unknown rdma_ variable")]
+
+
+def _check_unique(intent: Intent) -> typing.List[Finding]:
+    findings: typing.List[Finding] = []
+    for what, names, why in (
+        ("name", [fabric.name for fabric in intent.fabrics], "Findings and objects are told apart by the fabric's name."),
+        ("resource_name", [fabric.resource_name for fabric in intent.fabrics], "The device plugin would put VFs of two fabrics into one pool."),
+        # the attachment objects of all fabrics live in the operator's namespace, whatever namespace their pods are in
+        ("network.name", [fabric.network.name for fabric in intent.fabrics], "Both would be the same object in the operator's namespace."),
+    ):
+        for name, number in collections.Counter(names).items():
+            if number > 1:
+                remedy = f"Give each fabric its own {what}."
+                findings.append(_bad("unique_names", f"{what} {name}", f"{number} fabrics", "1 fabric", why, remedy))
+    return findings or [ok("validate.unique_names", "rdma_fabrics", "all different", "name, resource_name and network.name differ")]
+
+
+def _check_fabric(fabric: Fabric, path: str, nodes: typing.Tuple[str, ...]) -> typing.List[Finding]:
+    findings = (
+        _check_profile(fabric, path)
+        + _check_names(fabric, path)
+        + _check_select(fabric, path)
+        + _check_numbers(fabric, path)
+        + _check_line_rate(fabric, path)
+        + _check_pods(fabric.pods, f"{path}.pods")
+        + _check_ipam(fabric, f"{path}.ipam", nodes)
+    )
+    return findings
+
+
+def _check_profile(fabric: Fabric, path: str) -> typing.List[Finding]:
+    supported = ", ".join(SUPPORTED_PROFILES)
+    if fabric.profile in SUPPORTED_PROFILES:
+        return [ok("validate.profile", path, fabric.profile, f"one of: {supported}")]
+    why = "The profile is known, but its stages are not written yet; running the others' stages on it would prove nothing."
+    return [_bad("profile", path, fabric.profile, f"one of: {supported}", why, "Use a supported profile, or leave this fabric out of the intent.")]
+
+
+def _check_names(fabric: Fabric, path: str) -> typing.List[Finding]:
+    findings = []
+    if not _RESOURCE.fullmatch(fabric.resource_name) or len(fabric.resource_name) > 63:
+        why = "The webhook of the SR-IOV operator refuses it: releases up to 1.6 and OpenShift's reject a hyphen."
+        expected = "up to 63 letters, digits and underscores, with a letter or digit at both ends"
+        findings.append(_bad("names", f"{path}.resource_name", f"'{fabric.resource_name}'", expected, why, "Write mlx_compute instead of mlx-compute."))
+    for what, name in (("name", fabric.name), ("network.name", fabric.network.name), ("network.namespace", fabric.network.namespace)):
+        if not _LABEL.fullmatch(name) or len(name) > 63:
+            expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
+            why = "It becomes the name of a Kubernetes object, and the API server refuses this one."
+            findings.append(_bad("names", f"{path}.{what}", f"'{name}'", expected, why, "Rename it."))
+    return findings or [ok("validate.names", path, "all valid", "names that the API server and the operator's webhook take")]
+
+
+def _check_select(fabric: Fabric, path: str) -> typing.List[Finding]:
+    select, path = fabric.select, f"{path}.select"
+    findings = []
+    infiniband = fabric.profile == "sriov_infiniband"
+    if select.subnet_manager is not None and not infiniband:
+        why = f"The profile {fabric.profile} is Ethernet, and Ethernet has no subnet manager."
+        remedy = "Remove subnet_manager and name the NICs by pci, netdev, or vendor and device."
+        findings.append(_bad("select", f"{path}.subnet_manager", select.subnet_manager, "no subnet_manager", why, remedy))
+    elif select.subnet_manager not in (None, "any") and not _GUID.fullmatch(str(select.subnet_manager)):
+        why = "A subnet manager is known by the GUID of its port, as sminfo prints it."
+        expected = "'any', or 0x and 16 lower-case hex digits"
+        remedy = "Copy the sm guid out of sminfo, with its leading zeros."
+        findings.append(_bad("select", f"{path}.subnet_manager", f"'{select.subnet_manager}'", expected, why, remedy))
+    if not (select.subnet_manager or select.pci or select.netdev or select.vendor or select.device):
+        why = "Nothing says which HCAs of a node belong to this fabric."
+        expected = "subnet_manager, pci, netdev, or vendor and device" if infiniband else "pci, netdev, or vendor and device"
+        findings.append(_bad("select", path, "only hcas_per_node", expected, why, "Add one of them; for InfiniBand 'subnet_manager: any' is the simplest."))
+    for index, address in enumerate(select.pci):
+        if not _PCI.fullmatch(address):
+            why = "sysfs and the operator compare PCI addresses as text, in the kernel's form."
+            remedy = "Copy the address out of 'lspci -D', in lower case."
+            findings.append(_bad("select", f"{path}.pci[{index}]", f"'{address}'", "dddd:bb:dd.f, such as 0000:3c:00.0", why, remedy))
+    for what, value in (("vendor", select.vendor), ("device", select.device)):
+        if value is not None and not _PCI_ID.fullmatch(value):
+            why = "PCI ids are compared as text."
+            findings.append(_bad("select", f"{path}.{what}", f"'{value}'", "four lower-case hex digits in quotes, such as '15b3'", why, "Copy it out of 'lspci -nn'."))
+    # a list of PCI addresses may be longer than one node's share, since nodes may differ; a shorter one can never be enough
+    for what, items in (("pci", select.pci), ("netdev", select.netdev)):
+        if items and len(set(items)) < select.hcas_per_node:
+            why = "A node can't have more HCAs on this fabric than the list names."
+            remedy = "List all of them, or lower hcas_per_node."
+            findings.append(_bad("select", f"{path}.{what}", f"{len(set(items))} named", f"{select.hcas_per_node} (hcas_per_node)", why, remedy))
+    return findings or [ok("validate.select", path, "usable", f"names HCAs in a way that profile {fabric.profile} can follow")]
+
+
+def _check_numbers(fabric: Fabric, path: str) -> typing.List[Finding]:
+    findings = []
+    for what, value, low, high, unit in (
+        ("select.hcas_per_node", fabric.select.hcas_per_node, 1, 64, "HCAs"),
+        ("virtual_functions", fabric.virtual_functions, 1, _MOST_VIRTUAL_FUNCTIONS, "VFs a physical function"),
+        ("mtu", fabric.mtu, 576, 65520, "bytes"),
+    ):
+        if value is not None and not low <= value <= high:
+            why = "Out of what any HCA and its driver can do; the operator would refuse it, or fail on the node."
+            findings.append(_bad("numbers", f"{path}.{what}", f"{value} {unit}", f"{low} to {high} {unit}", why, "Correct the number."))
+    return findings or [ok("validate.numbers", path, f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs a node", "1 at least of each")]
+
+
+def _check_line_rate(fabric: Fabric, path: str) -> typing.List[Finding]:
+    rate, path = fabric.line_rate, f"{path}.line_rate"
+    if not 0 < rate.fraction <= 1:
+        why = "No link carries more than its rate, and a floor of nothing proves nothing."
+        return [_bad("line_rate", f"{path}.fraction", f"{rate.fraction}", "more than 0, at most 1", why, "Use 0.92, or a figure that you can defend.")]
+    if rate.floor_gbps is None:
+        return [ok("validate.line_rate", path, f"{rate.fraction:.0%} of the slower of link and PCIe", "a floor that means something")]
+    if not 0 < rate.floor_gbps < float("inf"):
+        why = "A floor that any figure reaches, or none can, proves nothing."
+        return [_bad("line_rate", f"{path}.floor_gbps", f"{rate.floor_gbps} Gb/s", "more than 0 Gb/s", why, "Correct the figure, or remove it and use the fraction.")]
+    if not (rate.reason or "").strip():
+        why = "An absolute floor hides how fast the link could be, so the report must say why it was chosen."
+        return [_bad("line_rate", f"{path}.reason", "no reason", "a reason beside floor_gbps", why, "Add reason, or remove floor_gbps and use the fraction.")]
+    return [ok("validate.line_rate", path, f"{rate.floor_gbps:g} Gb/s, because: {rate.reason}", "an absolute floor has a reason")]
+
+
+def _check_pods(pods: Pods, path: str) -> typing.List[Finding]:
+    findings = []
+    for what, value in (("message_bytes", pods.message_bytes), ("iterations", pods.iterations), ("seconds", pods.seconds)):
+        if value is not None and value < 1:
+            findings.append(_bad("pods", f"{path}.{what}", str(value), "1 at least", "ib_write_bw would refuse it or measure nothing.", "Correct the number."))
+    if pods.limit_seconds <= pods.seconds:
+        why = "Each command would be stopped before its measurement ends."
+        remedy = "Leave room for connecting: limit_seconds should be twice seconds at least."
+        findings.append(_bad("pods", f"{path}.limit_seconds", f"{pods.limit_seconds} s", f"more than {pods.seconds} s (seconds)", why, remedy))
+    return findings or [ok("validate.pods", path, f"{pods.seconds} s, at most {pods.limit_seconds} s", "a measurement that fits its limit")]
+
+
+def _check_ipam(fabric: Fabric, path: str, nodes: typing.Tuple[str, ...]) -> typing.List[Finding]:
+    ipam = fabric.ipam
+    try:
+        pool = parse_range(ipam.range, ipam.range_start, ipam.range_end, ipam.exclude)
+    except RangeError as error:
+        return [_bad("ipam", f"{path}.{error.field}", f"'{error.seen}'", error.expected, error.why, error.remedy)]
+    findings = []
+    needed_each = fabric.select.hcas_per_node * fabric.virtual_functions
+    needed = needed_each * max(1, len(nodes))
+    arithmetic = f"{needed} addresses: {max(1, len(nodes))} nodes x {fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
+    if pool.capacity < needed:
+        why = "Each VF in use takes an address, so the last pods would wait for ever with 'Could not allocate IP in range'."
+        remedy = "Widen range (or range_start and range_end), or lower virtual_functions."
+        findings.append(_bad("addresses", f"{path}.range", f"{pool.capacity} addresses", arithmetic, why, remedy))
+    else:
+        findings.append(ok("validate.addresses", f"{path}.range", f"{pool.capacity} addresses", arithmetic))
+    if ipam.gateway is not None:
+        findings.append(_check_gateway(fabric, path))
+    return findings
+
+
+def _check_gateway(fabric: Fabric, path: str) -> Finding:
+    ipam = fabric.ipam
+    pool = parse_range(ipam.range, ipam.range_start, ipam.range_end, ipam.exclude)
+    gateway = str(ipam.gateway)
+    if not pool.on_network(gateway):
+        why = "A pod can't reach a gateway that is outside its own network."
+        return _bad("gateway", f"{path}.gateway", f"'{gateway}'", f"an address in {pool.network}", why, "Correct the gateway, or remove it: RDMA traffic of one subnet needs none.")
+    if pool.hands_out(gateway):
+        why = "whereabouts does not reserve the gateway: it will give this address to a pod, and two hosts will answer for it."
+        remedy = f"Add {gateway} to {path}.exclude, or start range_start after it."
+        return Finding("validate.gateway", f"{path}.gateway", WARN, f"{gateway} is in the pool", "a gateway that no pod can get", why, remedy)
+    return ok("validate.gateway", f"{path}.gateway", gateway, f"in {pool.network}, never handed out")
+
+
+def _check_disjoint(intent: Intent) -> typing.List[Finding]:
+    pools = []
+    for index, fabric in enumerate(intent.fabrics):
+        try:
+            pools.append((f"rdma_fabrics[{index}].ipam.range", parse_range(fabric.ipam.range).network))
+        except RangeError:
+            continue  # named already, by its own finding
+    findings = []
+    for index, (path, network) in enumerate(pools):
+        for other_path, other in pools[:index]:
+            if network.version == other.version and network.overlaps(other):
+                why = "A pod on both fabrics would have two ways to the same addresses and send on the wrong one."
+                findings.append(_bad("disjoint_ranges", path, str(network), f"no overlap with {other_path} ({other})", why, "Give each fabric its own network."))
+    return findings or [ok("validate.disjoint_ranges", "rdma_fabrics", f"{len(pools)} networks", "networks that do not overlap")]
+
+
+def _check_cluster(intent: Intent) -> typing.List[Finding]:
+    cluster = intent.cluster
+    findings = []
+    if not cluster.node_selector:
+        why = "An empty selector takes every node of the cluster, control plane included, and the operator drains and reboots what it takes."
+        findings.append(_bad("cluster", "rdma_cluster.node_selector", "no label", "one label at least", why, "Name a label that only RDMA nodes have, or remove the key for the default."))
+    if cluster.wait_seconds < 1:
+        why = "Nothing is ready at once."
+        findings.append(_bad("cluster", "rdma_cluster.wait_seconds", f"{cluster.wait_seconds} s", "1 s at least", why, "Correct the number."))
+    if not _LABEL.fullmatch(cluster.operator_namespace):
+        why = "It is the name of a namespace, and the API server knows no such one."
+        findings.append(_bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", "lower-case letters, digits and hyphens", why, "Correct the name."))
+    return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace}", "usable values")]
+
+
+def _check_waiver(waiver: Waiver, path: str) -> typing.List[Finding]:
+    findings = []
+    stage = waiver.check.partition(".")[0]
+    if len(waiver.reason.split()) < 2:
+        why = "The report prints the reason to those who have to trust the run."
+        findings.append(_bad("waivers", f"{path}.reason", f"'{waiver.reason}'", "a reason in words", why, "Say why going on is right although this is not proven."))
+    if not _CHECK_ID.fullmatch(waiver.check):
+        expected = "<stage>.<what>, such as platform.bios; * stands for any text"
+        why = "No check has such an id, so the waiver would cover nothing (or, as '*', everything)."
+        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", expected, why, "Copy the id from the report."))
+    elif stage not in STAGES:
+        why = "A waiver that covers a whole pipeline makes its verdict worthless." if "*" in stage or "?" in stage else "No stage has this name."
+        expected = f"a check of one of: {', '.join(STAGES)}{nearest(stage, STAGES)}"
+        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", expected, why, "Copy the id from the report."))
+    elif stage == "validate":
+        why = "An intent that contradicts itself can be corrected by who wrote it; there is nothing to waive."
+        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", "a check of another stage", why, "Correct the intent instead."))
+    return findings or [ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known stage and a reason")]

@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Records: what a stage of a run left behind for the stages after it, and for the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .findings import FAIL, SKIPPED, UNKNOWN, Finding, Gate, Judged, Waiver
+from .load import to_data
+
+OPEN = "open"
+CLOSED = "closed"
+#: check mode only: what this stage looks at would first have to be made, so its findings neither open nor close the gate
+PENDING = "pending"
+
+#: goes up when a field of Record changes its meaning
+RECORD_SCHEMA = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """One stage of one run.
+
+    :ivar stage: name out of STAGES
+    :ivar run: identity of the run; a record of another run is never counted
+    :ivar started: UTC, ISO 8601
+    :ivar finished: UTC, ISO 8601
+    :ivar check_mode: whether ansible-playbook ran with --check
+    :ivar gate: open, closed or pending
+    :ivar judged: findings with the waivers that cover them
+    :ivar changes: what the stage made, in check mode what it would make; one line of text each
+    :ivar waivers: all waivers of the intent, also those that nothing needed
+    :ivar facts: what was observed, as plain data
+    :ivar closed_by: the earlier stage whose gate was closed, for a stage that did not run
+    """
+
+    stage: str
+    run: str
+    started: str
+    finished: str
+    check_mode: bool
+    gate: typing.Literal["open", "closed", "pending"]
+    judged: typing.Tuple[Judged, ...]
+    changes: typing.Tuple[str, ...] = ()
+    waivers: typing.Tuple[Waiver, ...] = ()
+    facts: typing.Any = None
+    closed_by: typing.Optional[str] = None
+    schema: int = RECORD_SCHEMA
+
+    def closing(self) -> typing.Tuple[Finding, ...]:
+        return Gate(self.gate == OPEN, self.judged).closing()
+
+
+def counts(judged: typing.Iterable[Judged]) -> typing.Dict[str, int]:
+    """How many findings of each status there are; what a waiver covers is counted as ``waived`` and nowhere else."""
+    result = {"pass": 0, FAIL: 0, UNKNOWN: 0, SKIPPED: 0, "warn": 0, "waived": 0}
+    for item in judged:
+        result["waived" if item.waiver else item.finding.status] += 1
+    return result
+
+
+def describe(record: Record) -> typing.List[str]:
+    """The judgement over a stage, as lines for a terminal: one line of counts, then each finding that is not a pass."""
+    parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number]
+    mode = " (check mode)" if record.check_mode else ""
+    lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - gate {record.gate}{mode}"]
+    for item in record.judged:
+        finding = item.finding
+        if finding.status == "pass":
+            continue
+        label = f"waived {finding.status}" if item.waiver else finding.status
+        lines.append(f"[{label}] {finding.check} on {finding.subject}")
+        if finding.measured or finding.expected:
+            lines.append(f"    measured {finding.measured or '-'}; expected {finding.expected or '-'}")
+        lines.append(f"    why: {finding.why}")
+        lines.append(f"    waiver: {item.waiver.reason}" if item.waiver else f"    do: {finding.remedy}")
+    return lines
+
+
+def record_data(record: Record) -> typing.Dict[str, typing.Any]:
+    """The record as JSON can hold it; ``load(Record, data)`` takes it back."""
+    data = to_data(record)
+    assert isinstance(data, dict)
+    return data

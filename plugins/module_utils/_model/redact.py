@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Takes secrets out of what is written to disk or shown.
+
+Facts and findings should hold none; this is the second line of defence, for a tool or an API that says more than it was asked.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+REDACTED = "[redacted]"
+
+# names of fields whose value is a secret whatever it looks like
+_SECRET_KEY = re.compile(
+    r"(^|[_.-])(password|passwd|passphrase|secret|token|bearer|authorization|kubeconfig|m_?key|sm_?key)$"
+    r"|private[_-]?key|client[_-]?key|client-certificate-data|certificate-authority-data|api[_-]?key|access[_-]?key",
+    re.IGNORECASE,
+)
+_SECRET_TEXT = (
+    re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+    # JSON web tokens: service account tokens are such
+    re.compile(r"\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}(\.[A-Za-z0-9_-]*)?"),
+    re.compile(r"(?<=Bearer )[A-Za-z0-9._~+/=-]{8,}"),
+    # key: value in a text that holds a kubeconfig or a command line
+    re.compile(r"(?<=client-key-data: )\S+|(?<=client-certificate-data: )\S+|(?<=certificate-authority-data: )\S+"),
+    re.compile(r"(?i)(?<=password=)\S+|(?<=password: )\S+|(?<=token=)\S+|(?<=token: )\S+"),
+)
+
+
+def redact_text(text: str) -> str:
+    """``text`` without private keys, tokens and passwords."""
+    for pattern in _SECRET_TEXT:
+        text = pattern.sub(REDACTED, text)
+    return text
+
+
+def redact(data: typing.Any, key: str = "") -> typing.Any:
+    """Plain data (mappings, lists, text, numbers) without secrets. A mapping's keys stay, so that a reader sees what was there."""
+    if isinstance(data, dict):
+        return {name: redact(value, str(name)) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [redact(item, key) for item in data]
+    if isinstance(data, str):
+        return REDACTED if data and _SECRET_KEY.search(key) else redact_text(data)
+    return data

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Reads and writes records: one JSON file for each stage."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import typing
+
+from .._model.findings import STAGES
+from .._model.load import LoadError, load
+from .._model.records import Record, record_data
+from .._model.redact import redact
+
+
+class RecordError(Exception):
+    """A record that could not be read or written; the text names the file and the cause."""
+
+
+def write_record(directory: str, record: Record) -> str:
+    """Write ``<directory>/<stage>.json`` in one step, so that an interrupted run leaves no half of it.
+
+    :returns: path of the file
+    :raises RecordError: the folder or the file can't be written
+    """
+    path = os.path.join(directory, f"{record.stage}.json")
+    write_text(path, json.dumps(redact(record_data(record)), indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    return path
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a file in one step; makes its folder.
+
+    :raises RecordError: it can't be written
+    """
+    directory = os.path.dirname(path) or "."
+    try:
+        os.makedirs(directory, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=directory, prefix=".", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise RecordError(f"{path} can't be written: {error.strerror}. Is there room, and may this user write there?") from error
+
+
+def read_records(directory: str) -> typing.Tuple[typing.Dict[str, Record], typing.Dict[str, str]]:
+    """All records of a folder, of whatever run.
+
+    :returns: records by stage, and by stage why a file that is there could not be read
+    """
+    records: typing.Dict[str, Record] = {}
+    unreadable: typing.Dict[str, str] = {}
+    for stage in STAGES:
+        path = os.path.join(directory, f"{stage}.json")
+        try:
+            with open(path, encoding="utf-8") as stream:
+                record = load(Record, json.load(stream), stage)
+            if record.stage != stage:
+                raise LoadError("stage", f"'{record.stage}'", f"'{stage}'")
+            records[stage] = record
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            unreadable[stage] = f"{path} can't be read: {error}"
+    return records, unreadable

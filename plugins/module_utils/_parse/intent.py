@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the user wrote in ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``, as an Intent.
+
+Only shape is read here: types, unknown and missing keys. Meaning that spans fields is checked in _check/validate.py.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.findings import Waiver
+from .._model.intent import Cluster, Fabric, Intent
+from .._model.load import LoadError, load
+
+
+class IntentError(ValueError):
+    """An intent that does not fit its schema.
+
+    :ivar problems: one for each place that is wrong, in the order of the variables; paths as the user wrote them
+    """
+
+    def __init__(self, problems: typing.Sequence[LoadError]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typing.Any = None) -> Intent:
+    """Load the three user variables.
+
+    :param fabrics: value of ``rdma_fabrics``, a list of mappings
+    :param waivers: value of ``rdma_waivers``; None when the user has none
+    :param cluster: value of ``rdma_cluster``; None leaves the defaults
+    :raises IntentError: with one problem for each fabric, waiver and variable that is wrong (each names its first mistake only)
+    """
+    problems: typing.List[LoadError] = []
+    loaded_fabrics = _load_list(Fabric, fabrics, "rdma_fabrics", problems)
+    loaded_waivers = _load_list(Waiver, [] if waivers is None else waivers, "rdma_waivers", problems)
+    loaded_cluster = _load_one(Cluster, {} if cluster is None else cluster, "rdma_cluster", problems)
+    if problems:
+        raise IntentError(problems)
+    return Intent(fabrics=loaded_fabrics, waivers=loaded_waivers, cluster=loaded_cluster)
+
+
+def _load_list(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Tuple[typing.Any, ...]:
+    if not isinstance(data, (list, tuple)):
+        problems.append(LoadError(path, "missing" if data is None else f"a {type(data).__name__}", "a list of mappings"))
+        return ()
+    if not data and cls is Fabric:
+        problems.append(LoadError(path, "an empty list", "one fabric at least"))
+    return tuple(_load_one(cls, item, f"{path}[{index}]", problems) for index, item in enumerate(data))
+
+
+def _load_one(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+    try:
+        return load(cls, data, path)
+    except LoadError as error:
+        problems.append(error)
+        return None

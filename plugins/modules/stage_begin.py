@@ -1,0 +1,131 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: stage_begin
+short_description: Decides whether a stage may start
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Part of the frame around the stages, used by the role C(linerate.rdma.stage). Runs on the controller and touches no host.
+  - A stage may start when no earlier stage of the same run has closed its gate, and when the intent is right.
+  - When it may not, a record that says why is written to O(record_dir).
+options:
+  stage:
+    description: Name of the stage.
+    type: str
+    required: true
+    choices: [validate, discover, fabric, reachability, platform, operators, network, virtual_functions, bandwidth]
+  run:
+    description:
+      - Identity of the run, as the first stage of it returned it in RV(run).
+      - Leave it out or empty to begin a new run.
+    type: str
+  fabrics:
+    description: The variable C(rdma_fabrics), as the user wrote it.
+    type: raw
+  waivers:
+    description: The variable C(rdma_waivers), as the user wrote it.
+    type: raw
+  cluster:
+    description: The variable C(rdma_cluster), as the user wrote it.
+    type: raw
+  nodes:
+    description: Names of the hosts that take part.
+    type: list
+    elements: str
+    default: []
+  variables:
+    description: Names of the variables that start with C(rdma_), to find misspelt ones.
+    type: list
+    elements: str
+    default: []
+  record_dir:
+    description: Folder of the records, on the controller.
+    type: path
+    required: true
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return what it would return without it.
+    support: full
+  diff_mode:
+    description: Will return details on what has changed, when in diff mode.
+    support: none
+    details: It changes nothing of the system; the record is its answer.
+  idempotent:
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    support: full
+seealso:
+  - module: linerate.rdma.stage_gate
+"""
+
+EXAMPLES = r"""
+- name: Ask whether stage fabric may start
+  linerate.rdma.stage_begin:
+    stage: fabric
+    fabrics: "{{ rdma_fabrics }}"
+    nodes: "{{ groups['rdma_nodes'] }}"
+    record_dir: build/report/stages
+  register: stage_result
+"""
+
+RETURN = r"""
+go:
+  description: Whether the stage may start.
+  type: bool
+  returned: always
+run:
+  description: Identity of the run.
+  type: str
+  returned: always
+  sample: 20260102T030405Z-a1b2c3
+stage:
+  description: Name of the stage.
+  type: str
+  returned: always
+started:
+  description: When it was asked, in UTC.
+  type: str
+  returned: always
+gate:
+  description: V(open), or V(closed) when the stage may not start.
+  type: str
+  returned: always
+lines:
+  description: Why the stage may not start, as text for a terminal.
+  type: list
+  elements: str
+  returned: always
+findings:
+  description: Findings with the waivers that cover them.
+  type: list
+  elements: dict
+  returned: when the stage may not start
+path:
+  description: The record that was written.
+  type: str
+  returned: when the stage may not start
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stage import may_start
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, exit_with, moment_of, wishes_of
+
+
+def main() -> None:
+    names = {"type": "list", "elements": "str", "default": []}
+    module = AnsibleModule(argument_spec=dict(FRAME_SPEC, nodes=names, variables=names), supports_check_mode=True)
+    moment = moment_of(module)
+    facts = Facts(nodes=tuple(module.params["nodes"]), variables=tuple(module.params["variables"]))
+    exit_with(module, moment, may_start(moment, wishes_of(module), facts))
+
+
+if __name__ == "__main__":
+    main()

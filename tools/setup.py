@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sets up what the project needs of Python: a virtual environment and the collections that this one stands on, all below ``build/``.
+
+Uses the standard library only, and does nothing when nothing changed. The three collections are taken out of the PyPI package ``ansible``,
+which carries them, so that a machine without a Galaxy server can be set up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import zipfile
+
+from .steps import BUILD, CACHE, COLLECTIONS, ROOT, VENV, StepError, guarded, run, say
+
+ANSIBLE_PACKAGE = "ansible==12.3.0"
+WANTED = ("ansible/posix", "ansible/utils", "kubernetes/core")
+
+
+def main() -> None:
+    make_environment(VENV, ROOT / "test-requirements.txt")
+    take_collections()
+    link_checkout()
+
+
+def make_environment(path: pathlib.Path, requirements: pathlib.Path) -> None:
+    """Make a virtual environment with exactly the pinned ``requirements``, unless it is there already."""
+    stamp = path / ".made-of"
+    wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode() + str(path).encode()).hexdigest()
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
+        return
+    shutil.rmtree(path, ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _ensure_venv_module()
+    run(f"virtual environment {path.name}", [sys.executable, "-m", "venv", path], "Install the venv module of your Python.")
+    pip = [path / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--progress-bar", "off"]
+    remedy = "Look whether the Python package index can be reached, then give the command again."
+    run(f"Python packages of {requirements.name}", [*pip, "-r", requirements], remedy)
+    stamp.write_text(wanted, encoding="utf-8")
+
+
+def take_collections() -> None:
+    stamp = COLLECTIONS / ".made-of"
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == ANSIBLE_PACKAGE:
+        return
+    wheels = CACHE / "wheels"
+    wheel = next(wheels.glob(f"ansible-{ANSIBLE_PACKAGE.partition('==')[2]}-*.whl"), None)
+    if wheel is None:
+        wheels.mkdir(parents=True, exist_ok=True)
+        command = [VENV / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--progress-bar", "off"]
+        remedy = "Look whether the Python package index can be reached, then give the command again."
+        run(f"download {ANSIBLE_PACKAGE}, which carries the collections", [*command, "--dest", wheels, ANSIBLE_PACKAGE], remedy)
+        wheel = next(wheels.glob("ansible-*.whl"))
+    target = COLLECTIONS / "ansible_collections"
+    for name in WANTED:
+        shutil.rmtree(target / name, ignore_errors=True)
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            prefixes = tuple(f"ansible_collections/{name}/" for name in WANTED)
+            archive.extractall(COLLECTIONS, [name for name in archive.namelist() if name.startswith(prefixes)])
+    except zipfile.BadZipFile as error:
+        wheel.unlink()
+        raise StepError(f"{wheel} is not complete: {error}", "It was removed; give the command again to download it anew.") from error
+    missing = [name for name in WANTED if not (target / name / "MANIFEST.json").exists()]
+    if missing:
+        raise StepError(f"{wheel.name} does not carry {', '.join(missing)}", "Choose another release in tools/setup.py.")
+    stamp.write_text(ANSIBLE_PACKAGE, encoding="utf-8")
+    say(f"- collections {', '.join(name.replace('/', '.') for name in WANTED)}")
+
+
+def link_checkout() -> None:
+    """Ansible finds a collection by its folder's name only, and this checkout may have any; see also ansible.cfg."""
+    link = COLLECTIONS / "ansible_collections" / "linerate" / "rdma"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    target = os.path.relpath(ROOT, link.parent)
+    if link.is_symlink() and os.readlink(link) == target:
+        return
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)
+
+
+def _ensure_venv_module() -> None:
+    """Debian leaves ensurepip out of python3; there, take it from the package."""
+    try:
+        import ensurepip  # noqa: F401  (the module is only looked for)
+    except ImportError:
+        name = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+        if not shutil.which("apt-get") or os.geteuid() != 0:
+            raise StepError("this Python has no venv module", f"Install it, on Debian as root: apt-get install {name}") from None
+        remedy = f"Look whether the Debian mirror can be reached, then: apt-get install {name}"
+        run("apt-get update", ["apt-get", "update"], remedy)
+        run(f"apt-get install {name}", ["apt-get", "install", "-y", "--no-install-recommends", name], remedy, env={"DEBIAN_FRONTEND": "noninteractive"})
+
+
+if __name__ == "__main__":
+    BUILD.mkdir(exist_ok=True)
+    guarded(main)

@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs commands and says what they are doing: one line when a step starts, a sign of life every few seconds, its time, and on failure the cause."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import typing
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+VENV = BUILD / "venv"
+COLLECTIONS = BUILD / "collections"
+LOGS = BUILD / "logs"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "linerate-rdma"
+
+_SIGN_OF_LIFE_SECONDS = 8.0
+_TAIL_LINES = 40
+
+
+class StepError(Exception):
+    """A step failed.
+
+    :ivar remedy: what to do
+    """
+
+    def __init__(self, text: str, remedy: str) -> None:
+        super().__init__(text)
+        self.remedy = remedy
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def run(
+    name: str,
+    command: typing.Sequence[typing.Union[str, pathlib.Path]],
+    remedy: str,
+    cwd: pathlib.Path = ROOT,
+    env: typing.Optional[typing.Mapping[str, str]] = None,
+) -> str:
+    """Run a command to its end. Its output goes to ``build/logs/<name>.log``; on failure the end of it is shown.
+
+    :param name: what the step does, in a few words
+    :param remedy: what to do when it fails
+    :returns: stdout and stderr, as they came
+    :raises StepError: exit code other than 0
+    """
+    LOGS.mkdir(parents=True, exist_ok=True)
+    path = LOGS / ("".join(letter if letter.isalnum() else "-" for letter in name) + ".log")
+    start = time.monotonic()
+    say(f"- {name}")
+    with path.open("wb") as log:
+        with subprocess.Popen(
+            [str(word) for word in command], cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+        ) as process:
+            while True:
+                try:
+                    code = process.wait(_SIGN_OF_LIFE_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    say(f"  ... {time.monotonic() - start:.0f} s: {_last_line(path)}")
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if code:
+        tail = "\n".join(f"  | {line}" for line in text.splitlines()[-_TAIL_LINES:])
+        raise StepError(f"'{name}' ended with {code} after {time.monotonic() - start:.1f} s; all of its output: {path.relative_to(ROOT)}\n{tail}", remedy)
+    say(f"  {time.monotonic() - start:.1f} s")
+    return text
+
+
+def guarded(main: typing.Callable[[], None]) -> typing.NoReturn:
+    """Run ``main`` and end the process: 0, or 1 with what failed and what to do."""
+    try:
+        main()
+    except StepError as error:
+        sys.exit(f"FAILED: {error}\nWhat to do: {error.remedy}")
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command can be given again")
+    sys.exit(0)
+
+
+def _last_line(path: pathlib.Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1][:120] if lines else "no output yet"
