@@ -1,0 +1,192 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""ibping on this node: servers that live for a bounded time, and clients (package infiniband-diags; root, or access to /dev/infiniband/umad*).
+
+A server must outlive the module that starts it and must never outlive its purpose: it runs under ``timeout`` of coreutils in a session of
+its own, so it ends by itself when nobody stops it. It carries a mark in its environment; by that mark, and by nothing else, it is found again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import typing
+
+from .._model.errors import ParseError, RdmaError
+from .._model.facts import Ping, PingServer, PingTask
+from .._parse import ibping
+from . import command
+from .subnet import PACKAGE, PortName
+
+MARK = "LINERATE_RDMA_IBPING_SERVER"
+#: SIGKILL follows SIGTERM after this; ibping has nothing to put in order
+_KILL_SECONDS = 2
+#: a server counts as ready when it has used no CPU time for this long
+_QUIET_SECONDS = 0.4
+_READY_LIMIT_SECONDS = 20.0
+_STOP_LIMIT_SECONDS = 10.0
+#: start of the tool on a slow node
+_START_SECONDS = 10.0
+
+
+def start(ports: typing.Sequence[PortName], live_seconds: int) -> typing.Tuple[PingServer, ...]:
+    """A server on each port, each ended by itself after ``live_seconds``. Servers that an earlier, interrupted run left are stopped first.
+
+    Returns when each of them waits for requests or has ended; ibping itself says nothing when it is ready.
+
+    :raises ToolMissing: no ibping or no timeout
+    """
+    if not ports:
+        return ()
+    tool = command.require("ibping", PACKAGE)
+    guard = command.require("timeout", "coreutils")
+    stop()
+    with contextlib.ExitStack() as stack:
+        running = []
+        for name in ports:
+            # a file without a name: it lives as long as the server, and nobody has to remove it
+            words = stack.enter_context(tempfile.TemporaryFile())
+            argv = (guard, "-k", str(_KILL_SECONDS), str(live_seconds), tool, "-S", *name.arguments)
+            environment = dict(os.environ, LC_ALL="C", PATH=command.search_path(), **{MARK: f"{name.device}/{name.port}"})
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=words, stderr=words, env=environment, cwd="/", start_new_session=True)
+            running.append((name, process, words))
+        _await_quiet([process for _name, process, _words in running])
+        return tuple(PingServer(name.device, name.port, _ended(name, process, words)) for name, process, words in running)
+
+
+def _ended(name: PortName, process: typing.Any, words: typing.Any) -> typing.Optional[str]:
+    """Why a server runs no more; None while it runs."""
+    if process.poll() is None:
+        return None
+    words.seek(0)
+    said = "; ".join(line.strip() for line in words.read(4096).decode("utf-8", "backslashreplace").splitlines() if line.strip())
+    return f"ibping -S {' '.join(name.arguments)} ended with {process.returncode}: {said or 'it said nothing'}"
+
+
+def stop() -> typing.Tuple[PingServer, ...]:
+    """End all servers of this node that carry our mark, and wait until they are gone.
+
+    :returns: those that were there
+    :raises RdmaError: one of them can't be ended
+    """
+    found = _marked()
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        for pid in _marked():
+            _signal(pid, sent)
+        deadline = time.monotonic() + _STOP_LIMIT_SECONDS / 2
+        while _marked() and time.monotonic() < deadline:
+            time.sleep(0.05)
+    left = _marked()
+    if left:
+        raise RdmaError(f"ibping servers can't be ended: processes {', '.join(str(pid) for pid in sorted(left))}", "end them by hand")
+    names = sorted(set(found.values()))
+    return tuple(PingServer(device, int(port)) for device, _slash, port in (name.rpartition("/") for name in names))
+
+
+def ping(tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel: int) -> typing.Tuple[Ping, ...]:
+    """Ping every destination of every task.
+
+    :param count: packets a destination, one right after the other (ibping -f)
+    :param timeout_ms: after which a packet is lost
+    :param parallel: clients at once on this node
+    :raises ToolMissing: no ibping
+    """
+    jobs = [(task, lid) for task in tasks for lid in task.destination_lids]
+    if not jobs:
+        return ()
+    tool = command.require("ibping", PACKAGE)
+    # the library below the tool sends a packet up to three times more before it counts as lost
+    limit = _START_SECONDS + 4 * count * timeout_ms / 1000
+
+    def one(job: typing.Tuple[PingTask, int]) -> Ping:
+        task, lid = job
+        name = PortName(task.rdma_device, task.port)
+        return _read(name, lid, command.run((tool, *name.arguments, "-f", "-c", str(count), "-t", str(timeout_ms), "-L", str(lid)), limit))
+
+    return command.each(one, jobs, parallel)
+
+
+def _read(name: PortName, lid: int, finished: command.Finished) -> Ping:
+    # its exit code is 0 even when all is lost: only another one says something
+    if finished.failure:
+        return Ping(name.device, name.port, lid, 0, 0, finished.failure)
+    try:
+        counts = ibping.parse(finished.stdout)
+    except ParseError as error:
+        return Ping(name.device, name.port, lid, 0, 0, str(error))
+    if counts.lid != lid:
+        return Ping(name.device, name.port, lid, 0, 0, f"ibping was asked for LID {lid} and answers for LID {counts.lid}")
+    return Ping(name.device, name.port, lid, counts.transmitted, counts.received)
+
+
+def _marked() -> typing.Dict[int, str]:
+    """Process ids with our mark, and what it says. Processes of others, which we may not look into, are not ours."""
+    result = {}
+    prefix = f"{MARK}=".encode()
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as stream:
+                environment = stream.read().split(b"\0")
+        except OSError:
+            continue
+        for item in environment:
+            if item.startswith(prefix):
+                result[int(name)] = item[len(prefix) :].decode("utf-8", "backslashreplace")
+    return result
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
+    """Wait until every server has ended or sleeps without using CPU time: then it waits for requests."""
+    deadline = time.monotonic() + _READY_LIMIT_SECONDS
+    before: typing.Optional[typing.Dict[int, str]] = None
+    while time.monotonic() < deadline:
+        living = [process.pid for process in processes if process.poll() is None]
+        now = {pid: _cpu_times(pid) for pid in _sessions(living)}
+        # timeout and ibping: the tool itself must have been started
+        if now == before and len(now) >= 2 * len(living):
+            return
+        before = now
+        time.sleep(_QUIET_SECONDS)
+
+
+def _sessions(leaders: typing.Sequence[int]) -> typing.List[int]:
+    """All processes of these sessions."""
+    result = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            fields = _stat(int(name))
+            if len(fields) > 3 and int(fields[3]) in leaders:
+                result.append(int(name))
+    return result
+
+
+def _cpu_times(pid: int) -> str:
+    """State, user time and system time (proc(5), fields 3, 14 and 15)."""
+    fields = _stat(pid)
+    return " ".join((fields[0], *fields[11:13])) if fields else ""
+
+
+def _stat(pid: int) -> typing.List[str]:
+    """Fields of /proc/PID/stat from the third on; the name before them may hold anything, so it is cut off at its last bracket."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            return stream.read().rpartition(")")[2].split()
+    except OSError:
+        return []

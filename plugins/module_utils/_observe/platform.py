@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Evidence of IOMMU and SR-IOV on a node, from sysfs and procfs. It says what the firmware and the kernel show, not what the BIOS is set to."""
+
+from __future__ import annotations
+
+import os
+import re
+import typing
+
+from .._model.facts import Hca, NodePlatform, PciEvidence
+from . import sysfs
+
+_IOMMU_TABLES = ("DMAR", "IORT", "IVRS")
+
+
+def read_platform(roots: typing.Sequence[str], kernel_arguments: str = "/proc/cmdline") -> NodePlatform:
+    """Evidence of one node. IOMMU and ACPI come from the roots that have them, functions from all.
+
+    :param roots: sysfs roots, usually just /sys
+    :param kernel_arguments: the file with the kernel's command line
+    """
+    system = os.uname()
+    hcas = sysfs.read_node(roots)
+    readers = [sysfs.Reader(root) for root in roots]
+    command_line = sysfs.Reader(os.path.dirname(kernel_arguments))
+    devices = _folder(readers, "class/iommu")
+    groups = _folder(readers, "kernel/iommu_groups")
+    tables = _folder(readers, "firmware/acpi/tables")
+    return NodePlatform(
+        kernel=system.release,
+        machine=system.machine,
+        kernel_arguments=command_line.text(os.path.basename(kernel_arguments)),
+        iommu_devices=devices,
+        iommu_groups=None if groups is None else len(groups),
+        acpi_tables=None if tables is None else tuple(name for name in tables if re.match(r"\A[A-Z]{4}[0-9]*\Z", name) and name[:4] in _IOMMU_TABLES),
+        functions=tuple(_function(hca, readers) for hca in hcas.hcas if hca.pci),
+        errors=hcas.errors + tuple(error for reader in (*readers, command_line) for error in reader.errors),
+    )
+
+
+def _folder(readers: typing.Sequence[sysfs.Reader], name: str) -> typing.Optional[typing.Tuple[str, ...]]:
+    """Entries of a folder over all roots; None when a root has it and it can't be read."""
+    entries: typing.List[str] = []
+    for reader in readers:
+        entries.extend(reader.names(name))
+    return None if any(name in reader.unread for reader in readers) else tuple(entries)
+
+
+def _function(hca: Hca, readers: typing.Sequence[sysfs.Reader]) -> PciEvidence:
+    address = hca.pci.address if hca.pci else ""
+    groups = [group for group in (reader.link(f"bus/pci/devices/{address}/iommu_group") for reader in readers) if group]
+    return PciEvidence(
+        address=address,
+        driver=hca.pci.driver if hca.pci else None,
+        sriov_total=hca.sriov.total if hca.sriov else None,
+        sriov_current=hca.sriov.current if hca.sriov else None,
+        iommu_group=int(groups[0]) if groups and re.match(r"\A[0-9]{1,9}\Z", groups[0]) else None,
+        physical_function=hca.physical_function,
+        unread=hca.unread,
+    )
