@@ -282,6 +282,7 @@ class PciEvidence:
 class NodePlatform:
     """Answer of sriov_platform_info for one node. None means: could not be read (see errors); empty means: read, and there is none.
 
+    :ivar kernel_arguments: those of the kernel's command line that concern IOMMU and PCI; the others are none of our business
     :ivar iommu_devices: dmar0 (Intel, only while it translates), ivhd0 (AMD), smmu3... (Arm)
     :ivar iommu_groups: number of groups
     :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS hands over
@@ -290,7 +291,7 @@ class NodePlatform:
 
     kernel: str
     machine: str
-    kernel_arguments: typing.Optional[str] = None
+    kernel_arguments: typing.Optional[typing.Tuple[str, ...]] = None
     iommu_devices: typing.Optional[typing.Tuple[str, ...]] = None
     iommu_groups: typing.Optional[int] = None
     acpi_tables: typing.Optional[typing.Tuple[str, ...]] = None

@@ -86,7 +86,7 @@ def stop() -> typing.Tuple[PingServer, ...]:
             time.sleep(0.05)
     left = _marked()
     if left:
-        raise RdmaError(f"ibping servers can't be ended: processes {', '.join(str(pid) for pid in sorted(left))}", "end them by hand")
+        raise RdmaError(f"ibping servers can't be ended: processes {', '.join(str(pid) for pid in sorted(left))}", "End them by hand")
     names = sorted(set(found.values()))
     return tuple(PingServer(device, int(port)) for device, _slash, port in (name.rpartition("/") for name in names))
 

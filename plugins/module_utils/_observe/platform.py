@@ -15,6 +15,7 @@ import typing
 from .._model.facts import Hca, NodePlatform, PciEvidence
 from . import sysfs
 
+_ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.strict", "pci", "ib_core.netns_mode")
 _IOMMU_TABLES = ("DMAR", "IORT", "IVRS")
 
 
@@ -34,13 +35,18 @@ def read_platform(roots: typing.Sequence[str], kernel_arguments: str = "/proc/cm
     return NodePlatform(
         kernel=system.release,
         machine=system.machine,
-        kernel_arguments=command_line.text(os.path.basename(kernel_arguments)),
+        kernel_arguments=command_line.value(os.path.basename(kernel_arguments), _arguments_of_interest),
         iommu_devices=devices,
         iommu_groups=None if groups is None else len(groups),
         acpi_tables=None if tables is None else tuple(name for name in tables if re.match(r"\A[A-Z]{4}[0-9]*\Z", name) and name[:4] in _IOMMU_TABLES),
         functions=tuple(_function(hca, readers) for hca in hcas.hcas if hca.pci),
         errors=hcas.errors + tuple(error for reader in (*readers, command_line) for error in reader.errors),
     )
+
+
+def _arguments_of_interest(text: str) -> typing.Tuple[str, ...]:
+    """A command line may hold secrets: only what is asked for leaves the node."""
+    return tuple(argument for argument in text.split() if argument.partition("=")[0] in _ARGUMENTS)
 
 
 def _folder(readers: typing.Sequence[sysfs.Reader], name: str) -> typing.Optional[typing.Tuple[str, ...]]:

@@ -1,0 +1,196 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Everything about a node's HCAs, from sysfs, in one pass."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: hca_info
+short_description: Show the HCAs of a node with their ports, PCI functions and VFs
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Reads sysfs and nothing else. It needs no tool and no right beyond reading, and takes one round trip.
+  - Shows every RDMA device, and every PCI network function that has SR-IOV, is a virtual function, is of class InfiniBand or comes from a
+    vendor of HCAs. Plain network cards are left out.
+  - Files may vanish or refuse to be read while VFs are made. What vanished is left out; what could not be read is C(null) and is listed under
+    RV(hcas.hcas[].unread) and RV(hcas.errors).
+options:
+  sysfs:
+    description:
+      - Where sysfs is mounted. With several folders their devices are shown as one list.
+    type: list
+    elements: path
+    default:
+      - /sys
+attributes:
+  check_mode:
+    description: Can run in check mode and tell what it would do.
+    support: full
+    details:
+      - It changes nothing in either mode.
+  diff_mode:
+    description: Shows what it would change.
+    support: none
+    details:
+      - It changes nothing.
+  idempotent:
+    description: A second run changes nothing.
+    support: full
+"""
+
+EXAMPLES = r"""
+- name: See the HCAs of the node
+  linerate.rdma.hca_info:
+  register: hcas
+
+- name: Read a second tree beside the kernel's own
+  linerate.rdma.hca_info:
+    sysfs:
+      - /sys
+      - /opt/simulated/sys
+"""
+
+RETURN = r"""
+hcas:
+  description: The HCAs of the node, and what could not be read.
+  returned: success
+  type: dict
+  contains:
+    hcas:
+      description: RDMA devices first, in natural order, then functions without one, by PCI address.
+      returned: success
+      type: list
+      elements: dict
+      contains:
+        name:
+          description: The RDMA device, else the network interface, else the PCI address.
+          returned: success
+          type: str
+          sample: mlx5_0
+        rdma_device:
+          description: The RDMA device. V(null) where there is none.
+          returned: success
+          type: str
+          sample: mlx5_0
+        netdevs:
+          description: Network interfaces of the function.
+          returned: success
+          type: list
+          elements: dict
+          sample:
+            - name: ibp60s0
+              hardware_address: 00:00:10:49:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:01
+              mtu: 4092
+              state: up
+              port_guid: "0xb83fd20300e00001"
+        pci:
+          description: The PCI function with its driver, NUMA node and PCIe link (GT/s and lanes). V(null) for a device without one.
+          returned: success
+          type: dict
+          sample:
+            address: "0000:3c:00.0"
+            vendor: 15b3
+            device: "1021"
+            device_class: "0207"
+            driver: mlx5_core
+            numa_node: 0
+            link:
+              current_speed: 32.0
+              current_width: 16
+              max_speed: 32.0
+              max_width: 16
+        node_guid:
+          description: GUID of the device.
+          returned: success
+          type: str
+          sample: "0xb83fd20300e00000"
+        node_description:
+          description: Free text that somebody wrote. Not to be trusted.
+          returned: success
+          type: str
+          sample: worker-1 mlx5_0
+        firmware:
+          description: Firmware version.
+          returned: success
+          type: str
+          sample: 28.41.1000
+        board:
+          description: Board id (PSID).
+          returned: success
+          type: str
+          sample: MT_0000000838
+        hca_type:
+          description: Type as the driver names it.
+          returned: success
+          type: str
+          sample: MT4129
+        ports:
+          description: Ports of the RDMA device. Rates in Gb/s; V(null) for a LID or SM LID means that the port has none.
+          returned: success
+          type: list
+          elements: dict
+          sample:
+            - number: 1
+              state: ACTIVE
+              physical_state: LinkUp
+              link_layer: InfiniBand
+              rate_gbps: 400.0
+              width: 4
+              speed: NDR
+              lid: 4
+              sm_lid: 1
+              guid: "0xb83fd20300e00001"
+              pkeys: ["0xffff"]
+        sriov:
+          description: Most and present number of VFs. V(null) where SR-IOV is off in firmware or BIOS, or the function has no such capability.
+          returned: success
+          type: dict
+          sample:
+            total: 16
+            current: 8
+        physical_function:
+          description: PCI address of the physical function, for a VF.
+          returned: success
+          type: str
+          sample: "0000:3c:00.0"
+        vf_index:
+          description: Number of the VF on its physical function.
+          returned: success
+          type: int
+          sample: 0
+        unread:
+          description: Files that are there but could not be read or understood. Their values are V(null) and unknown.
+          returned: success
+          type: list
+          elements: str
+          sample: [ports/1/state]
+    errors:
+      description: What could not be read, and why.
+      returned: success
+      type: list
+      elements: str
+      sample: ["/sys/class/infiniband/mlx5_0/ports/1/state: Invalid argument"]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={"sysfs": {"type": "list", "elements": "path", "default": ["/sys"]}},
+        supports_check_mode=True,
+    )
+    _ansible.run(module, lambda: {"hcas": to_data(sysfs.read_node(module.params["sysfs"]))})
+
+
+if __name__ == "__main__":
+    main()
