@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pathlib
 import shutil
 import sys
 import zipfile

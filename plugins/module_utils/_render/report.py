@@ -1,0 +1,199 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The report of a run, before it has a format: which stage stands where, and the verdict. Formats are in report_html, report_json and report_junit."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import typing
+
+from .._model.findings import STAGES, Finding, Judged, Waiver
+from .._model.records import CLOSED, PENDING, Record, counts
+
+GREEN = "GREEN"
+NOT_GREEN = "NOT GREEN"
+CHECK_MODE = "CHECK MODE"
+
+#: of a stage without a record of this run
+MISSING = "missing"
+STALE = "stale"
+UNREADABLE = "unreadable"
+
+
+@dataclasses.dataclass(frozen=True)
+class StageReport:
+    """One stage in the report.
+
+    :ivar state: open, closed or pending; skipped when an earlier gate was closed; missing, stale or unreadable without a record of this run
+    :ivar record: of this run, or None
+    :ivar note: one sentence where there is no record of this run, or where it did not run
+    """
+
+    name: str
+    state: str
+    record: typing.Optional[Record] = None
+    note: str = ""
+
+    @property
+    def counts(self) -> typing.Dict[str, int]:
+        return counts(self.record.judged if self.record else ())
+
+    @property
+    def seconds(self) -> typing.Optional[float]:
+        """Duration; None without a record."""
+        if self.record is None:
+            return None
+        try:
+            span = datetime.datetime.fromisoformat(self.record.finished) - datetime.datetime.fromisoformat(self.record.started)
+        except (TypeError, ValueError):
+            return None
+        return span.total_seconds()
+
+
+@dataclasses.dataclass(frozen=True)
+class UsedWaiver:
+    """A waiver of the intent and what it covered."""
+
+    waiver: Waiver
+    covered: typing.Tuple[Finding, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """All that a report says.
+
+    :ivar verdict: GREEN, NOT GREEN or CHECK MODE
+    :ivar success: whether ansible-playbook should end with 0: GREEN, or a check mode that found nothing wrong
+    :ivar summary: the verdict in one line, without the path of the report
+    """
+
+    run: str
+    created: str
+    verdict: str
+    success: bool
+    summary: str
+    check_mode: bool
+    stages: typing.Tuple[StageReport, ...]
+    waivers: typing.Tuple[UsedWaiver, ...]
+
+    @property
+    def counts(self) -> typing.Dict[str, int]:
+        return counts(judged for stage in self.stages if stage.record for judged in stage.record.judged)
+
+    @property
+    def changes(self) -> typing.Tuple[str, ...]:
+        return tuple(change for stage in self.stages if stage.record for change in stage.record.changes)
+
+
+def build(records: typing.Mapping[str, Record], unreadable: typing.Mapping[str, str], run: str, created: str) -> Report:
+    """Put the records of one run together and judge the whole.
+
+    :param records: by stage, of whatever run; those of another run are named and never counted
+    :param unreadable: by stage, why its record could not be read
+    :param run: identity of the run; empty for the newest one there is a record of
+    """
+    run = run or max((record.run for record in records.values()), default="")
+    stages = tuple(_stage(name, records.get(name), unreadable.get(name), run) for name in STAGES)
+    check_mode = any(stage.record.check_mode for stage in stages if stage.record)
+    closed = any(stage.state not in ("open", PENDING) for stage in stages)
+    if check_mode:
+        verdict, success = CHECK_MODE, not closed
+    else:
+        success = all(stage.state == "open" for stage in stages)
+        verdict = GREEN if success else NOT_GREEN
+    report = Report(run, created, verdict, success, "", check_mode, stages, _used_waivers(stages))
+    return dataclasses.replace(report, summary=_summary(report))
+
+
+def verdict_line(report: Report, path: str) -> str:
+    """The last word of a run, on one line."""
+    return f"linerate.rdma: {report.summary} - report: {path}"
+
+
+def closing(stage: StageReport) -> typing.Tuple[Finding, ...]:
+    return stage.record.closing() if stage.record else ()
+
+
+def label(judged: Judged) -> str:
+    """How a finding is shown: its status, or ``waived``."""
+    return "waived" if judged.waiver else judged.finding.status
+
+
+def _stage(name: str, record: typing.Optional[Record], unreadable: typing.Optional[str], run: str) -> StageReport:
+    if unreadable is not None:
+        return StageReport(name, UNREADABLE, note=unreadable)
+    if record is None:
+        return StageReport(name, MISSING, note="This stage was not run.")
+    if record.run != run:
+        return StageReport(name, STALE, note=f"Not run this time. What is left of run {record.run} (finished {record.finished}) is not counted.")
+    if record.closed_by:
+        return StageReport(name, "skipped", record, f"Not run: the gate of stage {record.closed_by} is closed.")
+    return StageReport(name, record.gate, record)
+
+
+def _used_waivers(stages: typing.Iterable[StageReport]) -> typing.Tuple[UsedWaiver, ...]:
+    covered: typing.Dict[Waiver, typing.List[Finding]] = {}
+    for stage in stages:
+        if stage.record:
+            for waiver in stage.record.waivers:
+                covered.setdefault(waiver, [])
+            for item in stage.record.judged:
+                if item.waiver:
+                    covered.setdefault(item.waiver, []).append(item.finding)
+    return tuple(UsedWaiver(waiver, tuple(findings)) for waiver, findings in covered.items())
+
+
+def _summary(report: Report) -> str:
+    if report.verdict == GREEN:
+        number = report.counts
+        words = [f"{len(report.stages)} stages", f"{number['pass']} findings pass"]
+        words += [f"{number['warn']} warn"] if number["warn"] else []
+        words += [f"{number['waived']} waived"] if number["waived"] else []
+        return f"{GREEN} - {', '.join(words)}"
+    if report.check_mode:
+        return _check_mode_summary(report)
+    return f"{NOT_GREEN} - {_first_obstacle(report)}"
+
+
+def _check_mode_summary(report: Report) -> str:
+    number = len(report.changes)
+    made = [f"{stage.name} {len(stage.record.changes)}" for stage in report.stages if stage.record and stage.record.changes]
+    text = f"check mode: {number} change{'' if number == 1 else 's'} would be made{f' ({chr(44).join(made)})' if made else ''}"
+    return f"{text}, nothing is proven" if report.success else f"{text}, and {_first_obstacle(report)}"
+
+
+def _first_obstacle(report: Report) -> str:
+    """What a reader must look at first: the first closed gate, else the first stage without an answer."""
+    for stage in report.stages:
+        if stage.state == CLOSED:
+            findings = closing(stage)
+            if not findings:
+                return f"stage {stage.name}: nothing was checked"
+            names = [f"{status_count} {status}" for status, status_count in _statuses(findings).items()]
+            more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
+            return f"stage {stage.name}: {', '.join(names)} ({findings[0].check} on {findings[0].subject}{more})"
+    for stage in report.stages:
+        if stage.state not in ("open", PENDING):
+            without = [item.name for item in report.stages if item.state == stage.state]
+            return f"{'stages' if len(without) > 1 else 'stage'} {', '.join(without)}: {_ABSENT[stage.state]}"
+    return "no stage was run"
+
+
+_ABSENT = {
+    MISSING: "not run",
+    STALE: "not run this time, only an older run's record is there",
+    UNREADABLE: "the record can't be read",
+    "skipped": "not run",
+}
+
+
+def _statuses(findings: typing.Iterable[Finding]) -> typing.Dict[str, int]:
+    result: typing.Dict[str, int] = {}
+    for finding in findings:
+        result[finding.status] = result.get(finding.status, 0) + 1
+    return result

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The report as JSON, for programs."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from .._model.load import to_data
+from .._model.records import Record
+from .._model.redact import redact
+from .report import Report, StageReport, UsedWaiver
+
+#: goes up when a key changes its meaning or goes away; new keys don't raise it
+JSON_SCHEMA = 1
+
+
+def render_json(report: Report) -> str:
+    data = {
+        "schema": JSON_SCHEMA,
+        "verdict": report.verdict,
+        "green": report.verdict == "GREEN",
+        "success": report.success,
+        "summary": report.summary,
+        "run": report.run,
+        "created": report.created,
+        "check_mode": report.check_mode,
+        "counts": report.counts,
+        "changes": len(report.changes),
+        "stages": [_stage(stage) for stage in report.stages],
+        "waivers": [_waiver(used) for used in report.waivers],
+    }
+    return json.dumps(redact(data), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _stage(stage: StageReport) -> typing.Dict[str, typing.Any]:
+    data: typing.Dict[str, typing.Any] = {"name": stage.name, "state": stage.state, "note": stage.note, "counts": stage.counts, "findings": []}
+    if stage.record:
+        data.update(_of_record(stage.record, stage.seconds))
+    return data
+
+
+def _of_record(record: Record, seconds: typing.Optional[float]) -> typing.Dict[str, typing.Any]:
+    findings = []
+    for item in record.judged:
+        finding = to_data(item.finding)
+        finding["waived"] = item.waiver.reason if item.waiver else None
+        findings.append(finding)
+    return {
+        "started": record.started,
+        "finished": record.finished,
+        "seconds": seconds,
+        "closed_by": record.closed_by,
+        "changes": list(record.changes),
+        "findings": findings,
+        "facts": record.facts,
+    }
+
+
+def _waiver(used: UsedWaiver) -> typing.Dict[str, typing.Any]:
+    covered = [{"check": finding.check, "subject": finding.subject, "status": finding.status} for finding in used.covered]
+    return {"check": used.waiver.check, "subject": used.waiver.subject, "reason": used.waiver.reason, "covered": covered}

@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The report as JUnit XML, for CI systems: a stage is a test suite, a finding is a test case.
+
+``fail`` is a failure, ``unknown`` an error, ``skipped`` and what a waiver covers are skipped (with the reason), ``warn`` passes with a text.
+A stage without a record of this run is a suite with one error, so that no CI system counts it as good.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+import xml.etree.ElementTree as ElementTree
+
+from .._model.findings import Finding, Judged
+from .._model.redact import redact_text
+from .report import Report, StageReport
+
+# XML 1.0 can't hold these at all, not even escaped; tools print them (colours, binary noise)
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def render_junit(report: Report) -> str:
+    suites = [_suite(stage) for stage in report.stages]
+    attributes = {"name": _text(f"linerate.rdma {report.run}"), "time": f"{sum(stage.seconds or 0.0 for stage in report.stages):.3f}"}
+    for name in ("tests", "failures", "errors", "skipped"):
+        attributes[name] = str(sum(int(suite.attrib[name]) for suite in suites))
+    root = ElementTree.Element("testsuites", attributes)
+    root.extend(suites)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(stage: StageReport) -> ElementTree.Element:
+    if stage.record is None:
+        cases = [_absent(stage)]
+    else:
+        cases = [_case(stage.name, item) for item in stage.record.judged]
+    attributes = {
+        "name": stage.name,
+        "tests": str(len(cases)),
+        "failures": str(_number(cases, "failure")),
+        "errors": str(_number(cases, "error")),
+        "skipped": str(_number(cases, "skipped")),
+        "time": f"{stage.seconds or 0.0:.3f}",
+    }
+    if stage.record:
+        # the schema that most readers use knows no time zone
+        attributes["timestamp"] = _text(stage.record.started[:19])
+    suite = ElementTree.Element("testsuite", attributes)
+    suite.extend(cases)
+    return suite
+
+
+def _case(stage: str, item: Judged) -> ElementTree.Element:
+    finding = item.finding
+    case = ElementTree.Element("testcase", {"classname": f"linerate.rdma.{stage}", "name": _text(f"{finding.check} on {finding.subject}"), "time": "0"})
+    if item.waiver:
+        ElementTree.SubElement(case, "skipped", {"message": _text(f"waived ({finding.status}): {item.waiver.reason}")}).text = _details(finding)
+    elif finding.status == "skipped":
+        ElementTree.SubElement(case, "skipped", {"message": _text(finding.why)}).text = _details(finding)
+    elif finding.status in ("fail", "unknown"):
+        tag = "failure" if finding.status == "fail" else "error"
+        ElementTree.SubElement(case, tag, {"type": finding.status, "message": _text(finding.why)}).text = _details(finding)
+    elif finding.status == "warn":
+        ElementTree.SubElement(case, "system-out").text = _details(finding)
+    return case
+
+
+def _absent(stage: StageReport) -> ElementTree.Element:
+    case = ElementTree.Element("testcase", {"classname": f"linerate.rdma.{stage.name}", "name": f"{stage.name}.run on stage {stage.name}", "time": "0"})
+    ElementTree.SubElement(case, "error", {"type": stage.state, "message": _text(stage.note)})
+    return case
+
+
+def _details(finding: Finding) -> str:
+    return _text(f"measured: {finding.measured}\nexpected: {finding.expected}\nwhy: {finding.why}\nremedy: {finding.remedy}")
+
+
+def _number(cases: typing.Iterable[ElementTree.Element], tag: str) -> int:
+    return sum(1 for case in cases if case.find(tag) is not None)
+
+
+def _text(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", redact_text(text))
