@@ -12,11 +12,11 @@ import dataclasses
 import fnmatch
 import typing
 
-PASS = "pass"
-FAIL = "fail"
-WARN = "warn"
-UNKNOWN = "unknown"
-SKIPPED = "skipped"
+PASS: typing.Final = "pass"
+FAIL: typing.Final = "fail"
+WARN: typing.Final = "warn"
+UNKNOWN: typing.Final = "unknown"
+SKIPPED: typing.Final = "skipped"
 
 #: Order of the pipeline; a stage is a playbook, a role and a tag of this name.
 STAGES = (

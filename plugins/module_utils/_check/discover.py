@@ -1,0 +1,317 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage discover: have the nodes the HCAs and NICs that the intent asks for, and what do their ports say. Check ids: ``discover.*``.
+
+Which InfiniBand HCA is on which fabric is not known here: only the subnet manager says that (stage fabric). So HCAs are counted against all
+InfiniBand fabrics of the intent together, and a bad port is a failure only where the good ones are too few.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.facts import Hca, NodeHcas, ObservedHcas, Port
+from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.intent import Fabric, Intent
+from .._model.load import nearest
+from .membership import candidates, is_infiniband
+
+_NO_GUID = "0x0000000000000000"
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: answer of hca_info of each node
+    """
+
+    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """One finding at least for each node, for each fabric on each node, and for each port that a fabric may use."""
+    findings: typing.List[Finding] = []
+    if not facts.nodes:
+        findings.append(
+            Finding(
+                "discover.node", "inventory", UNKNOWN, "no node", "at least 1 node", "No node was asked, so nothing is known.",
+                "Put the nodes into the inventory's group rdma_nodes.",
+            )
+        )  # fmt: skip
+    read: typing.Dict[str, NodeHcas] = {}
+    for name, observed in facts.nodes.items():
+        findings += _check_node(name, observed)
+        if observed.value is not None and observed.error is None:
+            read[name] = observed.value
+    for name, node in read.items():
+        findings += _check_infiniband(intent, name, node)
+        for fabric in intent.fabrics:
+            if not is_infiniband(fabric):
+                findings += _check_ethernet(fabric, name, node)
+            findings += _check_listed(fabric, name, node)
+        findings += _check_pcie(intent, name, node)
+    findings += _check_guids(read)
+    return tuple(findings)
+
+
+def _check_node(name: str, observed: ObservedHcas) -> typing.List[Finding]:
+    expected = "an answer of hca_info"
+    if observed.value is None or observed.error is not None:
+        why = f"hca_info gave no answer: {observed.error or 'its answer is empty'}."
+        remedy = f"Make {name} answer (ssh as root, Python 3.9 or later), or take it out of the group rdma_nodes."
+        return [Finding("discover.node", name, UNKNOWN, "no answer", expected, why, remedy)]
+    node = observed.value
+    virtual = sum(hca.is_virtual for hca in node.hcas)
+    findings = [ok("discover.node", name, f"{len(node.hcas) - virtual} physical and {virtual} virtual functions", expected)]
+    if node.errors:
+        why = f"These could not be read, so what they would say is unknown: {'; '.join(node.errors[:10])}."
+        remedy = f"Read them on {name} by hand. Files that come and go while VFs are made are right at the next run."
+        findings.append(Finding("discover.read", name, WARN, f"{len(node.errors)} unread", "0 unread", why, remedy))
+    else:
+        findings.append(ok("discover.read", name, "0 unread", "0 unread"))
+    return findings
+
+
+def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[Finding]:
+    """Count against all InfiniBand fabrics together, then each port."""
+    fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
+    if not fabrics:
+        return []
+    wanted = sum(fabric.select.hcas_per_node for fabric in fabrics)
+    hcas = [hca for hca in node.hcas if any(hca in candidates(fabric, node) for fabric in fabrics)]
+    label = " and ".join(fabric.name for fabric in fabrics)
+    measured = f"{len(hcas)} InfiniBand HCAs" + (f": {', '.join(_describe(hca) for hca in hcas)}" if hcas else "")
+    expected = f"at least {wanted} InfiniBand HCAs for {label}"
+    if len(hcas) < wanted:
+        why, remedy = _why_too_few(node)
+        findings = [Finding("discover.hcas", f"{name} {label}", FAIL, measured, expected, why, remedy)]
+    else:
+        findings = [ok("discover.hcas", f"{name} {label}", measured, expected)]
+    usable = sum(any(_trouble(port) is None for port in hca.ports if port.link_layer == "InfiniBand") for hca in hcas)
+    for hca in hcas:
+        for port in hca.ports:
+            if port.link_layer == "InfiniBand":
+                findings.append(_check_port(f"{name} {hca.name} port {port.number}", port, usable, wanted))
+    return findings
+
+
+def _why_too_few(node: NodeHcas) -> typing.Tuple[str, str]:
+    """The nearest cause that the node itself shows."""
+    bare = [hca for hca in node.hcas if hca.pci and hca.pci.device_class == "0207" and not hca.rdma_device and not hca.is_virtual]
+    if bare:
+        driverless = [hca for hca in bare if hca.pci and not hca.pci.driver]
+        names = ", ".join(_describe(hca) for hca in bare)
+        if driverless:
+            return (f"These HCAs have no driver: {names}.", "Load the driver (mlx5_core), or see dmesg for why it does not take them.")
+        return (f"These HCAs have a driver but no RDMA device: {names}.", "Load the RDMA driver (mlx5_ib); see dmesg.")
+    ethernet = [hca for hca in node.hcas if not hca.is_virtual and hca.ports and all(port.link_layer == "Ethernet" for port in hca.ports)]
+    if ethernet:
+        names = ", ".join(_describe(hca) for hca in ethernet)
+        return (f"These are set to Ethernet: {names}.", "Set their link type to InfiniBand (mstconfig LINK_TYPE_P1=1) if they are meant, and reboot.")
+    return (
+        "The node shows no further InfiniBand HCA: it is not there, not seated, or switched off.",
+        "Compare with lspci -nn on the node; correct select and hcas_per_node if the intent is wrong.",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Trouble:
+    measured: str
+    why: str
+    remedy: str
+    known: bool = True
+
+
+def _trouble(port: Port) -> typing.Optional[_Trouble]:
+    """What keeps a port from use, named as what it is; None when it is in use."""
+    seen = f"{port.state or 'state unread'}, {port.physical_state or 'link unread'}"
+    if port.state is None or port.physical_state is None:
+        return _Trouble(seen, "The port's state could not be read.", "See the finding discover.read of this node.", known=False)
+    if port.physical_state == "Disabled":
+        return _Trouble(
+            seen, "The port is switched off by hand or by the subnet manager.", "Switch it on: ibportstate, or the switch's own tool for the far end."
+        )
+    if port.physical_state in ("Polling", "Sleep", "PortConfigurationTraining"):
+        return _Trouble(
+            seen, "The port looks for a partner and finds none: no cable, a bad cable or transceiver, or the far port is off.",
+            "Check the cable and the switch port at its other end.",
+        )  # fmt: skip
+    if port.physical_state != "LinkUp":
+        return _Trouble(seen, "The link is up and down, or under test.", "Replace the cable or transceiver; see the port's error counters.")
+    if port.state == "INIT" and port.sm_lid is None:
+        return _Trouble(
+            f"{seen}, no subnet manager", "The link is up, but no subnet manager has given the port a LID.",
+            "Start a subnet manager on this fabric: opensm on a server, UFM, or the switch's own.",
+        )  # fmt: skip
+    if port.state != "ACTIVE":
+        return _Trouble(seen, "A subnet manager knows the port and has not made it active.", "See the subnet manager's log for this port.")
+    if port.lid is None or port.sm_lid is None:
+        return _Trouble(
+            f"{seen}, LID {port.lid or 0}, SM LID {port.sm_lid or 0}", "The port is active without a LID.", "Read again; see the subnet manager's log."
+        )
+    return None
+
+
+def _check_port(subject: str, port: Port, usable: int, wanted: int) -> Finding:
+    expected = "ACTIVE, LinkUp, with a LID"
+    trouble = _trouble(port)
+    if trouble is None:
+        rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unread"
+        return ok("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)
+    if usable >= wanted:
+        why = f"{trouble.why} The node has {usable} good HCAs and the intent needs {wanted}, so this one may be on no fabric of the intent; stage fabric tells."
+        return Finding("discover.port", subject, WARN, trouble.measured, expected, why, trouble.remedy)
+    return Finding("discover.port", subject, FAIL if trouble.known else UNKNOWN, trouble.measured, expected, trouble.why, trouble.remedy)
+
+
+def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Finding]:
+    hcas = candidates(fabric, node)
+    wanted = fabric.select.hcas_per_node
+    measured = f"{len(hcas)} NICs" + (f": {', '.join(_describe(hca) for hca in hcas)}" if hcas else "")
+    expected = f"{wanted} NICs for {fabric.name}"
+    subject = f"{name} {fabric.name}"
+    if len(hcas) != wanted:
+        others = ", ".join(_describe(hca) for hca in node.hcas if not hca.is_virtual and hca not in hcas) or "none"
+        why = f"The selectors of the fabric fit {len(hcas)} physical functions of the node. Others that it has: {others}."
+        return [
+            Finding(
+                "discover.hcas",
+                subject,
+                FAIL,
+                measured,
+                expected,
+                why,
+                f"Correct select and hcas_per_node of the fabric '{fabric.name}', or the node's hardware.",
+            )
+        ]
+    findings = [ok("discover.hcas", subject, measured, expected)]
+    for hca in hcas:
+        findings.append(_check_netdev(f"{name} {hca.name}", hca))
+    return findings
+
+
+def _check_netdev(subject: str, hca: Hca) -> Finding:
+    expected = "a driver, and a network interface that is up"
+    if hca.pci is not None and hca.pci.driver is None:
+        return Finding(
+            "discover.port",
+            subject,
+            FAIL,
+            "no driver",
+            expected,
+            "No driver is bound to the function.",
+            "Load its driver; see dmesg for why it does not take it.",
+        )
+    if not hca.netdevs:
+        return Finding(
+            "discover.port", subject, WARN, "no network interface", expected,
+            "The function has no network interface here: it may be in another network namespace, or given to a virtual machine.",
+            "See ip link in the node's other network namespaces.",
+        )  # fmt: skip
+    states = ", ".join(f"{netdev.name} {netdev.state or 'unread'}" for netdev in hca.netdevs)
+    if any(netdev.state == "up" for netdev in hca.netdevs):
+        return ok("discover.port", subject, states, expected)
+    why = "The interface has no carrier or was never set up. VFs have no link while their physical function has none."
+    return Finding(
+        "discover.port",
+        subject,
+        WARN,
+        states,
+        expected,
+        why,
+        "Set it up (ip link set dev ... up) and check the cable. The SR-IOV operator sets it up when it makes VFs.",
+    )
+
+
+def _check_listed(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Finding]:
+    """Each PCI address that the intent lists is looked up: a list that contradicts the node is the intent's mistake, or a missing card."""
+    findings = []
+    by_address = {hca.pci.address: hca for hca in node.hcas if hca.pci}
+    for address in fabric.select.pci:
+        subject = f"{name} {fabric.name} {address}"
+        hca = by_address.get(address.lower())
+        expected = f"a physical function for {fabric.name}"
+        remedy = f"Correct select.pci of the fabric '{fabric.name}'."
+        if hca is None:
+            known = ", ".join(address for address, item in by_address.items() if not item.is_virtual) or "none"
+            why = f"The node has no such function; physical functions that it has: {known}{nearest(address, by_address)}."
+            findings.append(Finding("discover.select", subject, FAIL, "absent", expected, why, remedy))
+        elif hca.is_virtual:
+            why = f"It is a virtual function of {hca.physical_function}."
+            findings.append(Finding("discover.select", subject, FAIL, "a virtual function", expected, why, remedy))
+        elif hca not in candidates(fabric, node):
+            layers = ", ".join(sorted({port.link_layer or "unread" for port in hca.ports})) or "no RDMA port"
+            why = f"The function is there, but its link layer or another selector of the fabric does not fit: {_describe(hca)}, {layers}."
+            findings.append(Finding("discover.select", subject, FAIL, f"{_describe(hca)}, {layers}", expected, why, remedy))
+        else:
+            findings.append(ok("discover.select", subject, _describe(hca), expected))
+    return findings
+
+
+def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> typing.List[Finding]:
+    """A card in a narrow slot, or one that trained down, can't reach the rate of its link."""
+    findings = []
+    for hca in node.hcas:
+        if hca.pci is None or not any(hca in candidates(fabric, node) for fabric in intent.fabrics):
+            continue
+        link, subject = hca.pci.link, f"{name} {hca.name}"
+        if link.current_speed is None or link.current_width is None or link.max_speed is None or link.max_width is None:
+            why = "sysfs does not say speed or width of the PCIe link, as in some virtual machines."
+            findings.append(Finding("discover.pcie", subject, WARN, "not known", "the card's most", why, "See lspci -vv on the node, as root."))
+            continue
+        measured, expected = f"{link.current_speed:g} GT/s x{link.current_width}", f"{link.max_speed:g} GT/s x{link.max_width}"
+        if link.current_speed < link.max_speed or link.current_width < link.max_width:
+            why = "The PCIe link runs below what the card can: a slot with fewer lanes or an older generation, a riser, or a link that trained down."
+            findings.append(
+                Finding(
+                    "discover.pcie",
+                    subject,
+                    WARN,
+                    measured,
+                    expected,
+                    why,
+                    "Seat the card anew, or move it to a slot that offers what it needs; see the BIOS's slot settings.",
+                )
+            )
+        else:
+            findings.append(ok("discover.pcie", subject, measured, expected))
+    return findings
+
+
+def _check_guids(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
+    """Two ports with one GUID take each other's packets. VFs without a GUID are none of this check's business."""
+    owners: typing.Dict[str, typing.List[str]] = {}
+    for name, node in nodes.items():
+        for hca in node.hcas:
+            for port in hca.ports:
+                if port.guid is not None and port.guid != _NO_GUID:
+                    owners.setdefault(port.guid, []).append(f"{name} {hca.name} port {port.number}")
+    findings = []
+    for guid, names in sorted(owners.items()):
+        if len(names) > 1:
+            why = f"These ports have the same GUID: {', '.join(names)}. The subnet manager can't tell them apart."
+            findings.append(
+                Finding(
+                    "discover.guids",
+                    guid,
+                    FAIL,
+                    f"{len(names)} ports",
+                    "1 port",
+                    why,
+                    "Give each port its own GUID: a cloned firmware image or VF configuration is the usual cause.",
+                )
+            )
+    if owners and not findings:
+        findings.append(ok("discover.guids", "all nodes", f"{len(owners)} port GUIDs, all different", "all different"))
+    return findings
+
+
+def _describe(hca: Hca) -> str:
+    """``mlx5_0 (0000:3c:00.0)``"""
+    return f"{hca.name} ({hca.pci.address})" if hca.pci and hca.pci.address != hca.name else hca.name
