@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""ibsim and its client library, compiled from the original source with the lab's patch; a matter of seconds.
+
+Debian 12's ibsim knows no NDR, and no release can have ibping servers beside a live subnet manager: ``ibsim.patch`` says why.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import tempfile
+
+from ..run import run
+
+# below the base address of a Debian mirror
+SOURCE = "pool/main/i/ibsim/ibsim_0.12.orig.tar.gz"
+SOURCE_SHA256 = "b0d44e3706b60b4a6996ac20d68dbd6dd59d9302664cef7cee47facf044147fc"
+# of Debian 12, unpacked into one folder: the root for the compiler
+DEVELOPMENT_PACKAGES = ("libibumad-dev", "libibmad-dev", "libibumad3", "libibmad5")
+PATCH = pathlib.Path(__file__).with_name("ibsim.patch")
+
+_FLAGS = ("-O2", "-Wall", "-Wno-format-truncation", "-Wno-format-overflow")
+
+
+def build(source_tarball: pathlib.Path, dev_root: pathlib.Path, out: pathlib.Path) -> None:
+    """Write ``ibsim`` (runs on this machine) and ``libumad2sim.so`` (preloaded by tools of this or a newer Debian) to ``out``.
+
+    :param source_tarball: SOURCE, its digest checked by the caller
+    :param dev_root: folder with DEVELOPMENT_PACKAGES unpacked
+    :raises LabError: the patch does not apply, or the compiler fails; with its output
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    libraries = dev_root / "usr/lib/x86_64-linux-gnu"
+    with tempfile.TemporaryDirectory(prefix="ibsim-") as scratch:
+        source = pathlib.Path(scratch)
+        run(["tar", "--extract", "--file", source_tarball, "--directory", source, "--strip-components=1"])
+        run(["patch", "--strip=1", "--batch", "--directory", source, "--input", PATCH.resolve()])
+        flags = [*_FLAGS, f"-I{source / 'include'}", f"-I{dev_root / 'usr/include'}"]
+        # static: this machine has no libibmad of its own
+        archives = [libraries / "libibmad.a", libraries / "libibumad.a"]
+        run(["gcc", *flags, f"-I{source / 'ibsim'}", "-o", out / "ibsim", *sorted((source / "ibsim").glob("*.c")), *archives, "-lpthread"])
+        client = [source / "umad2sim/umad2sim.c", source / "umad2sim/sim_client.c"]
+        libs = [f"-L{libraries}", "-libmad", "-libumad", "-ldl", "-lpthread"]
+        run(["gcc", *flags, "-fPIC", "-shared", f"-I{source / 'umad2sim'}", "-o", out / "libumad2sim.so", *client, *libs])
