@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Packages and root file systems from the Debian mirror that this system already uses.
+
+The host is Debian 12, the guests are Debian 13: their rdma-core, perftest and ibsim are new enough for NDR.
+Nothing here touches the host's own package state: each suite has a private apt root in the cache.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import typing
+
+from ..cache import cached
+from ..console import LabError
+from ..run import run
+
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+QEMU_PACKAGES = ("qemu-system-x86", "seabios", "ipxe-qemu")
+GUEST_PACKAGES = (
+    "systemd-sysv dbus udev openssh-server python3 iproute2 rdma-core ibverbs-utils ibverbs-providers perftest rdmacm-utils infiniband-diags "
+    "opensm ethtool pciutils kmod iptables iputils-ping procps containerd runc containernetworking-plugins mount ca-certificates "
+    "busybox-static jq"
+).split()
+POD_PACKAGES = "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iputils-ping ethtool kmod pciutils jq procps".split()
+WITHOUT_DOCUMENTATION = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
+
+
+def mirror() -> str:
+    """Base address of the mirror in the host's own sources.
+
+    :raises LabError: the host has no Debian 12 sources
+    """
+    targets = run(["apt-get", "indextargets", "--format", "$(BASE_URI) $(RELEASE) $(CREATED_BY)"])
+    for line in targets.splitlines():
+        base, release, created_by = line.split(" ")
+        if release == "bookworm" and created_by == "Packages":
+            return base.split("/dists/")[0]
+    raise LabError("this system's apt sources name no Debian 12 (bookworm) mirror", "run the lab on Debian 12, or add its sources to /etc/apt")
+
+
+def _apt_options(root: pathlib.Path, suites: typing.Iterable[str]) -> typing.List[str]:
+    for name in ("state/lists/partial", "cache/archives/partial", "etc"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    sources = root / "etc/sources.list"
+    sources.write_text("".join(f"{kind} [signed-by={KEYRING}] {mirror()} {suite} main\n" for suite in suites for kind in ("deb", "deb-src")))
+    settings = {
+        "Dir::State": root / "state",
+        # what the host has is not fetched again
+        "Dir::State::status": "/var/lib/dpkg/status",
+        "Dir::Cache": root / "cache",
+        "Dir::Etc::SourceList": sources,
+        "Dir::Etc::SourceParts": "/dev/null",
+        "Dir::Etc::Parts": "/dev/null",
+        "Debug::NoLocking": "1",
+        "APT::Install-Recommends": "false",
+        "APT::Sandbox::User": "root",
+    }
+    return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+
+
+def _archives(root: pathlib.Path) -> typing.List[pathlib.Path]:
+    return sorted((root / "cache/archives").glob("*.deb"))
+
+
+def _unpack(archives: typing.Iterable[pathlib.Path], target: pathlib.Path) -> None:
+    for archive in archives:
+        run(["dpkg-deb", "-x", archive, target])
+
+
+def qemu() -> pathlib.Path:
+    """Root folder of QEMU 10 from backports: Debian 12's own 7.2 has no igb, the one emulated NIC with SR-IOV."""
+
+    def build(target: pathlib.Path) -> None:
+        root = target / "apt"
+        options = _apt_options(root, ("bookworm", "bookworm-updates", "bookworm-backports"))
+        run(["apt-get", *options, "update", "-q"])
+        run(["apt-get", *options, "-d", "-y", "-q", "-t", "bookworm-backports", "install", *QEMU_PACKAGES])
+        _unpack(_archives(root), target)
+        run(["rm", "-r", root])
+
+    return cached("qemu", [mirror(), *QEMU_PACKAGES], build)
+
+
+def kernel_packages() -> pathlib.Path:
+    """Debian 12's kernel, its headers and its source, unpacked. ``version`` in it holds the release (6.1.0-NN-amd64).
+
+    The generic kernel: the cloud kernels have no rdma_rxe and no igb.
+    """
+
+    def build(target: pathlib.Path) -> None:
+        root = target / "apt"
+        options = _apt_options(root, ("bookworm", "bookworm-updates"))
+        run(["apt-get", *options, "update", "-q"])
+        depends = run(["apt-cache", *options, "depends", "linux-image-amd64"])
+        release = next(word for word in depends.split() if word.startswith("linux-image-6")).replace("linux-image-", "")
+        version = release.replace("-amd64", "")
+        names = [f"linux-image-{release}", f"linux-headers-{release}", f"linux-headers-{version}-common", "linux-kbuild-6.1", "linux-source-6.1"]
+        run(["apt-get", *options, "download", "-q", *names], cwd=root)
+        _unpack(sorted(root.glob("*.deb")), target)
+        (target / "version").write_text(release)
+        run(["rm", "-r", root])
+
+    return cached("kernel-packages", [mirror(), "linux-image-amd64 of bookworm"], build)
+
+
+def development_files() -> pathlib.Path:
+    """Root folder with the headers and libraries that ibsim is compiled against."""
+
+    def build(target: pathlib.Path) -> None:
+        root = target / "apt"
+        options = _apt_options(root, ("bookworm", "bookworm-updates"))
+        run(["apt-get", *options, "update", "-q"])
+        run(["apt-get", *options, "download", "-q", "libibumad-dev", "libibmad-dev", "libibumad3", "libibmad5"], cwd=root)
+        _unpack(sorted(root.glob("*.deb")), target)
+        run(["rm", "-r", root])
+
+    return cached("development-files", [mirror(), "libibumad libibmad"], build)
+
+
+def _root_file_system(name: str, packages: typing.Sequence[str]) -> pathlib.Path:
+    def build(target: pathlib.Path) -> None:
+        source = f"deb [signed-by={KEYRING}] {mirror()} trixie main"
+        run(
+            [
+                *("mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends=false", *WITHOUT_DOCUMENTATION),
+                *("--include=" + ",".join(packages), "--format=directory", "trixie", target / "root", source),
+            ],
+            remedy="is the Debian mirror reachable? 'make lab' can be run again at once",
+        )
+
+    return cached(name, [mirror(), *packages], build) / "root"
+
+
+def guest_root() -> pathlib.Path:
+    """Root file system of the workers, Debian 13, as it comes from the packages."""
+    return _root_file_system("guest-root", GUEST_PACKAGES)
+
+
+def pod_root() -> pathlib.Path:
+    """Root file system of the pod image: perftest, rping, ping."""
+    return _root_file_system("pod-root", POD_PACKAGES)

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The workers' disk: Debian 13 with kubelet, containerd, multus and the images already imported. Holds no secret and no address:
+what is a worker's own comes to it at boot (lab/guest/lab-boot), so one disk serves all workers and all labs."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+
+from ..cache import cached
+from ..run import run
+from . import debian, gotools, images, kernel
+
+HERE = pathlib.Path(__file__)
+GUEST = HERE.parent.parent / "guest"
+FABRIC_GUEST = HERE.parent.parent / "fabric/guest"
+#: units that cost boot time and do nothing here, or that would start a subnet manager
+MASKED = (
+    "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer getty@tty1.service "
+    "ibacm.service ibacm.socket iscsid.service iwpmd.service networking.service opensm.service proc-sys-fs-binfmt_misc.automount rdma-ndd.service "
+    "srp_daemon.service sshd-keygen.service systemd-binfmt.service systemd-firstboot.service systemd-journal-flush.service systemd-pstore.service "
+    "systemd-timesyncd.service systemd-tpm2-setup.service systemd-tpm2-setup-early.service systemd-networkd-wait-online.service"
+).split()
+ENABLED = ("lab-boot.service", "kubelet.service", "containerd.service", "ssh.service")
+SIZE = "6G"
+
+
+def disk(umad2sim: pathlib.Path) -> pathlib.Path:
+    """Path of the disk image (raw ext4, sparse).
+
+    :param umad2sim: libumad2sim.so, through which the workers' own diagnostics reach the simulated fabrics
+    """
+    root = debian.guest_root()
+    kernel_folder = kernel.kernel()
+    image_folder = images.images()
+    binaries = [gotools.binary(name) for name in ("kubelet", "multus", "whereabouts")]
+    inputs = [root.parent.name, kernel_folder.name, image_folder.name, *(str(path) for path in binaries), umad2sim, GUEST, FABRIC_GUEST, HERE]
+
+    def build(target: pathlib.Path) -> None:
+        work = target / "root"
+        run(["cp", "-a", "--reflink=auto", root, work])
+        shutil.copytree(kernel_folder / "lib/modules", work / "usr/lib/modules", dirs_exist_ok=True)
+        shutil.copy2(binaries[0], work / "usr/local/bin/kubelet")
+        plugins = work / "opt/cni/bin"
+        plugins.mkdir(parents=True)
+        for path in (*(work / "usr/lib/cni").iterdir(), *binaries[1:]):
+            shutil.copy2(path, plugins)
+        shutil.copytree(GUEST / "root", work, dirs_exist_ok=True)
+        _fabric_tools(work, umad2sim)
+        _settle(work)
+        _import_images(work, image_folder)
+        run(["truncate", "-s", SIZE, target / "disk.ext4"])
+        run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-E", "lazy_itable_init=1", "-d", work, target / "disk.ext4"])
+        shutil.rmtree(work)
+
+    return cached("disk", inputs, build) / "disk.ext4"
+
+
+def _settle(work: pathlib.Path) -> None:
+    units = work / "etc/systemd/system"
+    for name in MASKED:
+        (units / name).unlink(missing_ok=True)
+        (units / name).symlink_to("/dev/null")
+    wants = units / "multi-user.target.wants"
+    wants.mkdir(exist_ok=True)
+    for name in ENABLED:
+        source = f"/etc/systemd/system/{name}" if (units / name).is_file() else f"/usr/lib/systemd/system/{name}"
+        (wants / name).unlink(missing_ok=True)
+        (wants / name).symlink_to(source)
+    # the operator's scripts, run in the host's root, expect bash as sh and grubby; both are Red Hat's
+    (work / "usr/bin/sh").unlink()
+    (work / "usr/bin/sh").symlink_to("bash")
+    for key in (work / "etc/ssh").glob("ssh_host_*"):
+        key.unlink()
+    for name in ("opt/lab", "etc/lab", "var/lib/kubelet"):
+        (work / name).mkdir(parents=True, exist_ok=True)
+    spec = run(["chroot", work, "ctr", "oci", "spec"])
+    (work / "etc/containerd/rdma.json").write_text(_with_rdma_devices(spec))
+
+
+def _with_rdma_devices(spec: str) -> str:
+    """runc's default spec, and the device cgroup also allows uverbs (231) and rdma_cm (misc, 10): RDMA without privileged pods."""
+    import json
+
+    document = json.loads(spec)
+    document["linux"]["resources"]["devices"] += [{"allow": True, "type": "c", "major": major, "access": "rw"} for major in (231, 10)]
+    return json.dumps(document)
+
+
+def _fabric_tools(work: pathlib.Path, umad2sim: pathlib.Path) -> None:
+    library = work / "usr/local/lib"
+    library.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(umad2sim, library / "libumad2sim.so")
+    if (FABRIC_GUEST / "install").is_file():
+        run(["sh", FABRIC_GUEST / "install", work])
+
+
+def _import_images(work: pathlib.Path, image_folder: pathlib.Path) -> None:
+    """Import with the guest's own containerd, run natively in a chroot: at the first boot it would cost half a minute under emulation."""
+    archives = work / "opt/images"
+    archives.mkdir()
+    for path in image_folder.glob("*.tar"):
+        (archives / path.name).touch()
+    run(["unshare", "-m", "bash", HERE.parent / "import-images", work, image_folder], remedy="read the output above")
+    shutil.rmtree(archives)

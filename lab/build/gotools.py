@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kubernetes, the operators and their helpers, compiled from Go modules at exact versions (lab/tools/*/go.mod)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import typing
+
+from ..cache import cached
+from ..console import LabError, say, step
+from ..run import run
+
+TOOLS = pathlib.Path(__file__).parent.parent / "tools"
+KUBERNETES = "v1.34.4"
+# without these the server calls itself v0.0.0-master and Helm's version checks fail
+VERSION_FLAGS = " ".join(
+    f"-X {package}={value}"
+    for package, value in (
+        ("k8s.io/component-base/version.gitVersion", KUBERNETES),
+        ("k8s.io/component-base/version.gitMajor", "1"),
+        ("k8s.io/component-base/version.gitMinor", "34"),
+        ("k8s.io/client-go/pkg/version.gitVersion", KUBERNETES),
+    )
+)
+ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false -mod=readonly"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Tool:
+    """A binary, the tools module that pins it, and its package.
+
+    :ivar ready: pattern that a ready binary's own version output must show, to be taken instead of compiled
+    """
+
+    module: str
+    package: str
+    ready: typing.Optional[str] = None
+
+
+OPERATOR = "github.com/k8snetworkplumbingwg/sriov-network-operator"
+TOOL = {
+    "etcd": Tool("kubernetes", "go.etcd.io/etcd/server/v3", r"etcd Version: 3\.[56]\."),
+    "kube-apiserver": Tool("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", r"v1\.34\."),
+    "kube-controller-manager": Tool("kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", r"v1\.34\."),
+    "kube-scheduler": Tool("kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", r"v1\.34\."),
+    "kubelet": Tool("kubernetes", "k8s.io/kubernetes/cmd/kubelet"),
+    "sriov-network-operator": Tool("sriov-operator", OPERATOR),
+    "sriov-network-config-daemon": Tool("sriov-operator", f"{OPERATOR}/cmd/sriov-network-config-daemon"),
+    "sriov-network-webhook": Tool("sriov-operator", f"{OPERATOR}/cmd/webhook"),
+    "sriovdp": Tool("device-plugin", "github.com/k8snetworkplumbingwg/sriov-network-device-plugin/cmd/sriovdp"),
+    "multus": Tool("multus", "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus"),
+    "whereabouts": Tool("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts/cmd"),
+    "helm": Tool("helm", "helm.sh/helm/v3/cmd/helm", r"Version:\"v3\."),
+    "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", r"v0\.7\."),
+}
+
+
+def binary(name: str) -> pathlib.Path:
+    """Path of the binary: a ready one from KUBEBUILDER_ASSETS or PATH where its version fits, else compiled and cached."""
+    tool = TOOL[name]
+    found = _ready(name, tool)
+    if found:
+        return found
+    folder = TOOLS / tool.module
+
+    def build(target: pathlib.Path) -> None:
+        for other, candidate in TOOL.items():
+            if candidate.module == tool.module and not _ready(other, candidate):
+                with step(f"compile {other}"):
+                    _compile(folder, candidate.package, target / other)
+
+    return cached(f"tools-{tool.module}", [folder, VERSION_FLAGS], build) / name
+
+
+def module_folder(module: str, path: str) -> pathlib.Path:
+    """Source folder of a Go module in the module cache, fetched when it is not there; for the charts and CRDs that it brings."""
+    folder = TOOLS / module
+    run(["go", "mod", "download", path], cwd=folder, env=ENVIRONMENT, remedy="is the Go module proxy reachable?")
+    return pathlib.Path(run(["go", "list", "-m", "-f", "{{.Dir}}", path], cwd=folder, env=ENVIRONMENT).strip())
+
+
+def _compile(folder: pathlib.Path, package: str, target: pathlib.Path) -> None:
+    run(
+        ["go", "build", "-trimpath", "-ldflags", f"-s -w {VERSION_FLAGS}", "-o", target, package],
+        cwd=folder,
+        env=ENVIRONMENT,
+        limit=1800,
+        remedy="is the Go module proxy reachable, and is 'go version' 1.25 or newer? 'make lab' goes on where it stopped",
+    )
+
+
+def _ready(name: str, tool: Tool) -> typing.Optional[pathlib.Path]:
+    if tool.ready is None:
+        return None
+    assets = os.environ.get("KUBEBUILDER_ASSETS", "")
+    found = shutil.which(name, path=os.pathsep.join(filter(None, [assets, os.environ.get("PATH", "")])))
+    if not found:
+        return None
+    argument = "version" if name == "helm" else "--version"
+    answer = subprocess.run([found, argument], capture_output=True, text=True, timeout=30, check=False)
+    if re.search(tool.ready, answer.stdout):
+        return pathlib.Path(found)
+    say(f"{found} is not the version that the lab needs; compiling its own")
+    return None
+
+
+def check_go() -> None:
+    """:raises LabError: no Go, or one older than 1.25"""
+    version = re.search(r"go1\.(\d+)", run(["go", "version"], remedy="install Go 1.25 or newer"))
+    if not version or int(version.group(1)) < 25:
+        raise LabError("Go 1.25 or newer is needed", "install it from your package source and put it first in PATH")

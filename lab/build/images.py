@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Container images, made from root file systems and from the binaries that were compiled; no registry and no container engine.
+
+An image is a docker archive, which ``ctr images import`` reads. The pod image is the lower layer of the node image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import pathlib
+import shutil
+import tarfile
+import typing
+
+from ..cache import cached
+from ..run import run
+from . import debian, gotools
+
+HERE = pathlib.Path(__file__)
+LAB = HERE.parent.parent
+POD_IMAGE = "localhost/rdma-tools:1"
+NODE_IMAGE = "localhost/sriov-node:1"
+PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
+NODE_BINARIES = ("sriov-network-operator", "sriov-network-config-daemon", "sriovdp")
+
+
+def images() -> pathlib.Path:
+    """Folder with ``pause.tar``, ``pod.tar`` and ``node.tar``."""
+    pod_root = debian.pod_root()
+    binaries = [gotools.binary(name) for name in NODE_BINARIES]
+    operator = gotools.module_folder("sriov-operator", gotools.OPERATOR)
+    inputs: typing.List[typing.Union[str, pathlib.Path]] = [pod_root.parent.name, str(operator), LAB / "image", HERE]
+    inputs += [str(binary) for binary in binaries]
+
+    def build(target: pathlib.Path) -> None:
+        work = target / "work"
+        work.mkdir()
+        pause = work / "pause"
+        pause.mkdir()
+        run(["gcc", "-static", "-O2", "-o", pause / "pause", LAB / "image/pause.c"])
+        pod = _layer(work / "pod.layer", pod_root)
+        node = _layer(work / "node.layer", _node_root(work / "node", binaries, operator))
+        _archive(target / "pause.tar", PAUSE_IMAGE, [_layer(work / "pause.layer", pause)], {"Entrypoint": ["/pause"]})
+        _archive(target / "pod.tar", POD_IMAGE, [pod], {"Cmd": ["/bin/bash"]})
+        _archive(target / "node.tar", NODE_IMAGE, [pod, node], {"Entrypoint": ["/entrypoint"]})
+        shutil.rmtree(work)
+
+    return cached("images", inputs, build)
+
+
+def _node_root(root: pathlib.Path, binaries: typing.Iterable[pathlib.Path], operator: pathlib.Path) -> pathlib.Path:
+    """What the operator's own images hold, as one: its manager, its config daemon, the device plugin, its bindata, and the CNI shim."""
+    (root / "usr/bin").mkdir(parents=True)
+    for binary in binaries:
+        shutil.copy2(binary, root / "usr/bin" / binary.name)
+    # the daemon's scripts expect the /bin/sh of Red Hat, which is bash
+    (root / "usr/bin/sh").symlink_to("bash")
+    shutil.copy2(LAB / "image/entrypoint", root / "entrypoint")
+    (root / "opt").mkdir()
+    shutil.copy2(LAB / "image/cni-shim", root / "opt/cni-shim")
+    shutil.copytree(operator / "bindata", root / "bindata")
+    run(["chmod", "-R", "u+w", root / "bindata"])
+    for script in (root / "bindata/scripts").iterdir():
+        script.chmod(0o755)
+    return root
+
+
+def _layer(target: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
+    run(["tar", "-C", root, "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--exclude=./dev/*", "-cf", target, "."])
+    return target
+
+
+def _archive(target: pathlib.Path, name: str, layers: typing.Sequence[pathlib.Path], config: typing.Mapping[str, typing.Any]) -> None:
+    digests = [_digest(layer) for layer in layers]
+    settings = {
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {"Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"], "WorkingDir": "/", **config},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]},
+    }
+    document = json.dumps(settings).encode()
+    document_name = hashlib.sha256(document).hexdigest() + ".json"
+    manifest = [{"Config": document_name, "RepoTags": [name], "Layers": [f"{digest}/layer.tar" for digest in digests]}]
+    with tarfile.open(target, "w") as archive:
+        _add(archive, document_name, document)
+        for digest, layer in zip(digests, layers):
+            archive.add(layer, arcname=f"{digest}/layer.tar", recursive=False)
+        _add(archive, "manifest.json", json.dumps(manifest).encode())
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    archive.addfile(entry, io.BytesIO(content))
+
+
+def _digest(path: pathlib.Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle:
+        for block in iter(lambda: handle.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()

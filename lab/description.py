@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The lab's description (lab.yml) as values; every plane is made from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import pathlib
+import typing
+
+import yaml
+
+from .fabric.model import Fabric, SimulatedHca
+
+PATH = pathlib.Path(__file__).parent / "lab.yml"
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """Addresses of the lab, all inside of its network namespace."""
+
+    namespace: str
+    address: str
+    prefix: int
+    pods: str
+    services: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Guest:
+    """Size of a worker; memory in MiB."""
+
+    cpus: int
+    memory_mib: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Worker:
+    """A worker; its number counts from 1."""
+
+    name: str
+    address: str
+    number: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Sriov:
+    """The real NIC with SR-IOV of each worker."""
+
+    netdev: str
+    vendor: str
+    device: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """All of lab.yml."""
+
+    name: str
+    network: Network
+    guest: Guest
+    workers: typing.Tuple[Worker, ...]
+    sriov: Sriov
+    hcas: typing.Tuple[SimulatedHca, ...]
+    fabrics: typing.Tuple[Fabric, ...]
+    operator_namespace: str = "sriov-network-operator"
+
+    @property
+    def service_address(self) -> ipaddress.IPv4Address:
+        """Address of the service kubernetes.default: the first of the range."""
+        return ipaddress.IPv4Network(self.network.services)[1]
+
+    def pod_subnet(self, worker: Worker) -> ipaddress.IPv4Network:
+        """The /24 of a worker's pods: its number in the third octet."""
+        return list(ipaddress.IPv4Network(self.network.pods).subnets(new_prefix=24))[worker.number]
+
+
+def read(path: pathlib.Path = PATH) -> Description:
+    """Read the description. An unknown or a missing key is a TypeError that names it."""
+    data = yaml.safe_load(path.read_text())
+    return Description(
+        name=data["name"],
+        network=Network(**data["network"]),
+        guest=Guest(**data["guest"]),
+        workers=tuple(Worker(number=number, **worker) for number, worker in enumerate(data["workers"], start=1)),
+        sriov=Sriov(**data["sriov"]),
+        hcas=tuple(SimulatedHca(**hca) for hca in data["hcas"]),
+        fabrics=tuple(Fabric(**fabric) for fabric in data["fabrics"]),
+    )

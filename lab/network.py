@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The network namespace of the lab: a bridge for the workers, a bridge for their NICs, one tap each."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from .description import Description
+from .processes import end
+from .run import run
+
+CLUSTER_BRIDGE = "cluster"
+STORAGE_BRIDGE = "storage"
+
+
+def _inside(description: Description, *words: str) -> str:
+    return run(["ip", "-n", description.network.namespace, *words])
+
+
+def exists(description: Description) -> bool:
+    names = [item["name"] for item in json.loads(run(["ip", "-j", "netns", "list"]) or "[]")]
+    return description.network.namespace in names
+
+
+def create(description: Description) -> None:
+    """Make what is not there yet; nothing of it is seen outside of the namespace."""
+    network = description.network
+    if not exists(description):
+        run(["ip", "netns", "add", network.namespace])
+    _inside(description, "link", "set", "lo", "up")
+    links = {link["ifname"] for link in json.loads(_inside(description, "-j", "link", "show"))}
+    for bridge in (CLUSTER_BRIDGE, STORAGE_BRIDGE):
+        if bridge not in links:
+            _inside(description, "link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
+            _inside(description, "link", "set", bridge, "mtu", "9000", "up")
+            if bridge == CLUSTER_BRIDGE:
+                _inside(description, "address", "add", f"{network.address}/{network.prefix}", "dev", bridge)
+    for worker in description.workers:
+        for bridge in (CLUSTER_BRIDGE, STORAGE_BRIDGE):
+            name = tap(worker.name, bridge)
+            if name not in links:
+                _inside(description, "tuntap", "add", name, "mode", "tap")
+                _inside(description, "link", "set", name, "master", bridge, "mtu", "9000", "up")
+        # replies of pods come back through their worker
+        _inside(description, "route", "replace", str(description.pod_subnet(worker)), "via", worker.address)
+
+
+def tap(worker: str, bridge: str) -> str:
+    """Name of the tap of a worker on a bridge; Linux allows 15 characters."""
+    return f"{bridge[:4]}-{worker}"[:15]
+
+
+def processes(description: Description) -> typing.List[int]:
+    """Ids of all processes in the namespace."""
+    if not exists(description):
+        return []
+    return [int(word) for word in run(["ip", "netns", "pids", description.network.namespace]).split()]
+
+
+def remove(description: Description) -> None:
+    """End what is left in the namespace, by process id, and delete it with all its links."""
+    for pid in processes(description):
+        end(pid)
+    if exists(description):
+        run(["ip", "netns", "delete", description.network.namespace])

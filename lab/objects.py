@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Objects of the lab's API server: read from files, applied server-side."""
+
+from __future__ import annotations
+
+import base64
+import pathlib
+import string
+import typing
+
+import kubernetes
+import kubernetes.config
+import kubernetes.dynamic
+import yaml
+
+FIELD_MANAGER = "linerate-lab"
+Object = typing.Dict[str, typing.Any]
+
+
+def client(kubeconfig: pathlib.Path) -> kubernetes.dynamic.DynamicClient:
+    api = kubernetes.config.new_client_from_config(str(kubeconfig))
+    return kubernetes.dynamic.DynamicClient(api)
+
+
+def read(path: pathlib.Path, values: typing.Optional[typing.Mapping[str, str]] = None) -> typing.List[Object]:
+    """The documents of a YAML file, with ``$NAME`` replaced by ``values``."""
+    text = path.read_text()
+    if values is not None:
+        text = string.Template(text).substitute(values)
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def apply(dynamic: kubernetes.dynamic.DynamicClient, documents: typing.Iterable[Object]) -> None:
+    """Server-side apply; a field that someone else owns is taken over, since the lab is its own."""
+    for document in documents:
+        resource = dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
+        dynamic.server_side_apply(
+            resource,
+            document,
+            name=document["metadata"]["name"],
+            namespace=document["metadata"].get("namespace"),
+            field_manager=FIELD_MANAGER,
+            force_conflicts=True,
+        )
+
+
+def encoded(path: pathlib.Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()

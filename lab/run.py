@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One way to run a command: an argument list, its output kept, a clear error."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import typing
+
+from .console import LabError
+
+
+def run(
+    argv: typing.Sequence[typing.Union[str, pathlib.Path]],
+    env: typing.Optional[typing.Mapping[str, str]] = None,
+    cwd: typing.Optional[pathlib.Path] = None,
+    stdin: typing.Optional[str] = None,
+    limit: float = 900,
+    remedy: str = "read the output above; the command can be run again by hand",
+) -> str:
+    """Run to the end and return stdout.
+
+    :param env: added to the environment
+    :param limit: seconds
+    :raises LabError: exit code other than 0, or limit reached; with the end of the output
+    """
+    words = [str(word) for word in argv]
+    try:
+        done = subprocess.run(
+            words,
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=limit,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"'{' '.join(words[:6])}' did not end within {limit:.0f} s", remedy) from error
+    except FileNotFoundError as error:
+        raise LabError(f"'{words[0]}' is not installed", "run 'make setup', which installs the packages that the lab needs") from error
+    if done.returncode != 0:
+        tail = (done.stdout[-2000:] + done.stderr[-3000:]).strip()
+        raise LabError(f"'{' '.join(words[:6])}' ended with {done.returncode}:\n{tail}", remedy)
+    return done.stdout

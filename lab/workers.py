@@ -1,0 +1,173 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The workers: QEMU guests with a real kubelet, an igb with SR-IOV behind an IOMMU, and a share with all that is a worker's own."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import typing
+
+from . import network, objects
+from .build import debian, kernel
+from .controlplane import API_PORT
+from .description import Description, Worker
+from .console import LabError
+from .pki import Pki
+from .processes import Processes, wait_until
+from .run import run
+
+READY_SECONDS = 240
+#: what the workers' CNI plugins may do has its own identity; the kubelet's is made per worker
+PLUGIN_IDENTITIES = ("multus", "whereabouts")
+SRIOV_LABEL = "feature.node.kubernetes.io/network-sriov.capable"
+
+
+def share(folder: pathlib.Path, worker: Worker) -> pathlib.Path:
+    """The folder of the host that the worker sees, read-only, as /opt/lab."""
+    return folder / "share" / worker.name
+
+
+def ssh_key(folder: pathlib.Path) -> pathlib.Path:
+    """The key that logs in to the workers as root."""
+    return folder / "ssh" / "id"
+
+
+def prepare(description: Description, folder: pathlib.Path, authority: Pki) -> None:
+    """Write the workers' shares: identities, keys, addresses; and the host's known_hosts for them."""
+    key = ssh_key(folder)
+    key.parent.mkdir(parents=True, exist_ok=True)
+    _key(key)
+    hosts = "127.0.0.1 localhost\n" + "".join(f"{worker.address} {worker.name}\n" for worker in description.workers)
+    known = []
+    for worker in description.workers:
+        own = share(folder, worker)
+        for name in ("pki", "ssh", "sysfs"):
+            (own / name).mkdir(parents=True, exist_ok=True)
+        _key(own / "ssh/host")
+        (own / "ssh/authorized_keys").write_text(key.with_suffix(".pub").read_text())
+        (own / "hosts").write_text(hosts)
+        (own / "node.env").write_text(_environment(description, worker))
+        identity = f"kubelet-{worker.name}"
+        authority.identity(identity, f"system:node:{worker.name}", "system:nodes", hosts=(worker.name, worker.address))
+        for suffix in ("crt", "key", "kubeconfig"):
+            shutil.copy2(authority.path(f"{identity}.{suffix}"), own / f"pki/kubelet.{suffix}")
+        for name in PLUGIN_IDENTITIES:
+            shutil.copy2(authority.path(f"{name}.kubeconfig"), own / "pki")
+        shutil.copy2(authority.path("ca.crt"), own / "pki")
+        known.append(f"{worker.name},{worker.address} {(own / 'ssh/host.pub').read_text()}")
+    (key.parent / "known_hosts").write_text("".join(known))
+
+
+def _key(path: pathlib.Path) -> None:
+    if not path.exists():
+        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "linerate-lab", "-f", path])
+
+
+def _environment(description: Description, worker: Worker) -> str:
+    routes = ";".join(f"{description.pod_subnet(other)} {other.address}" for other in description.workers if other != worker)
+    values = {
+        "NODE": worker.name,
+        "ADDRESS": worker.address,
+        "PREFIX": description.network.prefix,
+        "GATEWAY": description.network.address,
+        "API": f"{description.network.address}:{API_PORT}",
+        "SERVICE_ADDRESS": description.service_address,
+        "POD_NETWORK": description.network.pods,
+        "POD_SUBNET": description.pod_subnet(worker),
+        "POD_ROUTES": routes,
+        "PF": description.sriov.netdev,
+    }
+    return "".join(f'{name}="{value}"\n' for name, value in values.items())
+
+
+def start(description: Description, folder: pathlib.Path, processes: Processes, worker: Worker, disk: pathlib.Path) -> None:
+    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node."""
+    kernel_folder = kernel.kernel()
+    qemu = debian.qemu()
+    console = processes.logs / f"{worker.name}.console"
+    command_line = (
+        "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off systemd.show_status=0 intel_iommu=on iommu=pt "
+        # with another clock, perftest prints zero and inf as results
+        f"tsc=reliable clocksource=tsc lab.number={worker.number}"
+    )
+    libraries = qemu / "usr/lib/x86_64-linux-gnu"
+    number = f"{worker.number:02x}"
+    processes.start(
+        worker.name,
+        [
+            *(qemu / "usr/bin/qemu-system-x86_64", "-L", qemu / "usr/share/qemu", "-L", qemu / "usr/share/seabios", "-L", qemu / "usr/lib/ipxe/qemu"),
+            *("-name", worker.name, "-M", "q35", *accelerator(), "-smp", str(description.guest.cpus), "-m", str(description.guest.memory_mib)),
+            *("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_folder / "vmlinux", "-initrd", kernel_folder / "initrd"),
+            *("-append", command_line, "-drive", f"file={disk},if=virtio,format=raw,snapshot=on"),
+            *_virtio_nic("cluster", network.tap(worker.name, network.CLUSTER_BRIDGE), f"52:54:00:78:00:{number}"),
+            *("-device", "intel-iommu,intremap=on", "-device", "pcie-root-port,id=rp0,chassis=1,slot=1"),
+            *("-netdev", f"tap,id=storage,ifname={network.tap(worker.name, network.STORAGE_BRIDGE)},script=no,downscript=no"),
+            *("-device", f"igb,bus=rp0,netdev=storage,mac=52:54:00:88:00:{number},romfile="),
+            *("-virtfs", f"local,path={share(folder, worker)},mount_tag=lab,security_model=none,readonly=on,multidevs=remap"),
+            *("-device", "virtio-rng-pci", "-serial", f"file:{console}", "-monitor", f"unix:{processes.records / worker.name}.monitor,server,nowait"),
+        ],
+        env={
+            "LD_LIBRARY_PATH": f"{libraries}:{qemu / 'lib/x86_64-linux-gnu'}",
+            "QEMU_MODULE_DIR": str(libraries / "qemu"),
+            "TMPDIR": str(_temporary(folder)),
+        },
+    )
+
+
+def _temporary(folder: pathlib.Path) -> pathlib.Path:
+    """Where QEMU keeps what the guest writes to its throw-away disk."""
+    path = folder / "tmp"
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def _virtio_nic(name: str, tap: str, mac: str) -> typing.List[str]:
+    return ["-netdev", f"tap,id={name},ifname={tap},script=no,downscript=no", "-device", f"virtio-net-pci,netdev={name},mac={mac},romfile="]
+
+
+def accelerator() -> typing.List[str]:
+    """TCG, unless LAB_ACCELERATOR=kvm: a /dev/kvm that opens may still not boot a guest (nested in a paravirtual host)."""
+    if os.environ.get("LAB_ACCELERATOR") == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    return ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
+
+
+def wait_ready(description: Description, processes: Processes, authority: Pki) -> None:
+    """Wait until the workers are Ready in the API server.
+
+    :raises LabError: one has ended, or is not Ready in time; with the end of its console
+    """
+    client = objects.client(authority.path("admin.kubeconfig"))
+    nodes = client.resources.get(api_version="v1", kind="Node")
+    names = {worker.name for worker in description.workers}
+
+    def missing() -> typing.Set[str]:
+        processes.check(*names)
+        ready = {
+            node.metadata.name
+            for node in nodes.get().items
+            for condition in node.status.conditions or []
+            if condition.type == "Ready" and condition.status == "True"
+        }
+        return names - ready
+
+    if not wait_until(lambda: not missing(), READY_SECONDS, 0.5):
+        late = sorted(missing())
+        console = "\n".join((processes.logs / f"{late[0]}.console").read_text(errors="replace").splitlines()[-15:])
+        raise LabError(
+            f"{', '.join(late)} not Ready after {READY_SECONDS} s; the end of its console:\n{console}",
+            f"log in with 'lab/ssh {late[0]}' and look at 'journalctl -u kubelet'",
+        )
+
+
+def label(description: Description, authority: Pki) -> None:
+    """Set the labels of the workers. Stands in for node-feature-discovery, which would set the SR-IOV one from the same evidence."""
+    client = objects.client(authority.path("admin.kubeconfig"))
+    nodes = client.resources.get(api_version="v1", kind="Node")
+    for worker in description.workers:
+        labels = {"node-role.kubernetes.io/worker": "", SRIOV_LABEL: "true"}
+        nodes.patch(name=worker.name, body={"metadata": {"labels": labels}}, content_type="application/merge-patch+json")
