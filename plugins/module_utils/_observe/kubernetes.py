@@ -1,0 +1,299 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Thin access to the API server: list, watch, apply, delete, run a command in a pod. What it says is parsed in _parse/kubernetes.py.
+
+Paths are fixed for the few kinds that the collection works with: no discovery is needed, and a kind that the server does not know is
+told from an object that is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import typing
+
+from .._model.cluster import CommandResult
+from .._model.errors import RdmaError
+from .._parse.kubernetes import exit_status
+
+try:
+    import websocket
+    from kubernetes.client import ApiClient, CoreV1Api
+    from kubernetes.client.exceptions import ApiException
+    from kubernetes.stream import stream
+    from urllib3.exceptions import HTTPError
+except ImportError:
+    # the modules name the missing library before they come here
+    ApiException = HTTPError = Exception  # type: ignore[misc, assignment]
+
+Resource = typing.Dict[str, typing.Any]
+Clock = typing.Callable[[], float]
+
+#: kind: (path of its API, plural, namespaced)
+KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
+    "Namespace": ("/api/v1", "namespaces", False),
+    "Node": ("/api/v1", "nodes", False),
+    "Pod": ("/api/v1", "pods", True),
+    "Event": ("/api/v1", "events", True),
+    "DaemonSet": ("/apis/apps/v1", "daemonsets", True),
+    "Deployment": ("/apis/apps/v1", "deployments", True),
+    "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets", True),
+    "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
+    "NetworkAttachmentDefinition": ("/apis/k8s.cni.cncf.io/v1", "network-attachment-definitions", True),
+    "SriovIBNetwork": ("/apis/sriovnetwork.openshift.io/v1", "sriovibnetworks", True),
+    "SriovNetwork": ("/apis/sriovnetwork.openshift.io/v1", "sriovnetworks", True),
+    "SriovNetworkNodePolicy": ("/apis/sriovnetwork.openshift.io/v1", "sriovnetworknodepolicies", True),
+    "SriovNetworkNodeState": ("/apis/sriovnetwork.openshift.io/v1", "sriovnetworknodestates", True),
+    "SriovOperatorConfig": ("/apis/sriovnetwork.openshift.io/v1", "sriovoperatorconfigs", True),
+}
+
+#: seconds to connect, and to wait for an answer
+TIMEOUT = (5.0, 30.0)
+#: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead connection
+WATCH_SECONDS, WATCH_SILENCE = 600, 90.0
+
+
+class ApiError(RdmaError):
+    """The API server refused, or could not be reached.
+
+    :ivar status: HTTP status; 0 when there was no answer
+    :ivar reason: of the API's Status: NotFound, Forbidden, Conflict, Expired...
+    :ivar text: the server's own words
+    """
+
+    def __init__(self, status: int, reason: str, text: str, where: str) -> None:
+        remedy = "Check the kubeconfig and whether the API server runs." if status == 0 else ""
+        super().__init__(f"{where}: {text}", remedy)
+        self.status = status
+        self.reason = reason
+        self.text = text
+
+    @property
+    def absent(self) -> bool:
+        return self.status == 404
+
+
+def path_of(kind: str, namespace: str = "", name: str = "") -> str:
+    """Path of an object, or of a list of them; of all namespaces when none is given."""
+    base, plural, namespaced = KINDS[kind]
+    folder = f"{base}/namespaces/{namespace}/{plural}" if namespaced and namespace else f"{base}/{plural}"
+    return f"{folder}/{name}" if name else folder
+
+
+@dataclasses.dataclass(frozen=True)
+class Listing:
+    """:ivar version: resourceVersion from which a watch goes on"""
+
+    items: typing.Tuple[Resource, ...]
+    version: str
+
+
+class Cluster:
+    """One API server."""
+
+    def __init__(self, dynamic: typing.Any) -> None:
+        """:param dynamic: a DynamicClient of the kubernetes client (kubernetes.core's get_api_client makes one)"""
+        self._dynamic = dynamic
+
+    def _call(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> typing.Any:
+        where = f"{method.upper()} {path}"
+        options = {"serialize": False, "_request_timeout": TIMEOUT, "query_params": list(query), "header_params": {}, **more}
+        try:
+            return self._dynamic.request(method, path, body=body, **options)
+        except ApiException as error:
+            raise _api_error(error, where) from error
+        except (HTTPError, OSError) as error:
+            raise ApiError(0, "Unreachable", f"no answer from the API server: {error}", where) from error
+
+    def _json(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> Resource:
+        response = self._call(method, path, query, body, **more)
+        try:
+            data = json.loads(response.data)
+        except ValueError as error:
+            raise ApiError(response.status, "Unreadable", f"the answer is no JSON: {error}", f"{method.upper()} {path}") from error
+        except HTTPError as error:
+            raise ApiError(0, "Unreachable", f"the answer broke off: {error}", f"{method.upper()} {path}") from error
+        if not isinstance(data, dict):
+            raise ApiError(response.status, "Unreadable", "the answer is no object", f"{method.upper()} {path}")
+        return data
+
+    def get(self, kind: str, namespace: str, name: str) -> Resource:
+        """:raises ApiError: also when it is not there"""
+        return self._json("get", path_of(kind, namespace, name))
+
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+        """All objects of a kind. An item gets the kind, which the API leaves out in lists.
+
+        :raises ApiError: with ``absent`` when the server does not know the kind
+        """
+        data = self._json("get", path_of(kind, namespace), [("labelSelector", selector)] if selector else [])
+        items = data.get("items")
+        if not isinstance(items, list):
+            raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path_of(kind, namespace)}")
+        return Listing(tuple({"kind": kind, **item} for item in items), str(data.get("metadata", {}).get("resourceVersion", "")))
+
+    def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
+        """Events since ``version``, until the server ends the watch.
+
+        :raises ApiError: also for an ERROR event; its reason is Expired when ``version`` is too old
+        """
+        path = path_of(kind, namespace)
+        query = [("watch", "true"), ("resourceVersion", version), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(WATCH_SECONDS))]
+        response = self._call("get", path, query + ([("labelSelector", selector)] if selector else []), _request_timeout=(TIMEOUT[0], WATCH_SILENCE))
+        try:
+            for line in _lines(response):
+                event = json.loads(line)
+                if event.get("type") == "ERROR":
+                    status = event.get("object", {})
+                    raise ApiError(int(status.get("code", 500)), str(status.get("reason", "")), str(status.get("message", "")), f"WATCH {path}")
+                yield event
+        except (HTTPError, OSError, ValueError) as error:
+            raise ApiError(0, "Unreachable", f"the watch broke off: {error}", f"WATCH {path}") from error
+        finally:
+            with contextlib.suppress(HTTPError, OSError):
+                response.close()
+
+    def apply(self, definition: Resource, manager: str, dry_run: bool) -> typing.Tuple[Resource, typing.Tuple[str, ...]]:
+        """Server-side apply; the object as it then is, and the server's warnings.
+
+        :raises ApiError: refused by the server or a webhook; reason Conflict when another manager owns a field
+        """
+        metadata = definition["metadata"]
+        path = path_of(definition["kind"], metadata.get("namespace", ""), metadata["name"])
+        query = [("fieldManager", manager), ("force", "false")] + ([("dryRun", "All")] if dry_run else [])
+        response = self._call("patch", path, query, definition, content_type="application/apply-patch+yaml")
+        return json.loads(response.data), _warnings(response)
+
+    def create(self, definition: Resource) -> Resource:
+        """:raises ApiError: refused; reason AlreadyExists"""
+        return self._json("post", path_of(definition["kind"], definition["metadata"].get("namespace", "")), body=definition)
+
+    def delete(self, kind: str, namespace: str, name: str, grace_seconds: typing.Optional[int] = None, dry_run: bool = False) -> bool:
+        """Ask for deletion; False when it was not there.
+
+        :raises ApiError: refused
+        """
+        query = [("propagationPolicy", "Background")] + ([("dryRun", "All")] if dry_run else [])
+        if grace_seconds is not None:
+            query.append(("gracePeriodSeconds", str(grace_seconds)))
+        try:
+            self._json("delete", path_of(kind, namespace, name), query)
+        except ApiError as error:
+            if error.absent:
+                return False
+            raise
+        return True
+
+    def run(self, namespace: str, pod: str, container: str, command: typing.Sequence[str], clock: Clock) -> "Session":
+        """Start a command in a container.
+
+        :raises ApiError: the container is not there or does not run
+        """
+        where = f"exec in pod {namespace}/{pod}"
+        websocket.setdefaulttimeout(TIMEOUT[1])
+        # a client of its own: the websocket call replaces a method of the client while it starts, so threads must not share one
+        core = CoreV1Api(ApiClient(self._dynamic.configuration))
+        try:
+            socket = stream(
+                core.connect_get_namespaced_pod_exec,
+                pod,
+                namespace,
+                container=container,
+                command=list(command),
+                stdin=False,
+                stdout=True,
+                stderr=True,
+                tty=False,
+                _preload_content=False,
+            )
+        except ApiException as error:
+            raise _api_error(error, where) from error
+        except (HTTPError, OSError, websocket.WebSocketException) as error:
+            raise ApiError(0, "Unreachable", f"no connection: {error}", where) from error
+        return Session(socket, " ".join(command), clock)
+
+
+class Session:
+    """A command that runs in a container."""
+
+    def __init__(self, socket: typing.Any, command: str, clock: Clock) -> None:
+        self._socket = socket
+        self._command = command
+        self._clock = clock
+        self._start = clock()
+        self._channels = {1: "", 2: "", 3: ""}
+        self._lost = ""
+
+    @property
+    def running(self) -> bool:
+        return not self._lost and bool(self._socket.is_open())
+
+    def _pump(self, seconds: float) -> None:
+        try:
+            self._socket.update(timeout=seconds)
+            for channel in self._channels:
+                self._channels[channel] += self._socket.read_channel(channel)
+        except (websocket.WebSocketException, OSError) as error:
+            self._lost = f"the connection to the pod broke: {error}"
+
+    def wait_for(self, text: str, seconds: float) -> bool:
+        """Wait until the command printed ``text``, ended, or the time is over."""
+        end = self._clock() + seconds
+        while text not in self._channels[1] and self.running and self._clock() < end:
+            self._pump(max(0.0, min(1.0, end - self._clock())))
+        return text in self._channels[1]
+
+    def wait(self, seconds: float) -> CommandResult:
+        """Wait for the end, at most ``seconds``; then the connection is closed and the result says so."""
+        end = self._clock() + seconds
+        while self.running and self._clock() < end:
+            self._pump(max(0.0, min(1.0, end - self._clock())))
+        outside = self.running
+        self.close()
+        code = None if outside else exit_status(self._channels[3])
+        return CommandResult(
+            command=self._command,
+            exit_code=code,
+            stdout=self._channels[1],
+            stderr=self._channels[2],
+            # of coreutils' timeout: 124, and 137 when it had to kill
+            timed_out=outside or code in (124, 137),
+            seconds=round(self._clock() - self._start, 3),
+            error=self._lost or ("" if code is not None or outside else f"no exit code: {self._channels[3][:300] or 'the connection ended'}"),
+        )
+
+    def close(self) -> None:
+        """Leave the command. It ends by its own limit, or with its pod."""
+        with contextlib.suppress(websocket.WebSocketException, OSError):
+            self._socket.close()
+
+
+def _lines(response: typing.Any) -> typing.Iterator[bytes]:
+    rest = b""
+    for chunk in response.stream(amt=None, decode_content=False):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line for line in lines if line.strip())
+
+
+def _warnings(response: typing.Any) -> typing.Tuple[str, ...]:
+    """Texts of the headers ``Warning: 299 - "text"``."""
+    values = response.headers.getlist("Warning") if hasattr(response.headers, "getlist") else []
+    return tuple(value.partition('"')[2].rstrip('"') for value in values)
+
+
+def _api_error(error: typing.Any, where: str) -> ApiError:
+    """The server's Status, where it sent one."""
+    body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
+    try:
+        status = json.loads(body or "")
+    except (TypeError, ValueError):
+        status = {}
+    if not isinstance(status, dict):
+        status = {}
+    text = str(status.get("message") or body or error.reason or "no text")
+    return ApiError(int(error.status or 0), str(status.get("reason") or error.reason or ""), text.strip()[:1000], where)
