@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the modules that talk to the API server share: authentication as in kubernetes.core, and a file for progress."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import typing
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+
+from ._observe.kubernetes import ApiError, Cluster
+
+try:
+    from kubernetes.client.exceptions import ApiException
+    from kubernetes.config import ConfigException
+    from urllib3.exceptions import HTTPError
+
+    HAS_KUBERNETES = True
+except ImportError:
+    ApiException = ConfigException = HTTPError = Exception  # type: ignore[misc, assignment]
+    HAS_KUBERNETES = False
+
+
+def cluster_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
+    """Argument spec with kubernetes.core's authentication options; the doc fragment is kubernetes.core.k8s_auth_options."""
+    return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
+
+
+def connect(module: AnsibleModule) -> Cluster:
+    """The API server that the module's options name.
+
+    :raises ApiError: no configuration, or no answer
+    """
+    if not HAS_KUBERNETES:
+        module.fail_json(msg=missing_required_lib("kubernetes"))
+    options = {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
+    try:
+        return Cluster(get_api_client(**options).client)
+    except (CoreException, ConfigException) as error:
+        raise ApiError(0, "Configuration", str(error), "kubeconfig") from error
+    except (HTTPError, OSError) as error:
+        raise ApiError(0, "Unreachable", f"no answer from the API server: {error}", "connect") from error
+    except ApiException as error:
+        text = error.body if isinstance(error.body, str) else str(error.reason)
+        raise ApiError(error.status or 0, str(error.reason), text[:500], "connect") from error
+
+
+@contextlib.contextmanager
+def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str], None]]:
+    """A function that appends a line to the file at ``path``; the action plugin shows the lines while the module runs.
+
+    Progress is a courtesy: without a path the lines go nowhere.
+    """
+    if not path:
+        yield lambda line: None
+        return
+    with open(os.path.expanduser(path), "a", encoding="utf-8", buffering=1) as file:
+        yield lambda line: print(line, file=file)

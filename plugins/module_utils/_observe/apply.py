@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Objects into the cluster and out of it: dry run of all, then apply each that the server takes; deletion with proof."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.cluster import AppliedObject
+from .kubernetes import ApiError, Clock, Cluster, Resource
+
+#: of server-side apply
+FIELD_MANAGER = "linerate.rdma"
+_LABEL = "app.kubernetes.io/managed-by"
+_VOLATILE = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "finalizers", "deletionTimestamp")
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """:ivar before: the object as it was, without what the server writes; None when it was not there
+    :ivar after: as it is, or would be; None when it is gone or was refused
+    """
+
+    applied: AppliedObject
+    before: typing.Optional[Resource] = None
+    after: typing.Optional[Resource] = None
+
+    @property
+    def changed(self) -> bool:
+        return self.applied.action in ("created", "changed", "deleted")
+
+
+def ours(resource: Resource) -> bool:
+    """Whether the collection made the object."""
+    return (resource.get("metadata", {}).get("labels") or {}).get(_LABEL) == FIELD_MANAGER
+
+
+def apply_all(cluster: Cluster, wanted: typing.Sequence[typing.Tuple[str, Resource]], check_mode: bool) -> typing.Tuple[Outcome, ...]:
+    """Server-side dry run of all objects, then apply those that it takes and that would change. A refusal is an outcome, not an end.
+
+    A namespace that somebody else made is left as it is.
+
+    :param wanted: fabric and object
+    :param check_mode: stop after the dry run
+    :raises ApiError: the server cannot be reached
+    """
+    planned = [(definition, _plan(cluster, fabric, definition)) for fabric, definition in wanted]
+    if check_mode:
+        return tuple(outcome for _definition, outcome in planned)
+    return tuple(_commit(cluster, definition, outcome) if outcome.changed else outcome for definition, outcome in planned)
+
+
+def _plan(cluster: Cluster, fabric: str, definition: Resource) -> Outcome:
+    applied = _identity(fabric, definition)
+    existing = _existing(cluster, definition)
+    if existing is not None and definition["kind"] == "Namespace" and not ours(existing):
+        return Outcome(dataclasses.replace(applied, action="unchanged"), stable(existing), stable(existing))
+    before = stable(existing) if existing is not None else None
+    try:
+        result, warnings = cluster.apply(definition, FIELD_MANAGER, dry_run=True)
+    except ApiError as error:
+        return Outcome(_refused(applied, error), before)
+    after = stable(result)
+    action = "created" if before is None else "unchanged" if before == after else "changed"
+    return Outcome(dataclasses.replace(applied, action=action, warnings=warnings), before, after)
+
+
+def _commit(cluster: Cluster, definition: Resource, planned: Outcome) -> Outcome:
+    try:
+        result, warnings = cluster.apply(definition, FIELD_MANAGER, dry_run=False)
+    except ApiError as error:
+        return Outcome(_refused(planned.applied, error), planned.before)
+    return dataclasses.replace(planned, applied=dataclasses.replace(planned.applied, warnings=warnings), after=stable(result))
+
+
+def remove_all(
+    cluster: Cluster, kinds: typing.Sequence[str], selector: str, check_mode: bool, limit: float, clock: Clock, pause: typing.Callable[[float], None]
+) -> typing.Tuple[Outcome, ...]:
+    """Delete what carries the label, kind by kind in the given order, and wait until each kind is gone.
+
+    :param selector: label selector of the API
+    :param limit: seconds for each kind
+    :param pause: sleeps; given in, so that a test needs no time
+    :raises ApiError: the server cannot be reached, or does not let us list
+    """
+    outcomes: typing.List[Outcome] = []
+    for kind in kinds:
+        found = _list(cluster, kind, selector)
+        results = [_remove(cluster, item, check_mode) for item in found]
+        if not check_mode:
+            left = _await_gone(cluster, kind, selector, limit, clock, pause) if found else {}
+            results = [_still_there(outcome, left) for outcome in results]
+        outcomes.extend(results)
+    return tuple(outcomes)
+
+
+def _remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
+    applied = _identity((item["metadata"].get("labels") or {}).get("linerate.rdma/fabric", ""), item)
+    try:
+        there = cluster.delete(item["kind"], applied.namespace, applied.name, dry_run=check_mode)
+    except ApiError as error:
+        return Outcome(_refused(applied, error), stable(item), stable(item))
+    return Outcome(dataclasses.replace(applied, action="deleted" if there else "absent"), stable(item))
+
+
+def _await_gone(
+    cluster: Cluster, kind: str, selector: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
+) -> typing.Dict[typing.Tuple[str, str], Resource]:
+    end = clock() + limit
+    while True:
+        left = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in _list(cluster, kind, selector)}
+        if not left or clock() >= end:
+            return left
+        pause(1.0)
+
+
+def _still_there(outcome: Outcome, left: typing.Mapping[typing.Tuple[str, str], Resource]) -> Outcome:
+    item = left.get((outcome.applied.namespace, outcome.applied.name))
+    if item is None or outcome.applied.action == "refused":
+        return outcome
+    finalizers = ", ".join(item["metadata"].get("finalizers") or []) or "none"
+    applied = dataclasses.replace(outcome.applied, action="refused", reason="Remains", refusal=f"still there after its deletion; finalizers: {finalizers}")
+    return dataclasses.replace(outcome, applied=applied, after=stable(item))
+
+
+def _list(cluster: Cluster, kind: str, selector: str) -> typing.Tuple[Resource, ...]:
+    try:
+        return cluster.list(kind, selector=selector).items
+    except ApiError as error:
+        # the server does not know the kind, so nothing of it exists
+        if error.absent:
+            return ()
+        raise
+
+
+def _existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource]:
+    try:
+        return cluster.get(definition["kind"], definition["metadata"].get("namespace", ""), definition["metadata"]["name"])
+    except ApiError as error:
+        if error.absent:
+            return None
+        raise
+
+
+def stable(resource: Resource) -> Resource:
+    """The object without status and what the server writes into metadata: what can be compared."""
+    metadata = {key: value for key, value in resource.get("metadata", {}).items() if key not in _VOLATILE}
+    return {**{key: value for key, value in resource.items() if key not in ("status", "metadata")}, "metadata": metadata}
+
+
+def _identity(fabric: str, definition: Resource) -> AppliedObject:
+    metadata = definition["metadata"]
+    return AppliedObject(definition["kind"], metadata["name"], metadata.get("namespace", ""), fabric)
+
+
+def _refused(applied: AppliedObject, error: ApiError) -> AppliedObject:
+    if error.status == 0:
+        raise error
+    return dataclasses.replace(applied, action="refused", refusal=error.text, reason=error.reason)

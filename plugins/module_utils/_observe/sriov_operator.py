@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the cluster shows of the SR-IOV network operator and of what it stands on."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.cluster import OperatorFacts, Workload
+from .._model.errors import RdmaError
+from .._parse import kubernetes as parse
+from .kubernetes import ApiError, Cluster, Resource
+
+#: of the custom resource definitions, those of these API groups
+GROUPS = ("sriovnetwork.openshift.io", "k8s.cni.cncf.io", "whereabouts.cni.cncf.io")
+DAEMON = "sriov-network-config-daemon"
+
+
+def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
+    """Read it all. What cannot be read is in ``errors``; only a server that does not answer at all is an error.
+
+    :param namespace: of the operator
+    :raises ApiError: the server cannot be reached
+    """
+    errors: typing.List[str] = []
+
+    def read(kind: str, where: str = "") -> typing.Optional[typing.Tuple[Resource, ...]]:
+        try:
+            return cluster.list(kind, where).items
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            if not error.absent:
+                errors.append(str(error))
+            return None
+
+    crds = read("CustomResourceDefinition") or ()
+    deployments = [item for item in read("Deployment") or () if is_operator(item)]
+    daemons = read("DaemonSet") or ()
+    configs = read("SriovOperatorConfig") or ()
+    attachments = read("NetworkAttachmentDefinition")
+    nodes = read("Node") or ()
+    pods = read("Pod", namespace) or ()
+    try:
+        daemon = next((item for item in daemons if item["metadata"]["name"] == DAEMON and item["metadata"].get("namespace") == namespace), None)
+        return OperatorFacts(
+            crds=tuple(sorted(name for name in map(established, crds) if name)),
+            installations=tuple(parse.installation(item) for item in deployments),
+            configs=tuple(sorted(item["metadata"].get("namespace", "") for item in configs if item["metadata"]["name"] == "default")),
+            nodes=tuple(parse.node(item) for item in nodes),
+            daemon=_with_nodes(parse.workload(daemon), daemon, pods) if daemon else None,
+            multus=tuple(parse.workload(item) for item in daemons if "multus" in item["metadata"]["name"]),
+            attachments=len(attachments) if attachments is not None else None,
+            errors=tuple(errors),
+        )
+    except KeyError as error:
+        raise RdmaError(f"an object of the API server has no {error}") from error
+
+
+def is_operator(deployment: Resource) -> bool:
+    """Whether a Deployment is the SR-IOV network operator, whichever way it was installed.
+
+    By what its container runs and is told, not by its name, which Helm's fullnameOverride changes.
+    """
+    containers = deployment.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])
+    for container in containers:
+        names = {entry.get("name") for entry in container.get("env") or []}
+        if "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE" in names or "sriov-network-operator" in (container.get("command") or []):
+            return True
+    return False
+
+
+def established(crd: Resource) -> str:
+    """Name of a definition of one of our groups that the server serves; else empty."""
+    name = str(crd["metadata"]["name"])
+    if not name.endswith(GROUPS):
+        return ""
+    conditions = crd.get("status", {}).get("conditions", [])
+    return name if any(item.get("type") == "Established" and item.get("status") == "True" for item in conditions) else ""
+
+
+def _with_nodes(daemon: Workload, resource: Resource, pods: typing.Iterable[Resource]) -> Workload:
+    """With the nodes on which its pods are ready."""
+    uid = resource["metadata"].get("uid")
+    nodes = (
+        str(pod.get("spec", {}).get("nodeName", ""))
+        for pod in pods
+        if any(owner.get("uid") == uid for owner in pod["metadata"].get("ownerReferences") or [])
+        and any(item.get("type") == "Ready" and item.get("status") == "True" for item in pod.get("status", {}).get("conditions", []))
+    )
+    return dataclasses.replace(daemon, nodes=tuple(sorted(nodes)))
