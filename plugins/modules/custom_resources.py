@@ -1,0 +1,194 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: custom_resources
+short_description: Applies objects with a dry run of all first, or takes back all that the collection made
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Applies a list of objects server-side, after a server-side dry run of all of them. Admission webhooks judge the dry run as well.
+  - An object that the API server or a webhook refuses does not end the module; it is returned with the server's own words, and the others go on.
+  - With O(state=absent) it deletes every object of O(kinds) that carries O(label_selector), in the order of O(kinds), and waits until it is gone.
+  - A namespace that was there before and does not carry the collection's label is neither changed nor deleted.
+options:
+  state:
+    description: Whether to apply O(objects), or to take back what carries O(label_selector).
+    type: str
+    choices: [present, absent]
+    default: present
+  objects:
+    description: What to apply, in this order. The filters P(linerate.rdma.render_network#filter) and P(linerate.rdma.render_pods#filter) make it.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      fabric:
+        description: Name of the fabric to which the object belongs; empty for what fabrics share.
+        type: str
+        default: ""
+      object:
+        description: The object, with C(kind), C(apiVersion) and C(metadata.name).
+        type: dict
+        required: true
+  kinds:
+    description: What to take back, in this order.
+    type: list
+    elements: str
+    choices: [Pod, SriovNetwork, SriovIBNetwork, SriovNetworkNodePolicy, Namespace]
+    default: [Pod, SriovNetwork, SriovIBNetwork, SriovNetworkNodePolicy, Namespace]
+  label_selector:
+    description: What carries this label is taken back. It must name the collection's label; more can be added to it.
+    type: str
+    default: app.kubernetes.io/managed-by=linerate.rdma
+  wait_seconds:
+    description: How long to wait, for each kind, until its objects are gone.
+    type: int
+    default: 300
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    support: full
+    description: Asks the API server itself, by its dry run, so that a refusal shows before anything is made.
+  diff_mode:
+    support: full
+    description: Shows each object before and after, without what only the API server writes.
+  idempotent:
+    support: full
+    description: An object that the dry run would not change is not written.
+"""
+
+EXAMPLES = r"""
+- name: Apply what the fabrics need
+  linerate.rdma.custom_resources:
+    objects: "{{ rdma_fabrics | linerate.rdma.render_network(rdma_cluster, members) }}"
+    kubeconfig: "{{ rdma_kubeconfig }}"
+  register: network_applied
+
+- name: Take back the pods of an interrupted run
+  linerate.rdma.custom_resources:
+    state: absent
+    kinds: [Pod]
+"""
+
+RETURN = r"""
+applied:
+  description: What became of each object.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description: Kind of the object.
+      type: str
+    name:
+      description: Name of the object.
+      type: str
+    namespace:
+      description: Its namespace; empty when it has none.
+      type: str
+    fabric:
+      description: Its fabric; empty for what fabrics share.
+      type: str
+    action:
+      description: V(created), V(changed), V(unchanged), V(deleted), V(absent) or V(refused). In check mode what would become of it.
+      type: str
+    refusal:
+      description: Why it was refused, in the words of the API server or its webhook.
+      type: str
+    reason:
+      description: The API's reason of the refusal.
+      type: str
+      sample: Forbidden
+    warnings:
+      description: What the API server warned of.
+      type: list
+      elements: str
+changes:
+  description: One line for each object that was written, or would be.
+  returned: success
+  type: list
+  elements: str
+  sample: [created SriovNetworkNodePolicy sriov-network-operator/linerate-storage]
+"""
+
+import time
+import typing
+
+import yaml
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, apply_all, remove_all
+
+LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
+KINDS = ["Pod", "SriovNetwork", "SriovIBNetwork", "SriovNetworkNodePolicy", "Namespace"]
+
+
+def describe(outcome: Outcome) -> str:
+    applied = outcome.applied
+    return f"{applied.action} {applied.kind} {applied.namespace + '/' if applied.namespace else ''}{applied.name}"
+
+
+def difference(outcomes: typing.Iterable[Outcome]) -> typing.List[typing.Dict[str, str]]:
+    def text(resource: typing.Any) -> str:
+        return yaml.safe_dump(resource, sort_keys=True) if resource is not None else ""
+
+    return [
+        {
+            "before_header": f"{outcome.applied.kind} {outcome.applied.name}",
+            "after_header": f"{outcome.applied.kind} {outcome.applied.name}",
+            "before": text(outcome.before),
+            "after": text(outcome.after),
+        }
+        for outcome in outcomes
+        if outcome.changed
+    ]
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    cluster, options = connect(module), module.params
+    if options["state"] == "present":
+        wanted = [(item["fabric"], item["object"]) for item in options["objects"]]
+        outcomes = apply_all(cluster, wanted, module.check_mode)
+    else:
+        selector = options["label_selector"]
+        if LABEL not in selector.split(","):
+            module.fail_json(msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted")
+        outcomes = remove_all(cluster, options["kinds"], selector, module.check_mode, options["wait_seconds"], time.monotonic, time.sleep)
+    changed = [outcome for outcome in outcomes if outcome.changed]
+    return {
+        "changed": bool(changed),
+        "applied": to_data([outcome.applied for outcome in outcomes]),
+        "changes": [describe(outcome) for outcome in changed],
+        "diff": difference(outcomes),
+    }
+
+
+def main() -> None:
+    item = {"fabric": {"type": "str", "default": ""}, "object": {"type": "dict", "required": True}}
+    module = AnsibleModule(
+        argument_spec=cluster_spec(
+            state={"type": "str", "choices": ["present", "absent"], "default": "present"},
+            objects={"type": "list", "elements": "dict", "default": [], "options": item},
+            kinds={"type": "list", "elements": "str", "choices": KINDS, "default": KINDS},
+            label_selector={"type": "str", "default": LABEL},
+            wait_seconds={"type": "int", "default": 300},
+        ),
+        supports_check_mode=True,
+    )
+    run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: sriov_operator_info
+short_description: Tells which SR-IOV network operator a cluster has, and whether it serves
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Reads what the SR-IOV network operator needs and shows, whichever way it was installed (Helm, OLM, inside NVIDIA's network operator).
+  - Custom resource definitions, Deployments, config daemon, C(SriovOperatorConfig), multus, and the nodes with their labels and extended resources.
+  - What the API server does not let us read is returned in C(operators.errors), never taken for absent.
+options:
+  namespace:
+    description: Namespace of the operator.
+    type: str
+    default: sriov-network-operator
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    support: full
+    description: Only reads.
+  diff_mode:
+    support: N/A
+    description: Changes nothing.
+  idempotent:
+    support: full
+    description: Only reads.
+"""
+
+EXAMPLES = r"""
+- name: See which operator there is
+  linerate.rdma.sriov_operator_info:
+    namespace: openshift-sriov-network-operator
+  register: operators_info
+"""
+
+RETURN = r"""
+operators:
+  description: What was found.
+  returned: success
+  type: dict
+  contains:
+    crds:
+      description: Established custom resource definitions of the operator, of attachments and of whereabouts.
+      type: list
+      elements: str
+    installations:
+      description: Each SR-IOV network operator with its Deployment, version, origin and resource prefix.
+      type: list
+      elements: dict
+    configs:
+      description: Namespaces with a C(SriovOperatorConfig) called C(default).
+      type: list
+      elements: str
+    daemon:
+      description: The config daemon's DaemonSet in O(namespace), with the nodes on which it is ready; null when there is none.
+      type: dict
+    multus:
+      description: DaemonSets that look like multus.
+      type: list
+      elements: dict
+    attachments:
+      description: How many C(NetworkAttachmentDefinitions) there are; null when the API server does not know the kind.
+      type: int
+    nodes:
+      description: Name, labels, readiness and extended resources of each node.
+      type: list
+      elements: dict
+    errors:
+      description: What could not be read, and why.
+      type: list
+      elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=cluster_spec(namespace={"type": "str", "default": "sriov-network-operator"}),
+        supports_check_mode=True,
+    )
+    run(module, lambda: {"operators": to_data(observe(connect(module), module.params["namespace"]))})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: sriov_sync
+short_description: Waits until the SR-IOV network operator has made what its policies ask for
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Waits for each node of each fabric until the operator has seen the policy, its config daemon has made the virtual functions,
+    the kubelet offers them, and the C(NetworkAttachmentDefinition) is there.
+  - Watches the API server, so that the wait ends within a second of the event and its requests do not grow with time.
+    It survives a restart of the API server.
+  - Ends early with the cause when waiting cannot help, such as a failed sync with its text, no selected interface with the nearest match,
+    a missing label, a refused policy, a blocked drain.
+  - A C(Succeeded) from before the policy was seen is not believed.
+  - It is no failure of the module when a node fails or the time is over; both are in the result for the check of the stage to judge.
+  - While it runs on the controller, each change of a node's state is shown.
+options:
+  targets:
+    description: What to wait for. The filter P(linerate.rdma.render_targets#filter) makes it.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      fabric:
+        description: Name of the fabric.
+        type: str
+        required: true
+      policies:
+        description: Names of its C(SriovNetworkNodePolicies).
+        type: list
+        elements: str
+        required: true
+      resource:
+        description: Extended resource with its prefix.
+        type: str
+        required: true
+      attachment:
+        description: Namespace and name of its C(NetworkAttachmentDefinition), with a slash between them.
+        type: str
+        required: true
+      nodes:
+        description: Nodes that must get there, as the cluster names them.
+        type: list
+        elements: str
+        required: true
+      hcas_per_node:
+        description: Physical functions that the policies must select on each node.
+        type: int
+        required: true
+  namespace:
+    description: Namespace of the operator.
+    type: str
+    default: sriov-network-operator
+  state:
+    description: Wait for the virtual functions, or, V(absent), until none is left after the policies were deleted.
+    type: str
+    choices: [present, absent]
+    default: present
+  wait_seconds:
+    description: Limit of the wait. In check mode the module looks once.
+    type: int
+    default: 1800
+  progress_file:
+    description: File to which a line is added at each change of a node's state. Without it the lines go to Ansible's output.
+    type: path
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    support: full
+    description: Looks once and does not wait.
+  diff_mode:
+    support: N/A
+    description: Changes nothing.
+  idempotent:
+    support: full
+    description: Only reads.
+"""
+
+EXAMPLES = r"""
+- name: Wait for the virtual functions
+  linerate.rdma.sriov_sync:
+    targets:
+      - fabric: storage
+        policies: [linerate-storage]
+        resource: openshift.io/igbvf
+        attachment: test/storage
+        nodes: [worker-1, worker-2]
+        hcas_per_node: 1
+  register: network_sync
+"""
+
+RETURN = r"""
+sync:
+  description: The last state.
+  returned: success
+  type: dict
+  contains:
+    finished:
+      description: Each node is ready or has failed.
+      type: bool
+    timed_out:
+      description: The limit was reached first.
+      type: bool
+    waited_seconds:
+      description: How long it took.
+      type: float
+    nodes:
+      description: For each fabric and node its C(phase) (V(ready), V(waiting), V(failed)), C(detail), C(remedy), C(matched) PCI addresses and C(allocatable).
+      type: list
+      elements: dict
+"""
+
+import time
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sync import WatchFeed, look, wait
+
+TARGET = {
+    "fabric": {"type": "str", "required": True},
+    "policies": {"type": "list", "elements": "str", "required": True},
+    "resource": {"type": "str", "required": True},
+    "attachment": {"type": "str", "required": True},
+    "nodes": {"type": "list", "elements": "str", "required": True},
+    "hcas_per_node": {"type": "int", "required": True},
+}
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    options = module.params
+    targets = load(typing.Tuple[Target, ...], options["targets"], "targets")
+    namespaces = dict.fromkeys(("SriovNetworkNodeState", "SriovNetworkNodePolicy"), options["namespace"])
+    cluster, release = connect(module), options["state"] == "absent"
+    if module.check_mode:
+        return {"sync": to_data(look(cluster, namespaces, targets, release))}
+    feed = WatchFeed(cluster, namespaces)
+    with progress(options["progress_file"]) as say:
+        feed.start()
+        try:
+            return {"sync": to_data(wait(feed, targets, options["wait_seconds"], time.monotonic, say, release))}
+        finally:
+            feed.stop()
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=cluster_spec(
+            targets={"type": "list", "elements": "dict", "required": True, "options": TARGET},
+            namespace={"type": "str", "default": "sriov-network-operator"},
+            state={"type": "str", "choices": ["present", "absent"], "default": "present"},
+            wait_seconds={"type": "int", "default": 1800},
+            progress_file={"type": "path"},
+        ),
+        supports_check_mode=True,
+    )
+    run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()

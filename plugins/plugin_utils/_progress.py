@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Lines that a long module writes to a file, shown while it runs: a module itself cannot print."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import typing
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+#: seconds between two looks into the file
+LOOK_SECONDS = 0.5
+
+
+def run_with_progress(action: ActionBase, module: str, task_vars: typing.Optional[typing.Dict[str, typing.Any]]) -> typing.Dict[str, typing.Any]:
+    """Run the module of an action plugin with the option ``progress_file``, and show each line that it writes there."""
+    arguments = dict(action._task.args)
+    # a file of this machine is of no use to a module on another one
+    if arguments.get("progress_file") or not getattr(action._connection, "transport", "") == "local":
+        return action._execute_module(module_name=module, module_args=arguments, task_vars=task_vars)
+    handle, path = tempfile.mkstemp(prefix="linerate-progress-")
+    os.close(handle)
+    done = threading.Event()
+    follower = threading.Thread(target=follow, args=(path, done, Display().display), daemon=True)
+    follower.start()
+    try:
+        return action._execute_module(module_name=module, module_args={**arguments, "progress_file": path}, task_vars=task_vars)
+    finally:
+        done.set()
+        follower.join(5)
+        os.unlink(path)
+
+
+def follow(path: str, done: threading.Event, show: typing.Callable[[str], typing.Any]) -> None:
+    """Show each whole line of the file, until ``done`` is set and the file has no more."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        rest = ""
+        while True:
+            last = done.is_set()
+            rest += file.read()
+            *lines, rest = rest.split("\n")
+            for line in lines:
+                show(f"  {line}")
+            if last:
+                return
+            done.wait(LOOK_SECONDS)
