@@ -123,12 +123,13 @@ topology:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet
 
 
 def read(params):
-    names = [subnet.PortName(item["device"], item["port"]) for item in params["ports"]]
+    names = [PortName(item["device"], item["port"]) for item in params["ports"]]
     return {"topology": to_data([subnet.read_topology(name, params["timeout"]) for name in names])}
 
 

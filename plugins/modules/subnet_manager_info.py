@@ -139,6 +139,7 @@ subnets:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet, sysfs
 
@@ -147,7 +148,7 @@ def read(params):
     if params["ports"] is None:
         ports = subnet.infiniband_ports(sysfs.read_node(params["sysfs"]))
     else:
-        ports = [(subnet.PortName(item["device"], item["port"]), "") for item in params["ports"]]
+        ports = [(PortName(item["device"], item["port"]), "") for item in params["ports"]]
     return {"subnets": to_data(subnet.read_subnets(ports, params["interval"]))}
 
 

@@ -252,12 +252,28 @@ class PingServer:
 
 
 @dataclasses.dataclass(frozen=True)
-class PingTask:
-    """What one port of a node shall ping."""
+class PortName:
+    """A port of a node by its RDMA device, as the modules take it: mlx5_0, 1."""
 
-    rdma_device: str
+    device: str
     port: int
-    destination_lids: typing.Tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class PingTask:
+    """What one port of a node shall ping, as the module ibping takes it."""
+
+    device: str
+    port: int
+    lids: typing.Tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class PingPlan:
+    """What one node does in stage reachability."""
+
+    servers: typing.Tuple[PortName, ...] = ()
+    clients: typing.Tuple[PingTask, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

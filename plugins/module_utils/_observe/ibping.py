@@ -21,10 +21,10 @@ import time
 import typing
 
 from .._model.errors import ParseError, RdmaError
-from .._model.facts import Ping, PingServer, PingTask
+from .._model.facts import Ping, PingServer, PingTask, PortName
 from .._parse import ibping
 from . import command
-from .subnet import PACKAGE, PortName
+from .subnet import PACKAGE, arguments
 
 MARK = "LINERATE_RDMA_IBPING_SERVER"
 #: SIGKILL follows SIGTERM after this; ibping has nothing to put in order
@@ -54,7 +54,7 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> typing.Tuple[P
         for name in ports:
             # a file without a name: it lives as long as the server, and nobody has to remove it
             words = stack.enter_context(tempfile.TemporaryFile())
-            argv = (guard, "-k", str(_KILL_SECONDS), str(live_seconds), tool, "-S", *name.arguments)
+            argv = (guard, "-k", str(_KILL_SECONDS), str(live_seconds), tool, "-S", *arguments(name))
             environment = dict(os.environ, LC_ALL="C", PATH=command.search_path(), **{MARK: f"{name.device}/{name.port}"})
             process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=words, stderr=words, env=environment, cwd="/", start_new_session=True)
             running.append((name, process, words))
@@ -68,7 +68,7 @@ def _ended(name: PortName, process: typing.Any, words: typing.Any) -> typing.Opt
         return None
     words.seek(0)
     said = "; ".join(line.strip() for line in words.read(4096).decode("utf-8", "backslashreplace").splitlines() if line.strip())
-    return f"ibping -S {' '.join(name.arguments)} ended with {process.returncode}: {said or 'it said nothing'}"
+    return f"ibping -S {' '.join(arguments(name))} ended with {process.returncode}: {said or 'it said nothing'}"
 
 
 def stop() -> typing.Tuple[PingServer, ...]:
@@ -99,7 +99,7 @@ def ping(tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel
     :param parallel: clients at once on this node
     :raises ToolMissing: no ibping
     """
-    jobs = [(task, lid) for task in tasks for lid in task.destination_lids]
+    jobs = [(task, lid) for task in tasks for lid in task.lids]
     if not jobs:
         return ()
     tool = command.require("ibping", PACKAGE)
@@ -108,8 +108,8 @@ def ping(tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel
 
     def one(job: typing.Tuple[PingTask, int]) -> Ping:
         task, lid = job
-        name = PortName(task.rdma_device, task.port)
-        return _read(name, lid, command.run((tool, *name.arguments, "-f", "-c", str(count), "-t", str(timeout_ms), "-L", str(lid)), limit))
+        name = PortName(task.device, task.port)
+        return _read(name, lid, command.run((tool, *arguments(name), "-f", "-c", str(count), "-t", str(timeout_ms), "-L", str(lid)), limit))
 
     return command.each(one, jobs, parallel)
 

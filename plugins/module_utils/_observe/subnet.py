@@ -13,7 +13,7 @@ import time
 import typing
 
 from .._model.errors import ParseError, RdmaError
-from .._model.facts import NodeHcas, SeenSubnet, SeenTopology, SubnetManager
+from .._model.facts import NodeHcas, PortName, SeenSubnet, SeenTopology, SubnetManager
 from .._parse import ibnetdiscover, saquery, sminfo
 from . import command
 
@@ -26,16 +26,9 @@ _PARALLEL = 3
 _LOOK_SECONDS = 2.0
 
 
-@dataclasses.dataclass(frozen=True)
-class PortName:
-    """A port of this node: ``mlx5_0``, 1."""
-
-    device: str
-    port: int
-
-    @property
-    def arguments(self) -> typing.Tuple[str, ...]:
-        return ("-C", self.device, "-P", str(self.port))
+def arguments(name: PortName) -> typing.Tuple[str, ...]:
+    """Options of infiniband-diags that choose a port."""
+    return ("-C", name.device, "-P", str(name.port))
 
 
 def infiniband_ports(node: NodeHcas) -> typing.Tuple[typing.Tuple[PortName, str], ...]:
@@ -82,7 +75,7 @@ def read_subnets(ports: typing.Sequence[typing.Tuple[PortName, str]], interval_s
 
 
 def _ask(name: PortName) -> SeenSubnet:
-    finished = command.run((command.require("sminfo", PACKAGE), *name.arguments), _QUERY_SECONDS)
+    finished = command.run((command.require("sminfo", PACKAGE), *arguments(name)), _QUERY_SECONDS)
     try:
         # the output counts only with exit code 0
         manager = sminfo.parse(finished.stdout) if not finished.failure else None
@@ -112,7 +105,7 @@ def _read_records(guid: str, name: PortName, interval_seconds: float) -> typing.
 
 
 def _query_records(name: PortName) -> typing.Tuple[SubnetManager, ...]:
-    finished = command.run((command.require("saquery", PACKAGE), *name.arguments, "SMIR"), _QUERY_SECONDS)
+    finished = command.run((command.require("saquery", PACKAGE), *arguments(name), "SMIR"), _QUERY_SECONDS)
     if finished.failure:
         raise RdmaError(finished.failure)
     return saquery.parse_sm_records(finished.stdout)
@@ -130,7 +123,7 @@ def read_topology(name: PortName, limit_seconds: float) -> SeenTopology:
 
     :raises ToolMissing: no ibnetdiscover
     """
-    finished = command.run((command.require("ibnetdiscover", PACKAGE), *name.arguments), limit_seconds)
+    finished = command.run((command.require("ibnetdiscover", PACKAGE), *arguments(name)), limit_seconds)
     if finished.failure:
         return SeenTopology(name.device, name.port, error=finished.failure)
     try:

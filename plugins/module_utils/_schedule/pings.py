@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Who pings whom: rounds of disjoint pairs of nodes, rail by rail, each pair both ways."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.facts import PingPlan, PingTask, PortName
+from .rounds import rounds
+
+
+class Endpoint(typing.NamedTuple):
+    """A port that takes part. lid: under which the others reach it."""
+
+    device: str
+    port: int
+    lid: int
+
+
+#: rail of one fabric: node to its port there
+Rail = typing.Mapping[str, Endpoint]
+
+
+def plan(rails: typing.Iterable[Rail], most_rounds: typing.Optional[int] = None) -> typing.Dict[str, PingPlan]:
+    """What each node serves and pings.
+
+    Every port of a rail serves. A node pings its partners in the order of the rounds, so that at any time about every node has one partner.
+
+    :param rails: of all fabrics. A rail with a single node has no pair
+    :param most_rounds: at most so many partners for each port; None means all
+    """
+    lids: typing.Dict[str, typing.Dict[PortName, typing.List[int]]] = {}
+    for rail in rails:
+        nodes = sorted(rail)
+        for node in nodes:
+            lids.setdefault(node, {})[PortName(rail[node].device, rail[node].port)] = []
+        for pairs in rounds(nodes, most_rounds):
+            for one, other in pairs:
+                lids[one][PortName(rail[one].device, rail[one].port)].append(rail[other].lid)
+                lids[other][PortName(rail[other].device, rail[other].port)].append(rail[one].lid)
+    return {
+        node: PingPlan(tuple(ports), tuple(PingTask(port.device, port.port, tuple(destinations)) for port, destinations in ports.items() if destinations))
+        for node, ports in lids.items()
+    }

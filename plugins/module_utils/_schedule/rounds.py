@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Rounds of disjoint pairs: in a round everybody has one partner at most, over all rounds everybody meets everybody once."""
+
+from __future__ import annotations
+
+import typing
+
+Item = typing.TypeVar("Item")
+
+
+def rounds(items: typing.Sequence[Item], most: typing.Optional[int] = None) -> typing.Iterator[typing.Tuple[typing.Tuple[Item, Item], ...]]:
+    """The rounds of the circle method: N - 1 for an even number of items, N for an odd one, where one item rests in each round.
+
+    The first item stays, the others move by one place a round around it; partners face each other. Who starts a pair alternates, so
+    that nobody is always the first of its pairs.
+
+    :param items: all different
+    :param most: at most so many rounds; None means all
+    """
+    places: typing.List[typing.Optional[Item]] = list(items)
+    if len(places) % 2:
+        places.append(None)
+    size = len(places)
+    for number in range(size - 1 if most is None else min(most, size - 1)):
+        pairs = []
+        for place in range(size // 2):
+            left, right = places[place], places[size - 1 - place]
+            if left is not None and right is not None:
+                pairs.append((left, right) if (number + place) % 2 == 0 else (right, left))
+        yield tuple(pairs)
+        places.insert(1, places.pop())
