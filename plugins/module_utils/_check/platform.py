@@ -1,0 +1,143 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage platform: can the nodes make VFs, and which layer says no. Check ids: ``platform.*``.
+
+What the BIOS and the HCA's firmware are set to is not asked yet: those findings are ``unknown``, and never ``pass``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.facts import Hca, NodeHcas, NodePlatform, ObservedHcas, ObservedPlatform, ObservedSubnets, PciEvidence
+from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.intent import Fabric, Intent
+from .membership import Membership, is_infiniband, resolve
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: answer of hca_info of each node
+    :ivar subnets: answer of subnet_manager_info of each node
+    :ivar platforms: answer of sriov_platform_info of each node
+    """
+
+    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """One finding at least for each node, and for each HCA that shall make VFs."""
+    nodes = {name: observed.value for name, observed in facts.nodes.items() if observed.value is not None and observed.error is None}
+    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None and observed.error is None}
+    findings: typing.List[Finding] = []
+    if not facts.nodes:
+        why = "No node was asked, so nothing is known."
+        remedy = "Put the nodes into the inventory's group rdma_nodes."
+        findings.append(Finding("platform.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, remedy))
+    memberships = {fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics}
+    for fabric in intent.fabrics:
+        if not memberships[fabric.name].resolved:
+            why = f"Which HCAs belong to the fabric is not known: {memberships[fabric.name].why}."
+            findings.append(
+                Finding("platform.scope", fabric.name, UNKNOWN, "not known", "the HCAs that shall make VFs", why, f"{memberships[fabric.name].remedy}.")
+            )
+    for name, hcas in facts.nodes.items():
+        observed = facts.platforms.get(name, ObservedPlatform(error="was not asked"))
+        errors = [f"hca_info: {hcas.error or 'empty answer'}"] if name not in nodes else []
+        if observed.value is None or observed.error is not None:
+            errors.append(f"sriov_platform_info: {observed.error or 'empty answer'}")
+        expected = "answers of hca_info and sriov_platform_info"
+        if errors or observed.value is None:
+            remedy = f"Make {name} answer (ssh as root, Python 3.9 or later), or take it out of the group rdma_nodes."
+            findings.append(Finding("platform.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy))
+            continue
+        findings.append(ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected))
+        findings += _check_node(name, nodes[name], observed.value, intent, memberships)
+    return tuple(findings)
+
+
+def _check_node(name: str, hcas: NodeHcas, platform: NodePlatform, intent: Intent, memberships: typing.Mapping[str, Membership]) -> typing.List[Finding]:
+    findings = [_check_iommu(name, platform), _bios(name), _firmware(name)]
+    evidence = {function.address: function for function in platform.functions}
+    for fabric in intent.fabrics:
+        for member in memberships[fabric.name].members.get(name, ()):
+            findings += _check_hca(f"{name} {member.hca.name}", fabric, member.hca, evidence)
+    return findings
+
+
+def _check_iommu(name: str, platform: NodePlatform) -> Finding:
+    """The kernel's groups prove it; the firmware's tables tell who is to blame when they are not there."""
+    expected = "an IOMMU that translates"
+    arguments = f"kernel arguments {' '.join(platform.kernel_arguments)}" if platform.kernel_arguments else "no kernel argument about it"
+    if platform.iommu_devices is None or platform.iommu_groups is None or platform.acpi_tables is None:
+        why = f"The evidence could not be read: {'; '.join(platform.errors[:5])}."
+        return Finding("platform.iommu", name, UNKNOWN, "not known", expected, why, "Read /sys/class/iommu and /sys/kernel/iommu_groups on the node by hand.")
+    tables = ", ".join(platform.acpi_tables)
+    if platform.iommu_devices and platform.iommu_groups:
+        return ok("platform.iommu", name, f"{', '.join(platform.iommu_devices[:4])}, {platform.iommu_groups} groups, {arguments}", expected)
+    harm = "VFs for network interfaces work without it; VFs that a pod drives by itself (vfio-pci) do not."
+    if platform.acpi_tables:
+        why = f"The BIOS offers an IOMMU ({tables}), and the kernel does not use it ({arguments}). {harm}"
+        return Finding(
+            "platform.iommu", name, WARN, f"off in the kernel, {tables} there", expected, why, "Boot with intel_iommu=on iommu=pt (Intel) or iommu=pt (AMD)."
+        )
+    why = f"The BIOS offers no IOMMU: none of the ACPI tables DMAR, IVRS and IORT is there. {harm}"
+    return Finding("platform.iommu", name, WARN, "off in the BIOS", expected, why, "Switch on VT-d (Intel) or IOMMU (AMD) in the BIOS.")
+
+
+def _bios(name: str) -> Finding:
+    why = "The BIOS is not asked in this version: that takes the node's management controller (Redfish)."
+    remedy = "Check SR-IOV and VT-d or AMD IOMMU in the BIOS by hand, and waive this check with that as the reason."
+    return Finding("platform.bios", name, UNKNOWN, "not asked", "SR-IOV and IOMMU switched on", why, remedy)
+
+
+def _firmware(name: str) -> Finding:
+    why = "The firmware of the HCAs is not asked in this version: that takes mstconfig on the node."
+    remedy = "Check SRIOV_EN and NUM_OF_VFS by hand (mstconfig query), and waive this check with that as the reason."
+    return Finding("platform.firmware", name, UNKNOWN, "not asked", "SRIOV_EN on, NUM_OF_VFS as wished", why, remedy)
+
+
+def _check_hca(subject: str, fabric: Fabric, hca: Hca, evidence: typing.Mapping[str, PciEvidence]) -> typing.List[Finding]:
+    wanted = fabric.virtual_functions
+    expected = f"sriov_totalvfs of {wanted} or more"
+    function = evidence.get(hca.pci.address) if hca.pci else None
+    if function is None:
+        why = "The device has no PCI function that sriov_platform_info saw, so it can't make VFs or could not be read."
+        return [Finding("platform.sriov", subject, UNKNOWN, "no PCI function", expected, why, "Compare hca_info and sriov_platform_info on the node.")]
+    findings = [_check_sriov(subject, fabric, function, expected)]
+    if function.driver is None:
+        why = "No driver is bound to the physical function; without one it makes no VF."
+        findings.append(
+            Finding("platform.driver", subject, FAIL, "no driver", "a driver", why, "Load its driver; see dmesg for why it does not take the function.")
+        )
+    else:
+        findings.append(ok("platform.driver", subject, function.driver, "a driver"))
+    return findings
+
+
+def _check_sriov(subject: str, fabric: Fabric, function: PciEvidence, expected: str) -> Finding:
+    if function.sriov_total is None:
+        if "sriov_totalvfs" in function.unread:
+            return Finding(
+                "platform.sriov", subject, UNKNOWN, "unread", expected, "sriov_totalvfs is there and could not be read.", "Read it on the node by hand."
+            )
+        where = (
+            "SRIOV_EN in the HCA's firmware (mstconfig), then SR-IOV in the BIOS" if is_infiniband(fabric) else "SR-IOV in the NIC's firmware, then in the BIOS"
+        )
+        why = "sriov_totalvfs is absent: SR-IOV is off in the firmware or in the BIOS, or the function is behind a bridge that hides its capability."
+        return Finding("platform.sriov", subject, FAIL, "absent", expected, why, f"Switch on {where}, and reboot.")
+    measured = f"sriov_totalvfs {function.sriov_total}, {function.sriov_current if function.sriov_current is not None else 'unknown'} in use"
+    if function.sriov_total < fabric.virtual_functions:
+        why = f"The function makes {function.sriov_total} VFs at most, and the fabric '{fabric.name}' asks for {fabric.virtual_functions}."
+        remedy = "Raise NUM_OF_VFS in the firmware and reboot, or ask for fewer." if is_infiniband(fabric) else "Ask for fewer: the driver sets this limit."
+        return Finding("platform.sriov", subject, FAIL, measured, expected, why, remedy)
+    return ok("platform.sriov", subject, measured, expected)
