@@ -57,16 +57,17 @@ def run(
     path = LOGS / ("".join(letter if letter.isalnum() else "-" for letter in name) + ".log")
     start = time.monotonic()
     say(f"- {name}")
-    with path.open("wb") as log:
-        with subprocess.Popen(
-            [str(word) for word in command], cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-        ) as process:
-            while True:
-                try:
-                    code = process.wait(_SIGN_OF_LIFE_SECONDS)
-                    break
-                except subprocess.TimeoutExpired:
-                    say(f"  ... {time.monotonic() - start:.0f} s: {_last_line(path)}")
+    words = [str(word) for word in command]
+    environment = {**os.environ, **(env or {})}
+    with path.open("wb") as log, subprocess.Popen(
+        words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+    ) as process:
+        while True:
+            try:
+                code = process.wait(_SIGN_OF_LIFE_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                say(f"  ... {time.monotonic() - start:.0f} s: {_last_line(path)}")
     text = path.read_text(encoding="utf-8", errors="replace")
     if code:
         tail = "\n".join(f"  | {line}" for line in text.splitlines()[-_TAIL_LINES:])

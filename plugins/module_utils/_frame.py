@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""What the modules of the stage frame share: their options, the clock, and how a record becomes a result."""
+"""What the modules of the stage frame share: their options, the clock, and how a record becomes a result. Sits above all layers, below the modules."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ import datetime
 import secrets
 import typing
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ._check.stage import Moment, Wishes
 from ._model.findings import STAGES
 from ._model.records import Record, describe, record_data
-from ._observe.records import RecordError, read_records, write_record
+from ._observe.records import read_records, write_record
 
 FRAME_SPEC: typing.Dict[str, typing.Any] = {
     "stage": {"type": "str", "required": True, "choices": list(STAGES)},
@@ -40,30 +38,30 @@ def new_run() -> str:
     return f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-def moment_of(module: AnsibleModule) -> Moment:
-    """Read where this module stands; ends the module when the records can't be read."""
-    run = module.params["run"] or new_run()
-    records, unreadable = read_records(module.params["record_dir"])
-    for text in unreadable.values():
-        module.warn(text)
+def moment_of(params: typing.Mapping[str, typing.Any], check_mode: bool) -> Moment:
+    """Where the stage stands. A record that can't be read counts as none: the report says why, and judges it as not run."""
+    run = params["run"] or new_run()
+    records, _unreadable = read_records(params["record_dir"])
     return Moment(
-        stage=module.params["stage"],
+        stage=params["stage"],
         run=run,
-        started=module.params.get("started") or now(),
+        started=params.get("started") or now(),
         finished=now(),
-        check_mode=module.check_mode,
+        check_mode=check_mode,
         records={stage: record for stage, record in records.items() if record.run == run},
     )
 
 
-def wishes_of(module: AnsibleModule) -> Wishes:
-    return Wishes(module.params["fabrics"], module.params["waivers"], module.params["cluster"])
+def wishes_of(params: typing.Mapping[str, typing.Any]) -> Wishes:
+    return Wishes(params["fabrics"], params["waivers"], params["cluster"])
 
 
-def exit_with(module: AnsibleModule, moment: Moment, record: typing.Optional[Record]) -> None:
-    """End the module: write the record, if there is one, and return the judgement. Never 'changed': a record is not what the user asked to change."""
+def conclude(moment: Moment, record: typing.Optional[Record], record_dir: str) -> typing.Dict[str, typing.Any]:
+    """The result of a module of the frame; writes the record, if there is one. Never 'changed': a record is not what the user asked to change.
+
+    :raises RecordError: the record can't be written
+    """
     result: typing.Dict[str, typing.Any] = {
-        "changed": False,
         "stage": moment.stage,
         "run": moment.run,
         "started": moment.started,
@@ -72,9 +70,6 @@ def exit_with(module: AnsibleModule, moment: Moment, record: typing.Optional[Rec
         "lines": describe(record) if record else [],
     }
     if record:
-        try:
-            result["path"] = write_record(module.params["record_dir"], record)
-        except RecordError as error:
-            module.fail_json(msg=str(error), **result)
+        result["path"] = write_record(record_dir, record)
         result["findings"] = record_data(record)["judged"]
-    module.exit_json(**result)
+    return result

@@ -90,11 +90,13 @@ paths:
 """
 
 import os
+import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import now
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import RecordError, read_records, write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_text
 from ansible_collections.linerate.rdma.plugins.module_utils._render.report import build, verdict_line
 from ansible_collections.linerate.rdma.plugins.module_utils._render.report_html import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._render.report_json import render_json
@@ -103,27 +105,26 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.report_junit
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit}
 
 
+def write_report(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    records, unreadable = read_records(params["record_dir"])
+    report = build(records, unreadable, params["run"] or "", now())
+    paths = {name: os.path.join(os.path.abspath(params["report_dir"]), f"report.{name}") for name in FORMATS}
+    for name, render in FORMATS.items():
+        write_text(paths[name], render(report))
+    return {
+        "verdict": report.verdict,
+        "success": report.success,
+        "line": verdict_line(report, paths["html"]),
+        "counts": report.counts,
+        "changes": list(report.changes),
+        "paths": paths,
+    }
+
+
 def main() -> None:
     spec = {"run": {"type": "str"}, "record_dir": {"type": "path", "required": True}, "report_dir": {"type": "path", "required": True}}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    records, unreadable = read_records(module.params["record_dir"])
-    report = build(records, unreadable, module.params["run"] or "", now())
-    folder = os.path.abspath(module.params["report_dir"])
-    paths = {name: os.path.join(folder, f"report.{name}") for name in FORMATS}
-    try:
-        for name, render in FORMATS.items():
-            write_text(paths[name], render(report))
-    except RecordError as error:
-        module.fail_json(msg=str(error), verdict=report.verdict)
-    module.exit_json(
-        changed=False,
-        verdict=report.verdict,
-        success=report.success,
-        line=verdict_line(report, paths["html"]),
-        counts=report.counts,
-        changes=list(report.changes),
-        paths=paths,
-    )
+    run(module, lambda: write_report(module.params))
 
 
 if __name__ == "__main__":

@@ -112,19 +112,26 @@ path:
   returned: when the stage may not start
 """
 
+import typing
+
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stage import may_start
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import Facts
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, exit_with, moment_of, wishes_of
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, conclude, moment_of, wishes_of
+
+
+def begin(params: typing.Dict[str, typing.Any], check_mode: bool) -> typing.Dict[str, typing.Any]:
+    moment = moment_of(params, check_mode)
+    facts = Facts(nodes=tuple(params["nodes"]), variables=tuple(params["variables"]))
+    return conclude(moment, may_start(moment, wishes_of(params), facts), params["record_dir"])
 
 
 def main() -> None:
     names = {"type": "list", "elements": "str", "default": []}
     module = AnsibleModule(argument_spec=dict(FRAME_SPEC, nodes=names, variables=names), supports_check_mode=True)
-    moment = moment_of(module)
-    facts = Facts(nodes=tuple(module.params["nodes"]), variables=tuple(module.params["variables"]))
-    exit_with(module, moment, may_start(moment, wishes_of(module), facts))
+    run(module, lambda: begin(module.params, module.check_mode))
 
 
 if __name__ == "__main__":

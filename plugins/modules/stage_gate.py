@@ -122,10 +122,22 @@ path:
   returned: always
 """
 
+import typing
+
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stage import judge_error, judge_stage
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, exit_with, moment_of, wishes_of
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, conclude, moment_of, wishes_of
+
+
+def judge(params: typing.Dict[str, typing.Any], check_mode: bool) -> typing.Dict[str, typing.Any]:
+    moment, wishes = moment_of(params, check_mode), wishes_of(params)
+    if params["error"] is not None:
+        record = judge_error(moment, wishes, params["error"], params["facts"])
+    else:
+        record = judge_stage(moment, wishes, params["facts"], params["changes"])
+    return conclude(moment, record, params["record_dir"])
 
 
 def main() -> None:
@@ -137,12 +149,7 @@ def main() -> None:
         error={"type": "str"},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    moment, wishes, params = moment_of(module), wishes_of(module), module.params
-    if params["error"] is not None:
-        record = judge_error(moment, wishes, params["error"], params["facts"])
-    else:
-        record = judge_stage(moment, wishes, params["facts"], params["changes"])
-    exit_with(module, moment, record)
+    run(module, lambda: judge(module.params, module.check_mode))
 
 
 if __name__ == "__main__":

@@ -103,7 +103,8 @@ def _check_variables(variables: typing.Tuple[str, ...]) -> typing.List[Finding]:
     """A misspelt ``rdma_waiver`` would otherwise be dropped in silence: Ansible knows no unknown variable."""
     findings = []
     for name in sorted(set(variables) - set(VARIABLES)):
-        hint = nearest(name, VARIABLES)
+        # without the prefix that all of them share, or any two would look alike
+        hint = nearest(name[len("rdma_") :], [known[len("rdma_") :] for known in VARIABLES]).replace("'", "'rdma_", 1)
         status: typing.Literal["fail", "warn"] = FAIL if hint else WARN
         why = "No part of the collection reads this variable" + (", and it looks like a misspelt one." if hint else ".")
         expected = f"one of: {', '.join(VARIABLES)}{hint}"
@@ -187,7 +188,8 @@ def _check_select(fabric: Fabric, path: str) -> typing.List[Finding]:
     for what, value in (("vendor", select.vendor), ("device", select.device)):
         if value is not None and not _PCI_ID.fullmatch(value):
             why = "PCI ids are compared as text."
-            findings.append(_bad("select", f"{path}.{what}", f"'{value}'", "four lower-case hex digits in quotes, such as '15b3'", why, "Copy it out of 'lspci -nn'."))
+            expected = "four lower-case hex digits in quotes, such as '15b3'"
+            findings.append(_bad("select", f"{path}.{what}", f"'{value}'", expected, why, "Copy it out of 'lspci -nn'."))
     # a list of PCI addresses may be longer than one node's share, since nodes may differ; a shorter one can never be enough
     for what, items in (("pci", select.pci), ("netdev", select.netdev)):
         if items and len(set(items)) < select.hcas_per_node:
@@ -219,7 +221,7 @@ def _check_line_rate(fabric: Fabric, path: str) -> typing.List[Finding]:
         return [ok("validate.line_rate", path, f"{rate.fraction:.0%} of the slower of link and PCIe", "a floor that means something")]
     if not 0 < rate.floor_gbps < float("inf"):
         why = "A floor that any figure reaches, or none can, proves nothing."
-        return [_bad("line_rate", f"{path}.floor_gbps", f"{rate.floor_gbps} Gb/s", "more than 0 Gb/s", why, "Correct the figure, or remove it and use the fraction.")]
+        return [_bad("line_rate", f"{path}.floor_gbps", f"{rate.floor_gbps} Gb/s", "more than 0 Gb/s", why, "Correct it, or use the fraction.")]
     if not (rate.reason or "").strip():
         why = "An absolute floor hides how fast the link could be, so the report must say why it was chosen."
         return [_bad("line_rate", f"{path}.reason", "no reason", "a reason beside floor_gbps", why, "Add reason, or remove floor_gbps and use the fraction.")]
@@ -265,7 +267,8 @@ def _check_gateway(fabric: Fabric, path: str) -> Finding:
     gateway = str(ipam.gateway)
     if not pool.on_network(gateway):
         why = "A pod can't reach a gateway that is outside its own network."
-        return _bad("gateway", f"{path}.gateway", f"'{gateway}'", f"an address in {pool.network}", why, "Correct the gateway, or remove it: RDMA traffic of one subnet needs none.")
+        remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
+        return _bad("gateway", f"{path}.gateway", f"'{gateway}'", f"an address in {pool.network}", why, remedy)
     if pool.hands_out(gateway):
         why = "whereabouts does not reserve the gateway: it will give this address to a pod, and two hosts will answer for it."
         remedy = f"Add {gateway} to {path}.exclude, or start range_start after it."
@@ -285,7 +288,8 @@ def _check_disjoint(intent: Intent) -> typing.List[Finding]:
         for other_path, other in pools[:index]:
             if network.version == other.version and network.overlaps(other):
                 why = "A pod on both fabrics would have two ways to the same addresses and send on the wrong one."
-                findings.append(_bad("disjoint_ranges", path, str(network), f"no overlap with {other_path} ({other})", why, "Give each fabric its own network."))
+                expected = f"no overlap with {other_path} ({other})"
+                findings.append(_bad("disjoint_ranges", path, str(network), expected, why, "Give each fabric its own network."))
     return findings or [ok("validate.disjoint_ranges", "rdma_fabrics", f"{len(pools)} networks", "networks that do not overlap")]
 
 
@@ -294,13 +298,15 @@ def _check_cluster(intent: Intent) -> typing.List[Finding]:
     findings = []
     if not cluster.node_selector:
         why = "An empty selector takes every node of the cluster, control plane included, and the operator drains and reboots what it takes."
-        findings.append(_bad("cluster", "rdma_cluster.node_selector", "no label", "one label at least", why, "Name a label that only RDMA nodes have, or remove the key for the default."))
+        remedy = "Name a label that only RDMA nodes have, or remove the key for the default."
+        findings.append(_bad("cluster", "rdma_cluster.node_selector", "no label", "one label at least", why, remedy))
     if cluster.wait_seconds < 1:
         why = "Nothing is ready at once."
-        findings.append(_bad("cluster", "rdma_cluster.wait_seconds", f"{cluster.wait_seconds} s", "1 s at least", why, "Correct the number."))
+        findings.append(_bad("cluster", "rdma_cluster.wait_seconds", f"{cluster.wait_seconds} s", "1 s at least", why, "Correct it."))
     if not _LABEL.fullmatch(cluster.operator_namespace):
         why = "It is the name of a namespace, and the API server knows no such one."
-        findings.append(_bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", "lower-case letters, digits and hyphens", why, "Correct the name."))
+        expected = "lower-case letters, digits and hyphens"
+        findings.append(_bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", expected, why, "Correct the name."))
     return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace}", "usable values")]
 
 
@@ -309,7 +315,7 @@ def _check_waiver(waiver: Waiver, path: str) -> typing.List[Finding]:
     stage = waiver.check.partition(".")[0]
     if len(waiver.reason.split()) < 2:
         why = "The report prints the reason to those who have to trust the run."
-        findings.append(_bad("waivers", f"{path}.reason", f"'{waiver.reason}'", "a reason in words", why, "Say why going on is right although this is not proven."))
+        findings.append(_bad("waivers", f"{path}.reason", f"'{waiver.reason}'", "a reason in words", why, "Say why going on is right all the same."))
     if not _CHECK_ID.fullmatch(waiver.check):
         expected = "<stage>.<what>, such as platform.bios; * stands for any text"
         why = "No check has such an id, so the waiver would cover nothing (or, as '*', everything)."

@@ -14,10 +14,10 @@ import typing
 from .findings import FAIL, SKIPPED, UNKNOWN, Finding, Gate, Judged, Waiver
 from .load import to_data
 
-OPEN = "open"
-CLOSED = "closed"
+OPEN: typing.Final = "open"
+CLOSED: typing.Final = "closed"
 #: check mode only: what this stage looks at would first have to be made, so its findings neither open nor close the gate
-PENDING = "pending"
+PENDING: typing.Final = "pending"
 
 #: goes up when a field of Record changes its meaning
 RECORD_SCHEMA = 1

@@ -13,14 +13,15 @@ import os
 import tempfile
 import typing
 
+from .._model.errors import RdmaError
 from .._model.findings import STAGES
 from .._model.load import LoadError, load
 from .._model.records import Record, record_data
 from .._model.redact import redact
 
 
-class RecordError(Exception):
-    """A record that could not be read or written; the text names the file and the cause."""
+class RecordError(RdmaError):
+    """A record or report that could not be written; names the file and the cause."""
 
 
 def write_record(directory: str, record: Record) -> str:
@@ -52,7 +53,7 @@ def write_text(path: str, text: str) -> None:
             os.unlink(temporary)
             raise
     except OSError as error:
-        raise RecordError(f"{path} can't be written: {error.strerror}. Is there room, and may this user write there?") from error
+        raise RecordError(f"{path} can't be written: {error.strerror}", "Look whether there is room, and whether this user may write there") from error
 
 
 def read_records(directory: str) -> typing.Tuple[typing.Dict[str, Record], typing.Dict[str, str]]:

@@ -21,6 +21,7 @@ Network = typing.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 # shorter prefixes than these hold more than any site's private networks: a typing mistake, such as /1 for /24
 _SHORTEST_PREFIX = {4: 8, 6: 32}
+_EXAMPLE = "a network with its prefix, such as 10.0.0.0/24"
 
 
 class RangeError(ValueError):
@@ -97,7 +98,8 @@ def parse_range(text: str, start: typing.Optional[str] = None, end: typing.Optio
     if end is not None:
         last = _bounded("range_end", end, network, first, last)
     if int(first) > int(last):
-        raise RangeError("range_end" if end else "range", end or text, f"an address from {first} up", "The range ends before it starts.", "Swap or correct the two.")
+        field = "range_end" if end else "range"
+        raise RangeError(field, end or text, f"an address from {first} up", "The range ends before it starts.", "Swap or correct the two.")
     return Pool(network, first, last, _excluded(exclude, int(first), int(last), network.version))
 
 
@@ -109,11 +111,11 @@ def _split(text: str) -> typing.Tuple[typing.Optional[typing.Tuple[str, str]], N
         high, slash, prefix = rest.partition("/")
         inner, body = (low, high), f"{high}{slash}{prefix}"
     if "/" not in text:
-        raise RangeError("range", text, "a network with its prefix, such as 10.0.0.0/24", "Without a prefix nobody knows the size of the network.", "Add the prefix.")
+        raise RangeError("range", text, _EXAMPLE, "Without a prefix nobody knows the size of the network.", "Add the prefix.")
     try:
         interface = ipaddress.ip_interface(body)
     except ValueError as error:
-        raise RangeError("range", text, "a network with its prefix, such as 10.0.0.0/24", f"It can't be read: {error}.", "Correct it.") from error
+        raise RangeError("range", text, _EXAMPLE, f"It can't be read: {error}.", "Correct it.") from error
     network = interface.network
     if network.prefixlen < _SHORTEST_PREFIX[network.version]:
         why = f"/{network.prefixlen} is {network}: {network.num_addresses} addresses, most of them other people's. Pods would lose their way to them."

@@ -26,11 +26,11 @@ def element(name: str, *content: Content, **attributes: typing.Union[str, bool, 
     """
     parts = [name]
     for key, value in attributes.items():
-        key = key.rstrip("_").replace("_", "-")
+        attribute = key.rstrip("_").replace("_", "-")
         if value is True:
-            parts.append(key)
+            parts.append(attribute)
         elif value is not None and value is not False:
-            parts.append(f'{key}="{html.escape(value, quote=True)}"')
+            parts.append(f'{attribute}="{html.escape(value, quote=True)}"')
     return Html(f"<{' '.join(parts)}>{join(*content)}</{name}>")
 
 

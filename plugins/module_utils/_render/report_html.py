@@ -14,7 +14,7 @@ import typing
 from .._model.findings import PASS, Finding, Judged
 from .._model.redact import redact, redact_text
 from .figures import Figure, figures
-from .markup import Html, element, join
+from .markup import Html, element
 from .report import CHECK_MODE, GREEN, Report, StageReport, label
 from .report_style import STYLE
 
@@ -75,10 +75,10 @@ def _header(report: Report) -> Html:
 
 def _strip(report: Report) -> Html:
     """All stages on one line; each leads to its section."""
-    chips = [
-        element("li", element("a", element("span", stage.name.replace("_", " ")), element("small", _STATE_WORDS[stage.state]), href=f"#{stage.name}"), class_=stage.state)
-        for stage in report.stages
-    ]
+    chips = []
+    for stage in report.stages:
+        words = (element("span", stage.name.replace("_", " ")), element("small", _STATE_WORDS[stage.state]))
+        chips.append(element("li", element("a", *words, href=f"#{stage.name}"), class_=stage.state))
     return element("nav", element("ol", *chips), aria_label="Stages")
 
 

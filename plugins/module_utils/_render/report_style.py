@@ -10,8 +10,10 @@ from __future__ import annotations
 
 STYLE = """
 :root{--ground:#f6f7f5;--card:#fff;--ink:#1d2521;--soft:#5d6963;--line:#e2e6e2;--good:#1f7a4d;--bad:#b3261e;--warn:#9a6700;--wait:#4a5a8a;--mute:#7a847e;
---good-bg:#e4f3ea;--bad-bg:#fbe9e7;--warn-bg:#fbf1d9;--wait-bg:#e8ebf6;--mute-bg:#eef0ee}
-@media (prefers-color-scheme:dark){:root{--ground:#141816;--card:#1c221f;--ink:#e6ebe8;--soft:#9aa6a0;--line:#2c3430;--good:#63c795;--bad:#ff8a80;--warn:#e0b252;
+--good-bg:#e4f3ea;--bad-bg:#fbe9e7;
+--warn-bg:#fbf1d9;--wait-bg:#e8ebf6;--mute-bg:#eef0ee}
+@media (prefers-color-scheme:dark){:root{--ground:#141816;--card:#1c221f;--ink:#e6ebe8;--soft:#9aa6a0;--line:#2c3430;
+--good:#63c795;--bad:#ff8a80;--warn:#e0b252;
 --wait:#9fb0ea;--mute:#9aa6a0;--good-bg:#17301f;--bad-bg:#3a1d1a;--warn-bg:#33290f;--wait-bg:#20263c;--mute-bg:#262d29}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-serif}
@@ -26,8 +28,8 @@ header.good h1{color:var(--good)}header.bad h1{color:var(--bad)}header.neutral h
 .tile b{font-variant-numeric:tabular-nums;color:var(--ink)}
 nav ol{display:flex;flex-wrap:wrap;gap:6px;list-style:none;margin:24px 0;padding:0}
 nav li{flex:1 1 96px;min-width:96px}
-nav a{display:block;height:100%;padding:8px 10px;border-radius:8px;background:var(--card);border:1px solid var(--line);border-top:4px solid var(--mute);color:inherit;
-text-decoration:none;line-height:1.25}
+nav a{display:block;height:100%;padding:8px 10px;border-radius:8px;background:var(--card);border:1px solid var(--line);border-top:4px solid var(--mute);
+color:inherit;text-decoration:none;line-height:1.25}
 nav small{display:block;color:var(--soft)}
 nav li.open a{border-top-color:var(--good)}nav li.closed a,nav li.unreadable a{border-top-color:var(--bad)}nav li.pending a{border-top-color:var(--wait)}
 .card{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:18px 22px;margin:0 0 18px}

@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import ipaddress
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import RangeError, parse_range
+
+
+@pytest.mark.parametrize(
+    ("text", "rest", "first", "last", "capacity"),
+    [
+        ("100.100.0.0/22", {}, "100.100.0.1", "100.100.3.254", 1022),
+        # whereabouts' documentation: a /28 holds 14
+        ("192.168.2.224/28", {}, "192.168.2.225", "192.168.2.238", 14),
+        ("192.168.2.200-192.168.2.205/24", {}, "192.168.2.200", "192.168.2.205", 6),
+        ("100.100.100.0/24", {"start": "100.100.100.101", "end": "100.100.100.212"}, "100.100.100.101", "100.100.100.212", 112),
+        ("10.0.0.0/24", {"exclude": ["10.0.0.0/25", "10.0.0.200", "10.0.0.1"]}, "10.0.0.1", "10.0.0.254", 254 - 127 - 1),
+        ("10.0.0.0/24", {"exclude": ["10.1.0.0/24"]}, "10.0.0.1", "10.0.0.254", 254),
+        ("fd00:1::/112", {}, "fd00:1::1", "fd00:1::fffe", 65534),
+    ],
+)
+def test_range(text: str, rest: typing.Dict[str, typing.Any], first: str, last: str, capacity: int) -> None:
+    pool = parse_range(text, **rest)
+    assert (str(pool.first), str(pool.last), pool.capacity) == (first, last, capacity)
+
+
+@pytest.mark.parametrize(
+    ("text", "rest", "field", "said"),
+    [
+        ("100.100.100.0/1", {}, "range", "0.0.0.0/1"),
+        ("0.0.0.0/0", {}, "range", "4294967296 addresses"),
+        ("10.0.0.1/24", {}, "range", "10.0.0.0/24"),
+        ("10.0.0.0", {}, "range", "Without a prefix"),
+        ("10.0.0.0/31", {}, "range", "no address for a pod"),
+        ("10.0.0.0/33", {}, "range", "can't be read"),
+        ("", {}, "range", "Without a prefix"),
+        ("10.0.0.9-10.0.0.3/24", {}, "range", "ends before it starts"),
+        ("10.0.0.9-/24", {}, "range", "can't be read"),
+        ("x-10.0.0.9/24", {}, "range", "no IP address"),
+        ("10.0.0.0/24", {"start": "10.0.1.1"}, "range_start", "ignores it in silence"),
+        ("10.0.0.0/24", {"end": "10.0.0.255"}, "range_end", "ignores it in silence"),
+        ("10.0.0.0/24", {"start": "10.0.0.9", "end": "10.0.0.3"}, "range_end", "ignores it in silence"),
+        ("10.0.0.0/24", {"end": "fd00::1"}, "range_end", "ignores it in silence"),
+        ("10.0.0.0/24", {"exclude": ["10.0.0.7", "ten"]}, "exclude[1]", "can't be read"),
+        ("10.0.0.0/24", {"exclude": ["fd00::/64"]}, "exclude[0]", "other IP version"),
+    ],
+)
+def test_wrong_range_is_refused(text: str, rest: typing.Dict[str, typing.Any], field: str, said: str) -> None:
+    with pytest.raises(RangeError) as caught:
+        parse_range(text, **rest)
+    assert caught.value.field == field
+    assert said in f"{caught.value.why} {caught.value.expected}"
+    assert caught.value.remedy
+
+
+def test_gateway() -> None:
+    pool = parse_range("10.0.0.0/24", start="10.0.0.10", exclude=["10.0.0.20/30"])
+    assert pool.on_network("10.0.0.1") and not pool.hands_out("10.0.0.1")
+    assert pool.hands_out("10.0.0.10") and not pool.hands_out("10.0.0.21")
+    assert not pool.on_network("10.0.0.255") and not pool.on_network("10.0.1.1") and not pool.on_network("fd00::1") and not pool.on_network("")
+
+
+@hypothesis.given(some.text(max_size=30), some.none() | some.text(max_size=15), some.lists(some.text(max_size=15), max_size=2))
+def test_any_text_is_read_or_refused(text: str, start: typing.Optional[str], exclude: typing.List[str]) -> None:
+    try:
+        parse_range(text, start=start, exclude=exclude)
+    except RangeError as error:
+        assert error.why and error.remedy
+
+
+@hypothesis.given(some.ip_addresses(v=4), some.integers(min_value=8, max_value=30), some.lists(some.tuples(some.integers(0, 300), some.integers(24, 32)), max_size=4))
+def test_capacity_is_the_number_of_addresses(base: ipaddress.IPv4Address, prefix: int, excluded: typing.List[typing.Tuple[int, int]]) -> None:
+    """Counted one by one in small networks: excluded networks may overlap each other and the edges."""
+    network = ipaddress.ip_network((base, max(prefix, 22)), strict=False)
+    exclude = [str(ipaddress.ip_network((min(int(network.network_address) + offset, 2**32 - 1), length), strict=False)) for offset, length in excluded]
+    pool = parse_range(str(network), exclude=exclude)
+    holes = [ipaddress.ip_network(item) for item in exclude]
+    free = [address for address in network.hosts() if not any(address in hole for hole in holes)]
+    assert pool.capacity == len(free)
+    assert all(pool.hands_out(str(address)) for address in free)

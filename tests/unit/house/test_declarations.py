@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a module, a role and a stage must declare. A module that says it supports check mode and does not is a lie that only users notice."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.table import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+MODULES = sorted((ROOT / "plugins" / "modules").glob("*.py"))
+ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
+
+
+def documents(path: pathlib.Path) -> typing.Dict[str, typing.Any]:
+    found = {}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Constant):
+            found[node.targets[0].id] = yaml.safe_load(node.value.value)
+    return found
+
+
+def supports_check_mode(path: pathlib.Path) -> bool:
+    """The value that the code hands to AnsibleModule; False, Ansible's default, where it hands none."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.keyword) and node.arg == "supports_check_mode" and isinstance(node.value, ast.Constant):
+            return bool(node.value.value)
+    return False
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_module_declares_what_it_does(path: pathlib.Path) -> None:
+    found = documents(path)
+    documentation = found["DOCUMENTATION"]
+    assert documentation["module"] == path.stem
+    attributes = documentation.get("attributes", {})
+    assert set(attributes) >= {"check_mode", "diff_mode", "idempotent"}
+    assert supports_check_mode(path) == (attributes["check_mode"]["support"] != "none")
+    for name, attribute in attributes.items():
+        assert attribute["support"] in ("full", "N/A") or attribute.get("details"), f"{name} is not full and does not say why"
+    assert found["EXAMPLES"] and found["RETURN"]
+    assert all("linerate.rdma." in key or "." in key for task in found["EXAMPLES"] for key in task if "_" in key), "examples use full names"
+
+
+@pytest.mark.parametrize("path", ROLES, ids=lambda path: path.name)
+def test_role_is_complete(path: pathlib.Path) -> None:
+    assert (path / "README.md").read_text(encoding="utf-8").startswith("#")
+    for name in ("defaults/main.yml", "meta/main.yml"):
+        assert (path / name).exists(), name
+    specs = yaml.safe_load((path / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    assert "main" in specs
+    for entry, spec in specs.items():
+        assert spec.get("short_description") and spec.get("description"), entry
+        check_options(spec.get("options", {}), entry)
+
+
+@pytest.mark.parametrize("path", ROLES, ids=lambda path: path.name)
+def test_defaults_of_a_role_are_in_its_specs(path: pathlib.Path) -> None:
+    defaults = yaml.safe_load((path / "defaults" / "main.yml").read_text(encoding="utf-8")) or {}
+    specs = yaml.safe_load((path / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    declared = {name for spec in specs.values() for name in spec.get("options", {})}
+    assert set(defaults) <= declared, "a variable that a user may set has no documentation"
+    assert all(name.startswith((f"{path.name}_", "rdma_")) for name in defaults), "variables carry the name of their role"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_stage_has_playbook_role_and_check(stage: str) -> None:
+    assert stage in TABLE
+    assert (ROOT / "roles" / stage / "tasks" / "main.yml").exists()
+    plays = yaml.safe_load((ROOT / "playbooks" / f"{stage}.yml").read_text(encoding="utf-8"))
+    assert all(play["tags"] == [stage] and play["vars"]["stage_name"] == stage and play["gather_facts"] is False for play in plays)
+    observed = [play for play in plays if play["hosts"] == "rdma_nodes"]
+    assert bool(observed) == (ROOT / "roles" / stage / "tasks" / "observe.yml").exists(), "observers that no play runs, or a play without observers"
+    assert all(play["ignore_unreachable"] is True for play in observed), "a node that can't be reached must become a finding"
+
+
+def test_site_is_the_table_of_contents() -> None:
+    plays = yaml.safe_load((ROOT / "playbooks" / "site.yml").read_text(encoding="utf-8"))
+    assert [play["ansible.builtin.import_playbook"] for play in plays] == [f"linerate.rdma.{name}" for name in (*STAGES, "report")]
+    assert all(play["vars"]["stage_in_site"] is True for play in plays[:-1])
+
+
+def test_stage_choices_agree() -> None:
+    for name in ("stage_begin", "stage_gate"):
+        assert documents(ROOT / "plugins" / "modules" / f"{name}.py")["DOCUMENTATION"]["options"]["stage"]["choices"] == list(STAGES)
+    specs = yaml.safe_load((ROOT / "roles" / "stage" / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    assert all(spec["options"]["stage_name"]["choices"] == list(STAGES) for spec in specs.values())
+
+
+def check_options(options: typing.Dict[str, typing.Any], path: str) -> None:
+    """Options have a text and a type, nested ones too."""
+    for name, option in options.items():
+        where = f"{path}.{name}"
+        assert option.get("description"), f"{where} has no description"
+        assert option.get("type"), f"{where} has no type"
+        assert option["type"] != "list" or option.get("elements"), f"{where} does not say of what"
+        check_options(option.get("options", {}), where)

@@ -1,0 +1,239 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+
+NODES = validate.Facts(nodes=("worker-1", "worker-2"), variables=("rdma_fabrics", "rdma_waivers"))
+
+
+def problems(fabrics: typing.Any, waivers: typing.Any = None, cluster: typing.Any = None) -> typing.List[str]:
+    with pytest.raises(IntentError) as caught:
+        parse_intent(fabrics, waivers, cluster)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def closing(fabrics: typing.Any, facts: validate.Facts = NODES, **rest: typing.Any) -> typing.Dict[str, typing.Any]:
+    """Findings that don't pass, by 'check on subject'."""
+    findings = validate.check(parse_intent(fabrics, **rest), facts)
+    return {f"{finding.check} on {finding.subject}": finding for finding in findings if finding.status != "pass"}
+
+
+def test_right_intent_passes(fabrics: typing.Any) -> None:
+    findings = validate.check(parse_intent(fabrics()), NODES)
+    assert [finding for finding in findings if finding.status != "pass"] == []
+    assert judge(findings).open
+    assert "256 addresses" not in str(findings[0])
+    addresses = next(finding for finding in findings if finding.check == "validate.addresses")
+    # 1022 host addresses less the excluded gateway; 2 nodes x 4 HCAs x 8 VFs
+    assert (addresses.measured, addresses.expected) == ("1021 addresses", "64 addresses: 2 nodes x 4 HCAs x 8 VFs")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"virtual_function": 8}, "rdma_fabrics[0].virtual_function: unknown key; expected one of: "),
+        ({"virtual_function": 8}, "(did you mean 'virtual_functions'?)"),
+        ({"virtual_functions": "8"}, "rdma_fabrics[0].virtual_functions: '8' (string); expected an integer"),
+        ({"virtual_functions": True}, "rdma_fabrics[0].virtual_functions: True (boolean); expected an integer"),
+        ({"select__hcas_per_node": None}, "rdma_fabrics[0].select.hcas_per_node: missing; expected an integer"),
+        ({"select__vendor": 8086}, "rdma_fabrics[0].select.vendor: 8086 (integer); expected a string"),
+        ({"profile": "sriov_infinband"}, "(did you mean 'sriov_infiniband'?)"),
+        ({"ipam": "100.100.0.0/22"}, "rdma_fabrics[0].ipam: '100.100.0.0/22' (string); expected a mapping"),
+        ({"ipam__range": None}, "rdma_fabrics[0].ipam.range: missing; expected a string"),
+    ],
+)
+def test_wrong_shape_is_refused_with_its_path(fabrics: typing.Any, change: typing.Dict[str, typing.Any], said: str) -> None:
+    assert said in problems(fabrics(**change))[0]
+
+
+def test_each_wrong_item_is_named(fabrics: typing.Any) -> None:
+    wrong = fabrics(virtual_functions="8")
+    wrong[1]["mtu"] = "9000"
+    said = problems(wrong, [{"check": "fabric.x"}], {"operator_namespce": "x"})
+    assert [text.partition(":")[0] for text in said] == [
+        "rdma_fabrics[0].virtual_functions",
+        "rdma_fabrics[1].mtu",
+        "rdma_waivers[0].reason",
+        "rdma_cluster.operator_namespce",
+    ]
+    assert "did you mean 'operator_namespace'?" in said[3]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "rdma_fabrics: missing; expected a list of mappings"),
+        ("compute", "rdma_fabrics: a str; expected a list of mappings"),
+        ({"name": "compute"}, "rdma_fabrics: a dict; expected a list of mappings"),
+        ([], "rdma_fabrics: an empty list; expected one fabric at least"),
+        ([["compute"]], "rdma_fabrics[0]: a list; expected a mapping"),
+    ],
+)
+def test_wrong_variable_is_refused(value: typing.Any, said: str) -> None:
+    assert problems(value) == [said]
+
+
+def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> None:
+    with pytest.raises(IntentError) as caught:
+        parse_intent(fabrics(virtual_functions="8"))
+    (finding,) = validate.refuse(caught.value.problems)
+    assert (finding.check, finding.subject, finding.status) == ("validate.intent", "rdma_fabrics[0].virtual_functions", "fail")
+    assert finding.measured == "'8' (string)" and finding.expected == "an integer"
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "measured"),
+    [
+        ({"profile": "ipoib"}, "validate.profile on rdma_fabrics[0]", "ipoib"),
+        ({"resource_name": "mlx-compute"}, "validate.names on rdma_fabrics[0].resource_name", "'mlx-compute'"),
+        ({"resource_name": "_mlx"}, "validate.names on rdma_fabrics[0].resource_name", "'_mlx'"),
+        ({"resource_name": "mlx\n"}, "validate.names on rdma_fabrics[0].resource_name", "'mlx\n'"),
+        ({"network__name": "IB_net"}, "validate.names on rdma_fabrics[0].network.name", "'IB_net'"),
+        ({"select__subnet_manager": "0x1"}, "validate.select on rdma_fabrics[0].select.subnet_manager", "'0x1'"),
+        ({"profile": "sriov_ethernet"}, "validate.select on rdma_fabrics[0].select.subnet_manager", "any"),
+        ({"select__subnet_manager": None}, "validate.select on rdma_fabrics[0].select", "only hcas_per_node"),
+        ({"select__pci": ["3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci[0]", "'3c:00.0'"),
+        ({"select__pci": ["0000:3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci", "1 named"),
+        ({"select__vendor": "0x15b3"}, "validate.select on rdma_fabrics[0].select.vendor", "'0x15b3'"),
+        ({"virtual_functions": 0}, "validate.numbers on rdma_fabrics[0].virtual_functions", "0 VFs a physical function"),
+        ({"virtual_functions": 129}, "validate.numbers on rdma_fabrics[0].virtual_functions", "129 VFs a physical function"),
+        ({"select__hcas_per_node": 0}, "validate.numbers on rdma_fabrics[0].select.hcas_per_node", "0 HCAs"),
+        ({"mtu": 9}, "validate.numbers on rdma_fabrics[0].mtu", "9 bytes"),
+        ({"line_rate__fraction": 1.1}, "validate.line_rate on rdma_fabrics[0].line_rate.fraction", "1.1"),
+        ({"line_rate__fraction": float("nan")}, "validate.line_rate on rdma_fabrics[0].line_rate.fraction", "nan"),
+        ({"line_rate__floor_gbps": 370}, "validate.line_rate on rdma_fabrics[0].line_rate.reason", "no reason"),
+        ({"line_rate__floor_gbps": float("inf")}, "validate.line_rate on rdma_fabrics[0].line_rate.floor_gbps", "inf Gb/s"),
+        ({"line_rate": {"floor_gbps": 0, "reason": "because I say so"}}, "validate.line_rate on rdma_fabrics[0].line_rate.floor_gbps", "0.0 Gb/s"),
+        ({"pods__limit_seconds": 10}, "validate.pods on rdma_fabrics[0].pods.limit_seconds", "10 s"),
+        ({"pods__iterations": 0}, "validate.pods on rdma_fabrics[0].pods.iterations", "0"),
+        # the source document's own mistake
+        ({"ipam__range": "100.100.100.0/1"}, "validate.ipam on rdma_fabrics[0].ipam.range", "'100.100.100.0/1'"),
+        ({"ipam__range": "100.100.0.1/22"}, "validate.ipam on rdma_fabrics[0].ipam.range", "'100.100.0.1/22'"),
+        ({"ipam__range_start": "10.0.0.1"}, "validate.ipam on rdma_fabrics[0].ipam.range_start", "'10.0.0.1'"),
+        ({"ipam__gateway": "10.0.0.1"}, "validate.gateway on rdma_fabrics[0].ipam.gateway", "'10.0.0.1'"),
+        ({"ipam__gateway": "no address"}, "validate.gateway on rdma_fabrics[0].ipam.gateway", "'no address'"),
+        ({"ipam__range": "100.100.0.0/27"}, "validate.addresses on rdma_fabrics[0].ipam.range", "29 addresses"),
+        ({"ipam__range": "10.56.0.128/25", "ipam__gateway": None}, "validate.disjoint_ranges on rdma_fabrics[1].ipam.range", "10.56.0.0/24"),
+    ],
+)
+def test_wrong_meaning_is_found(fabrics: typing.Any, change: typing.Dict[str, typing.Any], key: str, measured: str) -> None:
+    found = closing(fabrics(**change))
+    assert found[key].status == "fail"
+    assert found[key].measured == measured
+    assert found[key].why and found[key].remedy
+
+
+def test_gateway_that_pods_may_get_is_warned_of(fabrics: typing.Any) -> None:
+    found = closing(fabrics(ipam__exclude=None))
+    assert {key: finding.status for key, finding in found.items()} == {"validate.gateway on rdma_fabrics[0].ipam.gateway": "warn"}
+
+
+def test_addresses_are_counted_for_each_node(fabrics: typing.Any) -> None:
+    # 4 HCAs x 8 VFs = 32: row S1.9's range of 112 addresses serves three nodes, not four
+    change = {"ipam": {"type": "whereabouts", "range": "100.100.100.0/24", "range_start": "100.100.100.101", "range_end": "100.100.100.212"}}
+    three, four = (validate.Facts(nodes=tuple(f"n{number}" for number in range(count))) for count in (3, 4))
+    assert closing(fabrics(**change), three) == {}
+    (finding,) = closing(fabrics(**change), four).values()
+    assert finding.measured == "112 addresses" and finding.expected.startswith("128 addresses: 4 nodes")
+
+
+def test_names_must_differ(fabrics: typing.Any) -> None:
+    same = fabrics(name="storage", resource_name="igb_storage", network__name="sriov-storage")
+    assert set(closing(same)) == {
+        "validate.unique_names on name storage",
+        "validate.unique_names on resource_name igb_storage",
+        "validate.unique_names on network.name sriov-storage",
+    }
+
+
+def test_empty_inventory_never_passes(fabrics: typing.Any) -> None:
+    assert "validate.nodes on inventory" in closing(fabrics(), validate.Facts())
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "hint"),
+    [("rdma_waiver", "fail", "did you mean 'rdma_waivers'?"), ("rdma_fabric", "fail", "did you mean 'rdma_fabrics'?"), ("rdma_core_version", "warn", "")],
+)
+def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: str, hint: str) -> None:
+    (finding,) = closing(fabrics(), validate.Facts(nodes=("worker-1",), variables=("rdma_fabrics", name))).values()
+    assert (finding.subject, finding.status) == (name, status)
+    assert hint in finding.expected
+
+
+@pytest.mark.parametrize(
+    ("waiver", "subject", "hint"),
+    [
+        ({"check": "platfrom.bios", "reason": "no BMC here"}, "rdma_waivers[0].check", "did you mean 'platform'?"),
+        ({"check": "*", "reason": "I want green"}, "rdma_waivers[0].check", "platform.bios"),
+        ({"check": "*.*", "reason": "I want green"}, "rdma_waivers[0].check", "a check of one of"),
+        ({"check": "validate.ipam", "reason": "I want green"}, "rdma_waivers[0].check", "another stage"),
+        ({"check": "platform.bios", "reason": " "}, "rdma_waivers[0].reason", "a reason in words"),
+    ],
+)
+def test_useless_waiver_is_refused(fabrics: typing.Any, waiver: typing.Dict[str, str], subject: str, hint: str) -> None:
+    (finding,) = closing(fabrics(), waivers=[waiver]).values()
+    assert (finding.check, finding.subject, finding.status) == ("validate.waivers", subject, "fail")
+    assert hint in finding.expected
+
+
+def test_good_waiver_passes(fabrics: typing.Any) -> None:
+    assert closing(fabrics(), waivers=[{"check": "platform.b*", "reason": "the lab has no BMC", "subject": "worker-*"}]) == {}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "subject"),
+    [
+        ({"node_selector": {}}, "rdma_cluster.node_selector"),
+        ({"wait_seconds": 0}, "rdma_cluster.wait_seconds"),
+        ({"operator_namespace": "My Operator"}, "rdma_cluster.operator_namespace"),
+    ],
+)
+def test_wrong_cluster_is_found(fabrics: typing.Any, cluster: typing.Dict[str, typing.Any], subject: str) -> None:
+    assert set(closing(fabrics(), cluster=cluster)) == {f"validate.cluster on {subject}"}
+
+
+def test_intent_survives_the_way_to_data_and_back(fabrics: typing.Any) -> None:
+    intent = parse_intent(fabrics(), [{"check": "platform.bios", "reason": "no BMC"}])
+    data = to_data(intent)
+    assert parse_intent(data["fabrics"], data["waivers"], data["cluster"]) == intent
+
+
+DATA = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=12),
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(max_size=12), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@hypothesis.given(fabrics=DATA, waivers=DATA, cluster=DATA)
+def test_any_data_is_loaded_or_refused(fabrics: typing.Any, waivers: typing.Any, cluster: typing.Any) -> None:
+    try:
+        parse_intent(fabrics, waivers, cluster)
+    except IntentError as error:
+        assert error.problems and all(problem.path.startswith("rdma_") for problem in error.problems)
+
+
+@hypothesis.given(
+    change=some.dictionaries(
+        some.sampled_from(["name", "resource_name", "ipam__range", "ipam__gateway", "ipam__range_end", "network__name", "select__subnet_manager"]),
+        some.text(max_size=20),
+        max_size=4,
+    ),
+    numbers=some.dictionaries(some.sampled_from(["virtual_functions", "mtu", "select__hcas_per_node", "pods__seconds"]), some.integers(), max_size=3),
+)
+@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+def test_any_well_typed_intent_is_judged(fabrics: typing.Any, change: typing.Dict[str, str], numbers: typing.Dict[str, int]) -> None:
+    findings = validate.check(parse_intent(fabrics(**change, **numbers)), NODES)
+    assert findings and all(finding.check.startswith("validate.") for finding in findings)
