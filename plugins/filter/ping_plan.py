@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filter ``linerate.rdma.ping_plan``: which node serves and pings what in stage reachability."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: ping_plan
+short_description: Plans who pings whom over the InfiniBand fabrics of the intent
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Every port of a fabric serves, and pings its partners. They are the ports of the same rail on the other nodes, met in rounds of disjoint pairs.
+  - Which port belongs to which fabric comes from the subnet manager that it sees. A fabric that can't be made out is not in the plan; stage
+    reachability reports it as not measured.
+positional: hcas, subnets, most_rounds
+options:
+  _input:
+    description: The variable C(rdma_fabrics).
+    type: list
+    elements: dict
+    required: true
+  hcas:
+    description: What M(linerate.rdma.hca_info) returned on each node, as P(linerate.rdma.collect#filter) gathers it.
+    type: dict
+    required: true
+  subnets:
+    description: What M(linerate.rdma.subnet_manager_info) returned on each node, as P(linerate.rdma.collect#filter) gathers it.
+    type: dict
+    required: true
+  most_rounds:
+    description: Most partners for each port. Without it every port meets every other one of its rail.
+    type: int
+"""
+
+EXAMPLES = r"""
+- name: Plan who pings whom
+  ansible.builtin.set_fact:
+    plan: "{{ rdma_fabrics | linerate.rdma.ping_plan(hcas, subnets, 31) }}"
+  vars:
+    hcas: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'discover_hcas', 'hcas') }}"
+    subnets: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'fabric_subnets', 'subnets') }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - For each node what it serves and whom it pings, as M(linerate.rdma.ibping) takes it.
+  type: dict
+  sample:
+    worker-1:
+      servers: [{device: mlx5_0, port: 1}]
+      clients: [{device: mlx5_0, port: 1, lids: [12]}]
+"""
+
+import typing
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import is_infiniband, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets, PingPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
+
+
+def ping_plan(fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any, most_rounds: typing.Optional[int] = None) -> typing.Any:
+    """See DOCUMENTATION."""
+    try:
+        intent = load(typing.Tuple[Fabric, ...], fabrics, "rdma_fabrics")
+        observed_hcas = load(typing.Dict[str, ObservedHcas], hcas, "hcas")
+        observed_subnets = load(typing.Dict[str, ObservedSubnets], subnets, "subnets")
+    except LoadError as error:
+        raise AnsibleFilterError(f"linerate.rdma.ping_plan: {error}") from error
+    nodes = {name: answer.value for name, answer in observed_hcas.items() if answer.value is not None and answer.error is None}
+    seen = {name: answer.value for name, answer in observed_subnets.items() if answer.value is not None and answer.error is None}
+    rails: typing.Dict[typing.Tuple[str, int], typing.Dict[str, Endpoint]] = {}
+    for fabric in intent:
+        if is_infiniband(fabric):
+            for node, members in resolve(fabric, nodes, seen).members.items():
+                for member in members:
+                    if member.hca.rdma_device is not None and member.port is not None and member.port.lid is not None:
+                        rails.setdefault((fabric.name, member.rail), {})[node] = Endpoint(member.hca.rdma_device, member.port.number, member.port.lid)
+    planned = plan(rails.values(), most_rounds)
+    # every node is there, so that a template may look its own name up
+    return to_data({name: planned.get(name, PingPlan()) for name in observed_hcas})
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self) -> typing.Dict[str, typing.Any]:
+        return {"ping_plan": ping_plan}
