@@ -34,7 +34,7 @@ _PORT = re.compile(
 def parse(text: str) -> Topology:
     """The nodes, and each link once, in the order of the text.
 
-    :raises ParseError: no node at all; a line of another form, as where the output was cut off; a link to a node that is not described
+    :raises ParseError: no node at all; a line of another form, as where the output was cut off; a link to a node that is not described; a node without a link
     """
     nodes: typing.Dict[str, FabricNode] = {}
     links: typing.Dict[typing.Tuple[typing.Tuple[str, int], typing.Tuple[str, int]], Link] = {}
@@ -58,6 +58,11 @@ def parse(text: str) -> Topology:
         for end in (link.a, link.b):
             if end.guid not in nodes:
                 raise ParseError("ibnetdiscover", f"a link to {end.kind} {end.guid}", "complete: that node is not described, the output was cut off")
+    linked = {end.guid for link in links.values() for end in (link.a, link.b)}
+    for node in nodes.values():
+        # only an HCA without a link may stand alone: everything else was found through a link
+        if node.guid not in linked and (len(nodes) > 1 or node.kind == "Switch"):
+            raise ParseError("ibnetdiscover", f"{node.kind} {node.guid} without a link", "complete: a node is found through a link, the output was cut off")
     return Topology(tuple(nodes.values()), tuple(links.values()))
 
 

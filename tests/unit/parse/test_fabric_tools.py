@@ -1,0 +1,233 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""sminfo, saquery, ibping and ibnetdiscover: real captures, hostile text, and that nothing is ever made up."""
+
+from __future__ import annotations
+
+import pathlib
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import ibnetdiscover, ibping, saquery, sminfo
+
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"
+
+
+def text(name: str) -> str:
+    return (FIXTURES / f"{name}.txt").read_text()
+
+
+def test_sminfo_reads_master_and_standby() -> None:
+    assert sminfo.parse(text("sminfo_master")) == SubnetManager(4, "0xb83fd20300e00001", "MASTER", 8, 456)
+    assert sminfo.parse(text("sminfo_standby")).state == "STANDBY"
+
+
+@pytest.mark.parametrize("output", [text("sminfo_no_sm"), text("sminfo_bad_lid"), "", text("sminfo_master") * 2, text("sminfo_master")[:60]])
+def test_sminfo_without_one_answer_is_refused(output: str) -> None:
+    with pytest.raises(ParseError):
+        sminfo.parse(output)
+
+
+@pytest.mark.parametrize(("number", "state"), [(0, "NOTACT"), (1, "DISCOVER"), (2, "STANDBY"), (3, "MASTER")])
+def test_sminfo_takes_the_number_of_the_state(number: int, state: str) -> None:
+    assert sminfo.parse(f"sminfo: sm lid 1 sm guid 0x1, activity count 1 priority 0 state {number} ???\n").state == state
+
+
+def test_sminfo_refuses_a_state_out_of_the_specification() -> None:
+    with pytest.raises(ParseError, match="state from 0 to 3"):
+        sminfo.parse("sminfo: sm lid 1 sm guid 0x1, activity count 1 priority 0 state 9 ???\n")
+
+
+def test_saquery_reads_the_records() -> None:
+    assert saquery.parse_sm_records(text("saquery_smir")) == (SubnetManager(4, "0xb83fd20300e00001", "MASTER", 8, 457),)
+    both = text("saquery_smir") + text("saquery_smir").replace("LID...................4", "LID...................10").replace("e00001", "e00061").replace(
+        "SMState...............3", "SMState...............2"
+    )
+    assert [(manager.lid, manager.state) for manager in saquery.parse_sm_records(both)] == [(4, "MASTER"), (10, "STANDBY")]
+
+
+@pytest.mark.parametrize(
+    "output", [text("saquery_no_sm"), "Query SA failed: Connection timed out\n", text("saquery_smir").replace("ActCount..............457\n", "")]
+)
+def test_saquery_without_a_whole_record_is_refused(output: str) -> None:
+    with pytest.raises(ParseError):
+        saquery.parse_sm_records(output)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ibping_ok", (6, 4, 4)),
+        ("ibping_ok_guid", (6, 2, 2)),
+        ("ibping_loss", (6, 300, 259)),
+        ("ibping_flood", (6, 500, 500)),
+        ("ibping_no_server", (13, 2, 0)),
+        ("ibping_bad_lid", (99, 2, 0)),
+    ],
+)
+def test_ibping_counts(name: str, expected: tuple) -> None:
+    assert ibping.parse(text(name)) == expected
+    assert (FIXTURES / f"{name}.rc").read_text().strip() == "0", "exit code 0 says nothing: all of these have it, also with 100 % loss"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "Pong from vm.(none) (Lid 6): time 0.023 ms\n",
+        text("ibping_ok") * 2,
+        text("ibping_ok").replace("4 received", "5 received"),
+        text("ibping_ok").replace("4 packets", "0 packets").replace("4 received", "0 received"),
+    ],
+)
+def test_ibping_without_a_possible_count_is_refused(output: str) -> None:
+    with pytest.raises(ParseError):
+        ibping.parse(output)
+
+
+def test_topology_of_a_capture() -> None:
+    topology = ibnetdiscover.parse(text("ibnetdiscover"))
+    assert sum(node.kind == "Switch" for node in topology.nodes) == 3
+    assert sum(node.kind == "Ca" for node in topology.nodes) == 12
+    # 12 HCAs and 2 x 8 links between the switches; each was printed at both ends
+    assert len(topology.links) == 28
+    assert {(link.width, link.speed) for link in topology.links} == {(4, "NDR")}
+    (leaf,) = [node for node in topology.nodes if node.description == "MF0;leaf00:MQM9700/U1"]
+    assert (leaf.guid, leaf.lid, leaf.ports) == ("0xb83fd20300000000", 1, 17)
+    (link,) = [link for link in topology.links if "0xb83fd20300e00001" in (link.a.port_guid, link.b.port_guid)]
+    ca, switch = (link.a, link.b) if link.a.kind == "Ca" else (link.b, link.a)
+    assert (ca.guid, ca.port, ca.lid) == ("0xb83fd20300e00000", 1, 4)
+    assert (switch.guid, switch.port, switch.lid) == (leaf.guid, 1, 1)
+
+
+SMALL = """\
+# Topology file
+vendid=0x2c9
+switchguid=0x10(10)
+Switch	41 "S-0000000000000010"		# "{switch}" enhanced port 0 lid 1 lmc 0
+[1]	"H-0000000000000020"[1](21) 		# "{ca}" lid 8 {rate}
+[41]	"H-0000000000000030"[1](31) 		# "Mellanox Technologies Aggregation Node" lid 14 4xHDR
+
+caguid=0x20
+Ca	1 "H-0000000000000020"		# "{ca}"
+[1](21) 	"S-0000000000000010"[1]		# lid 8 lmc 2 "{switch}" lid 1 {rate}
+
+caguid=0x30
+Ca	1 "H-0000000000000030"		# "Mellanox Technologies Aggregation Node"
+[1](31) 	"S-0000000000000010"[41]		# lid 14 lmc 0 "{switch}" lid 1 4xHDR
+"""
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "",
+        "a, b; c",
+        'say "hello" lid 9 4xQDR',
+        '"',
+        '[1]\t"S-0000000000000099"[1]',
+        "$(reboot) `id` {{ 7*7 }}",
+        "x\u2028y\x0bz",
+        'Switch	2 "S-1"# "q" enhanced port 0 lid 1 lmc 0',
+    ],
+)
+def test_topology_with_a_hostile_description(description: str) -> None:
+    topology = ibnetdiscover.parse(SMALL.format(switch=description, ca=description, rate="4xNDR"))
+    assert [node.description for node in topology.nodes[:2]] == [description, description]
+    assert len(topology.nodes) == 3 and len(topology.links) == 2
+    assert topology.links[0].a.lid == 1 and topology.links[0].b.lid == 8
+
+
+def test_topology_marks_aggregation_nodes() -> None:
+    topology = ibnetdiscover.parse(SMALL.format(switch="s", ca="worker-1 mlx5_0", rate="4xNDR"))
+    assert [node.aggregation for node in topology.nodes] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [("4x???", (4, None)), ("??XDR", (None, "XDR")), ("2xHDR", (2, "HDR")), ("4xFDR10", (4, "FDR10")), ("4xNDR s=4 w=2 v=4 e=4", (4, "NDR"))],
+)
+def test_topology_does_not_guess_a_rate(rate: str, expected: tuple) -> None:
+    link = ibnetdiscover.parse(SMALL.format(switch="s", ca="c", rate=rate)).links[0]
+    assert (link.width, link.speed) == expected
+
+
+@given(st.integers(min_value=0, max_value=len(SMALL) + 20))
+def test_a_cut_topology_is_refused_or_whole(length: int) -> None:
+    """Cut anywhere: either the whole text was there, or it is refused, or no node was lost that a link names."""
+    whole = SMALL.format(switch="s", ca="c", rate="4xNDR")
+    try:
+        topology = ibnetdiscover.parse(whole[:length])
+    except ParseError:
+        return
+    assert topology.nodes == ibnetdiscover.parse(whole).nodes
+
+
+CAPTURES = [text(name) for name in ("ibnetdiscover", "sminfo_master", "saquery_smir", "ibping_ok")]
+
+
+@given(st.data())
+@pytest.mark.parametrize("parser", [ibnetdiscover.parse, sminfo.parse, saquery.parse_sm_records, ibping.parse])
+def test_parsers_raise_nothing_but_their_error(parser, data: st.DataObject) -> None:
+    """Any text, and captures that were mutated, shuffled and doubled."""
+    capture = data.draw(st.sampled_from(CAPTURES))
+    lines = data.draw(st.permutations(capture.split("\n")[:12]))
+    noise = data.draw(st.text(max_size=80))
+    cut = data.draw(st.integers(min_value=0, max_value=len(capture)))
+    for output in (noise, "\n".join(lines), capture[:cut] + noise + capture[cut:], capture + capture):
+        try:
+            parser(output)
+        except ParseError as error:
+            assert len(str(error)) < 600, "an error must not repeat a whole output"
+
+
+@given(st.integers(min_value=0, max_value=10**6), st.integers(min_value=0, max_value=10**6))
+def test_ibping_never_invents_a_packet(transmitted: int, received: int) -> None:
+    output = f"--- h (Lid 1) ibping statistics ---\n{transmitted} packets transmitted, {received} received, 0% packet loss, time 1 ms\n"
+    try:
+        counts = ibping.parse(output)
+    except ParseError:
+        assert transmitted == 0 or received > transmitted
+    else:
+        assert counts == (1, transmitted, received)
+
+
+def large_fabric(hosts: int) -> str:
+    """ibnetdiscover text of a fat tree: leaves of 32 hosts and 32 uplinks."""
+    lines = []
+    leaves = -(-hosts // 32)
+    for leaf in range(leaves):
+        lines.append(f'Switch\t65 "S-{leaf + 1:016x}"\t\t# "leaf{leaf}" enhanced port 0 lid {leaf + 1} lmc 0')
+        for place in range(32):
+            host = leaf * 32 + place
+            lines.append(f'[{place + 1}]\t"H-{0x100000 + host:016x}"[1]({0x200000 + host:x}) \t\t# "worker{host} mlx5_0" lid {host + 5000} 4xNDR')
+            lines.append(f'[{place + 33}]\t"S-{0x1000 + place:016x}"[{leaf % 200 + 1}]\t\t# "spine{place}" lid {4000 + place} 4xNDR')
+    for spine in range(32):
+        lines.append(f'Switch\t250 "S-{0x1000 + spine:016x}"\t\t# "spine{spine}" enhanced port 0 lid {4000 + spine} lmc 0')
+    for host in range(leaves * 32):
+        lines.append(f'Ca\t1 "H-{0x100000 + host:016x}"\t\t# "worker{host} mlx5_0"')
+        lines.append(
+            f'[1]({0x200000 + host:x}) \t"S-{host // 32 + 1:016x}"[{host % 32 + 1}]\t\t# lid {host + 5000} lmc 0 "leaf{host // 32}" lid {host // 32 + 1} 4xNDR'
+        )
+    return "\n".join(lines) + "\n"
+
+
+def test_a_large_topology_takes_time_in_proportion() -> None:
+    """Ten times the hosts may take some twenty times as long, not a hundred: no search through all nodes for each line."""
+
+    def seconds(hosts: int) -> float:
+        output = large_fabric(hosts)
+        started = time.process_time()
+        topology = ibnetdiscover.parse(output)
+        assert sum(node.kind == "Ca" for node in topology.nodes) == -(-hosts // 32) * 32
+        return time.process_time() - started
+
+    small = min(seconds(320) for _attempt in range(3))
+    assert seconds(3200) < 25 * max(small, 0.005)

@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Texts of sysfs files: the forms of old and new kernels, and nothing made up from any other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import sysfs
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("400 Gb/sec (4X NDR)", (400.0, 4, "NDR")),
+        ("200 Gb/sec (2X NDR)", (200.0, 2, "NDR")),
+        ("800 Gb/sec (4X XDR)", (800.0, 4, "XDR")),
+        ("40 Gb/sec (4X FDR10)", (40.0, 4, "FDR10")),
+        ("2.5 Gb/sec (1X SDR)", (2.5, 1, "SDR")),
+        # a 4.x kernel
+        ("10 Gb/sec (4X)", (10.0, 4, None)),
+        # ibsim
+        ("104 Gb/sec (4X NDR)", (104.0, 4, "NDR")),
+    ],
+)
+def test_rate(text: str, expected: tuple) -> None:
+    assert sysfs.rate(text) == expected
+
+
+@pytest.mark.parametrize("text", ["4: ACTIVE", "1: DOWN", "5: LinkUp", "3: Disabled", "6: LinkErrorRecovery", "7: Phy Test", "9: <unknown>"])
+def test_enumeration(text: str) -> None:
+    assert sysfs.enumeration(text) == text.partition(": ")[2]
+
+
+def test_guids() -> None:
+    assert sysfs.guid("b83f:d203:00e0:0000") == "0xb83fd20300e00000"
+    assert sysfs.port_guid_of_gid("fe80:0000:0000:0000:b83f:d203:00e0:0001") == "0xb83fd20300e00001"
+    # row S1.1, and the sample of the SR-IOV operator's documentation
+    assert sysfs.port_guid_of_hardware_address("00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86") == "0xb8599f0300f98f86"
+
+
+@pytest.mark.parametrize(("text", "expected"), [("32.0 GT/s PCIe", 32.0), ("8 GT/s", 8.0), ("2.5 GT/s PCIe", 2.5), ("Unknown", None), ("Unknown speed", None)])
+def test_pcie_speed(text: str, expected: float) -> None:
+    assert sysfs.pcie_speed(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [("16", 16), ("0", None), ("255", None)])
+def test_pcie_width(text: str, expected: int) -> None:
+    assert sysfs.pcie_width(text) == expected
+
+
+def test_numa_node_minus_one_is_not_known() -> None:
+    assert sysfs.numa_node("-1") is None
+    assert sysfs.numa_node("1") == 1
+
+
+@pytest.mark.parametrize("name", ["0000:3c:00.0", "10000:01:00.0"])
+def test_pci_addresses(name: str) -> None:
+    assert sysfs.is_pci_address(name)
+    assert not sysfs.is_pci_address(name + "\n") and not sysfs.is_pci_address("virtio0") and not sysfs.is_pci_address("../0000:3c:00.0")
+
+
+PARSERS = (
+    sysfs.number, sysfs.hexadecimal, sysfs.enumeration, sysfs.rate, sysfs.guid, sysfs.port_guid_of_gid, sysfs.port_guid_of_hardware_address,
+    sysfs.pcie_speed, sysfs.pcie_width, sysfs.numa_node,
+)  # fmt: skip
+
+
+@given(
+    st.one_of(
+        st.text(max_size=40),
+        st.from_regex(r"[0-9a-fx:. ]{0,60}"),
+        st.sampled_from(["", " ", "N/A (no PMA)", "4:ACTIVE", "400 Gb/sec", "0x", "-", "٣", "1_000"]),
+    )
+)
+@pytest.mark.parametrize("parser", PARSERS)
+def test_parsers_raise_nothing_but_their_error(parser, text: str) -> None:
+    try:
+        parser(text)
+    except ParseError:
+        pass
+
+
+@pytest.mark.parametrize("text", ["", "N/A (no PMA)", "٣", "1_000", "0x10 ", " 5", "5\n5"])
+def test_a_number_is_not_guessed(text: str) -> None:
+    with pytest.raises(ParseError):
+        sysfs.number(text)

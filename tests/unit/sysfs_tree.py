@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A sysfs tree in a folder, in the kernel's own form, for tests that read one.
+
+Links are relative, as the kernel makes them; files end with a line feed. Forms: Linux 6.12 drivers/infiniband/core/sysfs.c,
+drivers/pci/pci-sysfs.c, drivers/pci/iov.c, and a capture of an igb with VFs.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import typing
+
+#: row S1.6: RDMA device, netdev, PCI address, fabric
+SIX_HCAS = (
+    ("mlx5_0", "ibp60s0", "0000:3c:00.0", 1),
+    ("mlx5_1", "ibp77s0", "0000:4d:00.0", 1),
+    ("mlx5_2", "ibp94s0", "0000:5e:00.0", 2),
+    ("mlx5_3", "ibp156s0", "0000:9c:00.0", 2),
+    ("mlx5_4", "ibp188s0", "0000:bc:00.0", 1),
+    ("mlx5_5", "ibp222s0", "0000:dc:00.0", 1),
+)
+
+
+class Tree:
+    """A tree that grows function by function."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        for name in ("class/infiniband", "class/net", "bus/pci/devices", "bus/pci/drivers", "class/iommu", "kernel/iommu_groups"):
+            (root / name).mkdir(parents=True, exist_ok=True)
+
+    def write(self, path: str, value: typing.Union[str, bytes]) -> pathlib.Path:
+        """A file of one line."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(value if isinstance(value, bytes) else f"{value}\n".encode())
+        return target
+
+    def link(self, path: str, to: str) -> None:
+        """A relative link; both ends are named from the root of the tree."""
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(os.path.relpath(self.root / to, target.parent))
+
+    def function(self, address: str, vendor: str, device: str, pci_class: str = "0x020700", driver: typing.Optional[str] = "mlx5_core", **files: str) -> str:
+        """A PCI function below its root port. Returns its folder, from the root of the tree."""
+        folder = f"devices/pci{address[:7]}/{address}"
+        values = {
+            "vendor": vendor,
+            "device": device,
+            "class": pci_class,
+            "numa_node": "0",
+            "current_link_speed": "32.0 GT/s PCIe",
+            "current_link_width": "16",
+            "max_link_speed": "32.0 GT/s PCIe",
+            "max_link_width": "16",
+            **files,
+        }
+        for name, value in values.items():
+            self.write(f"{folder}/{name}", value)
+        self.link(f"bus/pci/devices/{address}", folder)
+        if driver:
+            (self.root / f"bus/pci/drivers/{driver}").mkdir(parents=True, exist_ok=True)
+            self.link(f"{folder}/driver", f"bus/pci/drivers/{driver}")
+        return folder
+
+    def virtual(self, physical: str, index: int, address: str, **more: typing.Any) -> str:
+        """A VF of a function, with its links in both directions."""
+        folder = self.function(address, **more)
+        self.link(f"{folder}/physfn", f"devices/pci{physical[:7]}/{physical}")
+        self.link(f"devices/pci{physical[:7]}/{physical}/virtfn{index}", folder)
+        return folder
+
+    def netdev(self, folder: typing.Optional[str], name: str, address: str, kind: int = 1, mtu: int = 1500, state: str = "up") -> None:
+        """A network interface; without a folder one that belongs to no device, such as a bond."""
+        home = f"{folder}/net/{name}" if folder else f"devices/virtual/net/{name}"
+        for file, value in (("address", address), ("type", str(kind)), ("mtu", str(mtu)), ("operstate", state), ("dev_port", "0")):
+            self.write(f"{home}/{file}", value)
+        if folder:
+            self.link(f"{home}/device", folder)
+        self.link(f"class/net/{name}", home)
+
+    def rdma(self, folder: typing.Optional[str], name: str, guid: str, **files: typing.Union[str, bytes]) -> str:
+        """An RDMA device; without a folder one of software, which has no ``device`` link."""
+        home = f"{folder}/infiniband/{name}" if folder else f"devices/virtual/infiniband/{name}"
+        values: typing.Dict[str, typing.Union[str, bytes]] = {
+            "node_type": "1: CA",
+            "node_guid": guid,
+            "sys_image_guid": guid,
+            "node_desc": f"node {name}",
+            "fw_ver": "28.41.1000",
+            "hca_type": "MT4129",
+            "board_id": "MT_0000000838",
+            **files,
+        }
+        for file, value in values.items():
+            self.write(f"{home}/{file}", value)
+        if folder:
+            self.link(f"{home}/device", folder)
+        self.link(f"class/infiniband/{name}", home)
+        return home
+
+    def port(self, device: str, number: int = 1, gid: str = "fe80:0000:0000:0000:0000:0000:0000:0000", **files: str) -> None:
+        """A port of an RDMA device, active on InfiniBand at NDR unless told otherwise."""
+        values = {
+            "state": "4: ACTIVE",
+            "phys_state": "5: LinkUp",
+            "rate": "400 Gb/sec (4X NDR)",
+            "lid": "0x4",
+            "sm_lid": "0x1",
+            "link_layer": "InfiniBand",
+            "gids/0": gid,
+            "pkeys/0": "0xffff",
+            "pkeys/1": "0x0000",
+            **files,
+        }
+        for file, value in values.items():
+            self.write(f"class/infiniband/{device}/ports/{number}/{file}", value)
+
+
+def guid(node: int, hca: int, port: int = 0) -> str:
+    """GUID as sysfs writes it."""
+    return f"b83f:d203:00e{node}:00{hca}{port}"
+
+
+def plain_guid(node: int, hca: int, port: int = 0) -> str:
+    """The same GUID as facts write it."""
+    return "0x" + guid(node, hca, port).replace(":", "")
+
+
+def add_six_hcas(tree: Tree, node: int = 1, **port_files: str) -> None:
+    """The node of row S1.6."""
+    for index, (device, netdev, address, _fabric) in enumerate(SIX_HCAS):
+        folder = tree.function(address, vendor="0x15b3", device="0x1021", sriov_totalvfs="16", sriov_numvfs="0")
+        tree.rdma(folder, device, guid(node, index), node_desc=f"worker-{node} {device}")
+        tree.port(device, gid="fe80:0000:0000:0000:" + guid(node, index, 1), lid=hex(0x10 * node + index), **port_files)
+        raw = guid(node, index, 1).replace(":", "")
+        octets = ":".join(raw[place : place + 2] for place in range(0, 16, 2))
+        tree.netdev(folder, netdev, f"00:00:10:49:fe:80:00:00:00:00:00:00:{octets}", kind=32, mtu=4092)
+
+
+def add_igb(tree: Tree, virtual_functions: int = 3) -> None:
+    """An igb with VFs as the capture shows it, and a plain network card beside it."""
+    tree.function("0000:00:01.0", vendor="0x1af4", device="0x1000", pci_class="0x020000", driver="virtio-pci")
+    slow = {"numa_node": "-1", "current_link_speed": "2.5 GT/s PCIe", "max_link_speed": "2.5 GT/s PCIe", "current_link_width": "1", "max_link_width": "1"}
+    physical = tree.function(
+        "0000:01:00.0", vendor="0x8086", device="0x10c9", pci_class="0x020000", driver="igb", sriov_totalvfs="7", sriov_numvfs=str(virtual_functions), **slow
+    )
+    tree.netdev(physical, "eth1", "52:54:00:88:00:01")
+    for index in range(virtual_functions):
+        folder = tree.virtual(
+            "0000:01:00.0", index, f"0000:01:10.{2 * index}", vendor="0x8086", device="0x10ca", pci_class="0x020000", driver="igbvf",
+            numa_node="-1", current_link_speed="Unknown", max_link_speed="Unknown", current_link_width="0", max_link_width="0",
+        )  # fmt: skip
+        tree.netdev(folder, f"eth{3 + index}", f"2e:4a:de:30:21:6{index}", state="down")
