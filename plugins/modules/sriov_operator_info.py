@@ -68,11 +68,18 @@ operators:
       description: DaemonSets that look like multus.
       type: list
       elements: dict
+    multus_pods:
+      description: Pods in O(namespace) that carry the annotation which multus writes.
+      type: int
     attachments:
       description: How many C(NetworkAttachmentDefinitions) there are; null when the API server does not know the kind.
       type: int
     nodes:
       description: Name, labels, readiness and extended resources of each node.
+      type: list
+      elements: dict
+    states:
+      description: What the operator wants of each node, and what its config daemon reports (C(SriovNetworkNodeState)).
       type: list
       elements: dict
     errors:

@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""When is a fabric's network ready on a node, and if it is not: what is missing, and can waiting help? Pure; the loop is in _observe/sync.py.
+"""When is a fabric's network ready on a node, and if it is not: what is missing, and can waiting help? Pure; the loop is in _run/sync.py.
 
 The order of the questions is the order in which the operator works: policy seen, interface selected, VFs made, resource offered. Each
 question trusts only what belongs to this policy: ``Succeeded`` may be older than the policy, and the VFs are there some seconds before
@@ -112,6 +112,40 @@ def vfs_made(policy: Policy, state: NodeState, addresses: typing.Iterable[str]) 
 def draining(state: NodeState) -> bool:
     """Whether the node is being drained or waits for its turn."""
     return state.desired_state not in ("", "Idle") or state.current_state not in ("", "Idle")
+
+
+@dataclasses.dataclass(frozen=True)
+class PodStand:
+    """:ivar suspect: as in Judgement: see GRACE"""
+
+    phase: typing.Literal["ready", "waiting", "failed"]
+    detail: str
+    suspect: str = ""
+
+
+_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
+_CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
+
+
+def stand_of_pod(pod: typing.Mapping[str, typing.Any]) -> PodStand:
+    """Where a pod stands on its way to Ready, with the cause where the kubelet or the scheduler names one."""
+    status = pod.get("status") or {}
+    conditions = {item.get("type"): item for item in status.get("conditions") or []}
+    if pod.get("metadata", {}).get("deletionTimestamp"):
+        return PodStand("failed", "it is being deleted")
+    if status.get("phase") in ("Failed", "Succeeded"):
+        return PodStand("failed", f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip())
+    if conditions.get("Ready", {}).get("status") == "True":
+        return PodStand("ready", "Ready")
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False":
+        return PodStand("waiting", f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}", "unschedulable")
+    for container in status.get("containerStatuses") or []:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        reason = waiting.get("reason", "")
+        if reason in _IMAGE or reason in _CONTAINER:
+            return PodStand("waiting", f"{reason}: {waiting.get('message') or 'no text'}", "image" if reason in _IMAGE else "container")
+    return PodStand("waiting", "its container is being created" if scheduled else "the scheduler has not looked at it yet")
 
 
 # The judgement
@@ -244,6 +278,9 @@ GRACE: typing.Dict[str, typing.Tuple[float, str]] = {
     "drain_blocked": (600.0, "Let the PodDisruptionBudget allow an eviction, or drain the node by hand."),
     "node_lost": (300.0, "Bring the node back: see its kubelet."),
     "not_offered": (180.0, "See the log of the pod sriov-device-plugin on the node, and the label sriovnetwork.openshift.io/device-plugin."),
+    "unschedulable": (60.0, "See what the scheduler misses: the resource, CPU, memory or a taint."),
+    "image": (60.0, "Correct pods.image and pods.image_pull_policy, or give the nodes access to the registry."),
+    "container": (30.0, "Correct what the kubelet names."),
     "no_attachment": (60.0, "See the operator's log: does the namespace exist, and is the ipam text valid JSON?"),
 }
 

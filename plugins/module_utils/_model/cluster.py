@@ -146,7 +146,9 @@ class OperatorFacts:
     :ivar crds: names of the custom resource definitions that are established
     :ivar configs: namespaces that hold a SriovOperatorConfig called default
     :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None when absent
+    :ivar states: what the operator wants of each node, and what its config daemon reports
     :ivar multus: DaemonSets that look like multus
+    :ivar multus_pods: pods in the operator's namespace that carry multus' network-status: proof that it works, however it was installed
     :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
     :ivar errors: what could not be read, and why
     """
@@ -155,8 +157,10 @@ class OperatorFacts:
     installations: typing.Tuple[OperatorInstallation, ...]
     configs: typing.Tuple[str, ...]
     nodes: typing.Tuple[ClusterNode, ...]
+    states: typing.Tuple[NodeState, ...] = ()
     daemon: typing.Optional[Workload] = None
     multus: typing.Tuple[Workload, ...] = ()
+    multus_pods: int = 0
     attachments: typing.Optional[int] = None
     errors: typing.Tuple[str, ...] = ()
 

@@ -45,6 +45,7 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
     configs = read("SriovOperatorConfig") or ()
     attachments = read("NetworkAttachmentDefinition")
     nodes = read("Node") or ()
+    states = read("SriovNetworkNodeState", namespace) or ()
     pods = read("Pod", namespace) or ()
     try:
         daemon = next((item for item in daemons if item["metadata"]["name"] == DAEMON and item["metadata"].get("namespace") == namespace), None)
@@ -53,8 +54,10 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
             installations=tuple(parse.installation(item) for item in deployments),
             configs=tuple(sorted(item["metadata"].get("namespace", "") for item in configs if item["metadata"]["name"] == "default")),
             nodes=tuple(parse.node(item) for item in nodes),
+            states=tuple(parse.node_state(item) for item in states),
             daemon=_with_nodes(parse.workload(daemon), daemon, pods) if daemon else None,
             multus=tuple(parse.workload(item) for item in daemons if "multus" in item["metadata"]["name"]),
+            multus_pods=sum(parse.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=len(attachments) if attachments is not None else None,
             errors=tuple(errors),
         )

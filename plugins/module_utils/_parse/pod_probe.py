@@ -33,7 +33,7 @@ class Probe:
     :ivar pci_devices: RDMA devices of a PCI address, by sysfs
     :ivar links: netdev of each RDMA device, by ``rdma -j link``
     :ivar rates: of each RDMA device's port 1, in Gb/s
-    :ivar pcie: speed x width of the PCI address, in Gb/s before encoding
+    :ivar pcie: of the PCI address, or of its physical function: speed x width, less the encoding (8b/10b below 8 GT/s, 128b/130b from there on), in Gb/s
     """
 
     addresses: typing.Tuple[str, ...]
@@ -90,7 +90,7 @@ def parse(text: str) -> Probe:
         pci_devices={address: tuple(devices) for address, devices in pci_devices.items()},
         links=links,
         rates=rates,
-        pcie={address: speed * widths[address] for address, speed in speeds.items() if widths.get(address)},
+        pcie={address: speed * widths[address] * (0.8 if speed < 8 else 128 / 130) for address, speed in speeds.items() if widths.get(address)},
     )
 
 

@@ -11,6 +11,7 @@ Fields as in sriovnetwork.openshift.io/v1 of operator v1.6.0.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import typing
 
@@ -38,8 +39,14 @@ def policies(fabric: Fabric, cluster: Cluster, members: Members) -> typing.Tuple
     """The fabric's policies: one for all nodes where the physical functions have the same addresses everywhere, else one a node.
 
     :param members: may be empty; then the intent's own selectors must do
-    :raises RenderError: nothing selects a physical function
+    :raises RenderError: nothing selects a physical function, or on InfiniBand only vendor and device would: those take the HCAs of other fabrics, too
     """
+    addressed = fabric.select.pci or fabric.select.netdev or any(members.values())
+    if fabric.profile == "sriov_infiniband" and not addressed:
+        raise RenderError(
+            f"rdma_fabrics '{fabric.name}': it is not known which HCAs are on this fabric, and vendor and device alone would take those of other fabrics, too;"
+            " see the stages discover and fabric, or list the addresses in select.pci"
+        )
     groups = {tuple(sorted(addresses)) for addresses in members.values() if addresses}
     if fabric.select.pci or len(groups) <= 1:
         addresses = tuple(sorted(fabric.select.pci)) or next(iter(groups), ())
@@ -60,8 +67,8 @@ def _policy(fabric: Fabric, cluster: Cluster, addresses: typing.Tuple[str, ...],
         selector["pfNames"] = list(fabric.select.netdev)
     if not selector:
         raise RenderError(
-            f"rdma_fabrics '{fabric.name}': nothing selects its physical functions: no HCA of a node belongs to it, and select names no"
-            " pci, netdev, vendor or device; run the stages discover and fabric first, or add one of them"
+            f"rdma_fabrics '{fabric.name}': nothing selects its physical functions: no NIC of a node belongs to it, and select names no"
+            " pci, netdev, vendor or device; add one of them"
         )
     spec: typing.Dict[str, typing.Any] = {
         "resourceName": fabric.resource_name,
@@ -118,16 +125,29 @@ def _object(kind: str, name: str, fabric: Fabric, cluster: Cluster, spec: typing
     }
 
 
-def render(fabrics: typing.Iterable[Fabric], cluster: Cluster, members: typing.Mapping[str, Members]) -> typing.Tuple[typing.Tuple[str, Object], ...]:
-    """All objects of all fabrics, each with its fabric's name, in the order in which they can be applied.
+@dataclasses.dataclass(frozen=True)
+class Rendered:
+    """:ivar objects: each with its fabric's name (empty for what fabrics share), in the order in which they can be applied
+    :ivar unmade: fabrics that could not be written, each with the reason
+    """
+
+    objects: typing.Tuple[typing.Tuple[str, Object], ...]
+    unmade: typing.Dict[str, str]
+
+
+def render(fabrics: typing.Iterable[Fabric], cluster: Cluster, members: typing.Mapping[str, Members]) -> Rendered:
+    """All objects of all fabrics. One fabric that cannot be written does not keep the others back.
 
     :param members: of each fabric by its name
-    :raises RenderError: see ``policies``
     """
     fabrics = tuple(fabrics)
     names = dict.fromkeys(fabric.network.namespace for fabric in fabrics)
-    result: typing.List[typing.Tuple[str, Object]] = [("", namespace(name)) for name in names]
+    objects: typing.List[typing.Tuple[str, Object]] = [("", namespace(name)) for name in names]
+    unmade: typing.Dict[str, str] = {}
     for fabric in fabrics:
-        result.extend((fabric.name, policy) for policy in policies(fabric, cluster, members.get(fabric.name, {})))
-    result.extend((fabric.name, network(fabric, cluster)) for fabric in fabrics)
-    return tuple(result)
+        try:
+            objects.extend((fabric.name, policy) for policy in policies(fabric, cluster, members.get(fabric.name, {})))
+        except RenderError as error:
+            unmade[fabric.name] = str(error)
+    objects.extend((fabric.name, network(fabric, cluster)) for fabric in fabrics)
+    return Rendered(tuple(objects), unmade)

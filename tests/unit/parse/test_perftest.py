@@ -98,7 +98,7 @@ def test_both_megabyte_columns_are_mebibytes(unit):
 def test_no_measurement(value):
     # an unstable clock makes perftest print these with exit code 0
     text = f" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100      0.10    {value}   0.000066\n"
-    with pytest.raises(PerftestError, match="no measurement|no number"):
+    with pytest.raises(PerftestError, match=r"no measurement|no number"):
         parse(text)
 
 

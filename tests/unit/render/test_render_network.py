@@ -73,14 +73,15 @@ def same_as_golden(name, objects):
 def test_network_of_both_profiles():
     members = {"compute": {"worker-1": RAILS, "worker-2": RAILS}, "storage": {"worker-1": ("0000:01:00.0",), "worker-2": ("0000:01:00.0",)}}
     rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), Cluster(), members)
-    assert [name for name, _object in rendered] == ["", "compute", "storage", "compute", "storage"]
-    same_as_golden("network.yml", [item for _name, item in rendered])
+    assert rendered.unmade == {}
+    assert [name for name, _object in rendered.objects] == ["", "compute", "storage", "compute", "storage"]
+    same_as_golden("network.yml", [item for _name, item in rendered.objects])
 
 
 def test_openshift_settings():
     cluster = Cluster({"node-role.kubernetes.io/worker": ""}, "openshift-sriov-network-operator", "openshift.io")
     rendered = network.render((fabric(COMPUTE),), cluster, {"compute": {"worker-1": RAILS}})
-    same_as_golden("network-openshift.yml", [item for _name, item in rendered])
+    same_as_golden("network-openshift.yml", [item for _name, item in rendered.objects])
 
 
 def test_nodes_with_other_addresses_get_policies_of_their_own():
@@ -98,14 +99,26 @@ def test_addresses_of_the_intent_come_first():
 
 
 def test_infiniband_is_always_rdma():
-    (policy,) = network.policies(fabric(COMPUTE, rdma=False), Cluster(), {})
+    (policy,) = network.policies(fabric(COMPUTE, rdma=False), Cluster(), {"worker-1": RAILS})
     assert policy["spec"]["isRdma"] is True
     assert policy["spec"]["linkType"] == "IB"
 
 
 def test_nothing_to_select_by_is_refused():
-    with pytest.raises(RenderError, match="rdma_fabrics 'compute': nothing selects"):
-        network.policies(fabric(COMPUTE, select={"hcas_per_node": 4}), Cluster(), {"worker-1": ()})
+    with pytest.raises(RenderError, match="rdma_fabrics 'storage': nothing selects"):
+        network.policies(fabric(STORAGE, select={"hcas_per_node": 1}), Cluster(), {"worker-1": ()})
+
+
+def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric():
+    # they would turn the HCAs of the other fabric into virtual functions as well
+    rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), Cluster(), {"compute": {"worker-1": ()}})
+    assert "which HCAs are on this fabric" in rendered.unmade["compute"]
+    assert [(name, item["kind"]) for name, item in rendered.objects] == [
+        ("", "Namespace"),
+        ("storage", "SriovNetworkNodePolicy"),
+        ("compute", "SriovIBNetwork"),
+        ("storage", "SriovNetwork"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target, World
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sync import KINDS, Change, WatchFeed, take, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import KINDS, Change, WatchFeed, take, wait
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)
@@ -173,14 +173,14 @@ class Api:
         self.events = events
         self.lists = []
 
-    def list(self, kind, namespace=""):
+    def list(self, kind, namespace="", selector=""):
         self.lists.append((kind, namespace))
         step = self.events.pop(0) if self.events else ApiError(0, "Unreachable", "refused", "GET")
         if isinstance(step, Exception):
             raise step
         return Listing(step, "7")
 
-    def watch(self, kind, version, namespace=""):
+    def watch(self, kind, version, namespace="", selector=""):
         step = self.events.pop(0)
         if isinstance(step, Exception):
             raise step

@@ -15,8 +15,8 @@ import typing
 
 from .._check.readiness import Judgement, Patience, Target, World, judge, judge_release
 from .._model.cluster import SyncFacts, SyncNode
+from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse import kubernetes as parse
-from .kubernetes import ApiError, Clock, Cluster, Resource
 
 #: what is watched, and where in World it goes
 KINDS = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "NetworkAttachmentDefinition")
@@ -52,15 +52,19 @@ class Feed(typing.Protocol):
 class WatchFeed:
     """Lists and watches each kind in a thread of its own; survives an API server that goes away and comes back."""
 
-    def __init__(self, cluster: Cluster, namespaces: typing.Mapping[str, str]) -> None:
-        """:param namespaces: of each kind; a kind that is not named is read in all namespaces"""
+    def __init__(self, cluster: Cluster, namespaces: typing.Mapping[str, str], kinds: typing.Sequence[str] = KINDS, selector: str = "") -> None:
+        """:param namespaces: of each kind; a kind that is not named is read in all namespaces
+        :param selector: label selector for all kinds
+        """
         self._cluster = cluster
         self._namespaces = namespaces
+        self._kinds = kinds
+        self._selector = selector
         self._queue: queue.Queue[Change] = queue.Queue()
         self._stop = threading.Event()
 
     def start(self) -> None:
-        for kind in KINDS:
+        for kind in self._kinds:
             # daemons: a thread that sits in a read must not keep the module alive
             threading.Thread(target=self._follow, args=(kind,), daemon=True).start()
 
@@ -89,7 +93,7 @@ class WatchFeed:
         namespace = self._namespaces.get(kind, "")
         while not self._stop.is_set():
             try:
-                listing = self._cluster.list(kind, namespace)
+                listing = self._cluster.list(kind, namespace, self._selector)
                 self._queue.put(Change(kind, "replace", listing.items))
                 version = listing.version
                 while version and not self._stop.is_set():
@@ -102,7 +106,7 @@ class WatchFeed:
 
     def _watch(self, kind: str, namespace: str, version: str) -> str:
         """Follow one watch to its end; the version to go on from."""
-        for event in self._cluster.watch(kind, version, namespace):
+        for event in self._cluster.watch(kind, version, namespace, self._selector):
             item = event.get("object", {})
             version = str(item.get("metadata", {}).get("resourceVersion", version))
             if event.get("type") != "BOOKMARK":

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filters that open the renderers to playbooks. Thin doors: no decision is made here. Each is documented in the .yml file of its name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods
+from ansible_collections.linerate.rdma.plugins.module_utils._render.names import resource
+
+Data = typing.Dict[str, typing.Any]
+
+
+def _intent(fabrics: typing.Any, cluster: typing.Any, name: str) -> Intent:
+    try:
+        return parse_intent(fabrics, None, cluster)
+    except IntentError as error:
+        raise AnsibleFilterError(f"linerate.rdma.{name}: {error}") from error
+
+
+def _load(cls: typing.Any, data: typing.Any, path: str, name: str) -> typing.Any:
+    try:
+        return load(cls, data, path)
+    except LoadError as error:
+        raise AnsibleFilterError(f"linerate.rdma.{name}: {error}") from error
+
+
+def fabric_members(fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any = None) -> typing.Dict[str, typing.Dict[str, typing.List[str]]]:
+    """PCI addresses of each fabric's physical functions on each node. A fabric that cannot be made out has none."""
+    intent = _intent(fabrics, None, "fabric_members")
+    nodes = _load(typing.Dict[str, ObservedHcas], hcas, "hcas", "fabric_members")
+    seen = _load(typing.Dict[str, ObservedSubnets], subnets or {}, "subnets", "fabric_members")
+    read = {name: observed.value for name, observed in nodes.items() if observed.value is not None}
+    ports = {name: observed.value for name, observed in seen.items() if observed.value is not None}
+    result = {}
+    for fabric in intent.fabrics:
+        found = resolve(fabric, read, ports).members
+        result[fabric.name] = {node: [member.hca.pci.address for member in members if member.hca.pci] for node, members in found.items()}
+    return result
+
+
+def render_network(fabrics: typing.Any, cluster: typing.Any, members: typing.Any) -> Data:
+    """Namespaces, policies and networks of all fabrics."""
+    intent = _intent(fabrics, cluster, "render_network")
+    addresses = _load(typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]], members, "members", "render_network")
+    rendered = network.render(intent.fabrics, intent.cluster, addresses)
+    return {"objects": [{"fabric": name, "object": item} for name, item in rendered.objects], "unmade": rendered.unmade}
+
+
+def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> typing.List[Data]:
+    """The pods of the bandwidth stage, one a node and fabric."""
+    intent = _intent(fabrics, cluster, "render_pods")
+    return [{"fabric": fabric.name, "object": pods.pod(fabric, intent.cluster, str(node))} for fabric in intent.fabrics for node in nodes]
+
+
+def render_targets(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any, applied: typing.Any) -> typing.List[Data]:
+    """What sriov_sync waits for: the fabrics whose policies the API server took."""
+    intent = _intent(fabrics, cluster, "render_targets")
+    outcomes = _load(typing.Tuple[AppliedObject, ...], applied, "applied", "render_targets")
+    targets = []
+    for fabric in intent.fabrics:
+        mine = [item for item in outcomes if item.fabric == fabric.name and item.kind == "SriovNetworkNodePolicy"]
+        if mine and not any(item.action == "refused" for item in mine):
+            target = Target(
+                fabric=fabric.name,
+                policies=tuple(item.name for item in mine),
+                resource=resource(intent.cluster.resource_prefix, fabric.resource_name),
+                attachment=f"{fabric.network.namespace}/{fabric.network.name}",
+                nodes=tuple(str(node) for node in nodes),
+                hcas_per_node=fabric.select.hcas_per_node,
+            )
+            targets.append(to_data(target))
+    return targets
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self) -> typing.Dict[str, typing.Any]:
+        return {
+            "fabric_members": fabric_members,
+            "render_network": render_network,
+            "render_pods": render_pods,
+            "render_targets": render_targets,
+        }

@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage network: did the cluster take the objects, and did the operator make of them what they ask for. Check ids: ``network.*``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.cluster import AppliedObject, SyncFacts, SyncNode
+from .._model.findings import FAIL, UNKNOWN, Finding, ok
+from .._model.intent import Fabric, Intent
+
+_CHECKS = {"SriovNetworkNodePolicy": "network.policy_accepted", "SriovNetwork": "network.attachment_accepted", "SriovIBNetwork": "network.attachment_accepted"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: names of the nodes that must take part
+    :ivar applied: what became of each object
+    :ivar sync: answer of sriov_sync; None when it did not run
+    :ivar unmade: fabrics whose objects could not be written, each with the reason
+    """
+
+    nodes: typing.Tuple[str, ...] = ()
+    applied: typing.Tuple[AppliedObject, ...] = ()
+    sync: typing.Optional[SyncFacts] = None
+    unmade: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """A finding for each object, then one for each fabric on each node."""
+    findings = [_shared(item) for item in facts.applied if not item.fabric]
+    for fabric in intent.fabrics:
+        findings += _objects(fabric, facts)
+        nodes = facts.nodes or ("inventory",)
+        findings += [_allocatable(fabric, name, facts) for name in nodes]
+    return tuple(findings)
+
+
+def _shared(item: AppliedObject) -> Finding:
+    return _judge(item, "network.namespace_accepted", f"{item.kind} {item.name}")
+
+
+def _objects(fabric: Fabric, facts: Facts) -> typing.List[Finding]:
+    mine = [item for item in facts.applied if item.fabric == fabric.name]
+    findings = [_judge(item, _CHECKS.get(item.kind, "network.object_accepted"), f"{fabric.name} {item.kind} {item.name}") for item in mine]
+    for check_id, what in (("network.policy_accepted", "SriovNetworkNodePolicy"), ("network.attachment_accepted", "SriovNetwork or SriovIBNetwork")):
+        if not any(finding.check == check_id for finding in findings):
+            why = facts.unmade.get(fabric.name, "No such object was handed to the API server.")
+            findings.append(
+                Finding(check_id, fabric.name, FAIL, f"no {what}", "accepted by the API server", why, "Correct what the reason names, and run the stage again.")
+            )
+    return findings
+
+
+def _judge(item: AppliedObject, check_id: str, subject: str) -> Finding:
+    expected = "accepted by the API server and its webhooks"
+    if item.action in ("created", "changed", "unchanged"):
+        return ok(check_id, subject, item.action + (f"; warned: {'; '.join(item.warnings)}" if item.warnings else ""), expected)
+    return Finding(check_id, subject, FAIL, f"{item.action or 'not tried'}: {item.refusal}", expected, _cause(item), _remedy(item))
+
+
+#: what the webhook of operator v1.6.0 says, what it means, what helps [pkg/webhook/validate.go]
+_REFUSALS: typing.Tuple[typing.Tuple[str, str, str], ...] = (
+    (
+        "no supported NIC is selected",
+        "No node reports a function that the policy's nicSelector takes: the operator does not see such an HCA, or not one that it supports.",
+        "Compare select of the fabric with kubectl get sriovnetworknodestates -o yaml (status.interfaces).",
+    ),
+    ("no matched node is selected", "No node carries the labels of rdma_cluster.node_selector.", "See the stage operators: it says why the label is absent."),
+    (
+        "exceed the maximum allowed value",
+        "The card has fewer virtual functions than virtual_functions asks for.",
+        "Lower virtual_functions, or raise NUM_OF_VFS in the firmware.",
+    ),
+    ("contains invalid characters", "This operator takes only letters, digits and underscores in resource_name.", "Correct resource_name of the fabric."),
+    ("is overlapped with existing policy", "Another policy already has these functions.", "Remove the other policy, or leave its functions out of select."),
+    (
+        "is not supported",
+        "The operator's list of supported NICs does not have this vendor and device.",
+        "Add it to supportedExtraNICs of the chart, if it is known to work.",
+    ),
+)
+
+
+def _cause(item: AppliedObject) -> str:
+    for text, why, _remedy_text in _REFUSALS:
+        if text in item.refusal:
+            return why
+    if item.reason == "NotFound":
+        return "The API server does not know the kind or the namespace: the operator is not installed."
+    if item.reason == "Conflict":
+        return "Another tool owns a field of the object with another value."
+    if item.reason == "Forbidden" and "admission webhook" not in item.refusal:
+        return "The user of the kubeconfig may not write this object."
+    return "The API server or a webhook refused it; its own words are beside 'measured'."
+
+
+def _remedy(item: AppliedObject) -> str:
+    for text, _why, remedy in _REFUSALS:
+        if text in item.refusal:
+            return remedy
+    if item.reason == "NotFound":
+        return "See the stage operators."
+    if item.reason == "Conflict":
+        return "Let one tool own the object: delete it, or take it out of the other tool."
+    return "Correct what the text names, and run the stage again."
+
+
+def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
+    subject = f"{fabric.name} {name}"
+    expected = f"{fabric.virtual_functions * fabric.select.hcas_per_node} {fabric.resource_name} allocatable"
+    refused = [item for item in facts.applied if item.fabric == fabric.name and item.kind == "SriovNetworkNodePolicy" and item.action == "refused"]
+    seen = _seen(fabric, name, facts.sync)
+    if seen is None or (refused and seen.phase != "ready"):
+        if refused:
+            why, remedy = f"The policy {refused[0].name} was refused, so nothing asks for virtual functions.", "See the finding on the policy."
+        elif fabric.name in facts.unmade:
+            why, remedy = facts.unmade[fabric.name], "Correct what the reason names, and run the stage again."
+        else:
+            why, remedy = "The wait did not run for this node.", "Run the stage again; is the node in the group rdma_nodes?"
+        return Finding("network.allocatable", subject, UNKNOWN, "nothing asked for", expected, why, remedy)
+    measured = f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
+    if seen.phase == "ready":
+        return ok("network.allocatable", subject, measured, expected)
+    if seen.phase == "failed":
+        return Finding(
+            "network.allocatable", subject, FAIL, measured, expected, f"{seen.detail}.", seen.remedy or "Correct the cause, and run the stage again."
+        )
+    why = f"The wait ended before it was there. Last state: {seen.detail}."
+    return Finding("network.allocatable", subject, FAIL, measured, expected, why, "Correct what it waits for, or raise rdma_cluster.wait_seconds.")
+
+
+def _seen(fabric: Fabric, name: str, sync: typing.Optional[SyncFacts]) -> typing.Optional[SyncNode]:
+    return next((node for node in sync.nodes if (node.fabric, node.node) == (fabric.name, name)), None) if sync else None

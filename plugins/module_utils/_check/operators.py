@@ -1,0 +1,227 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage operators: is there one SR-IOV network operator, does it serve, and can it see the nodes. Check ids: ``operators.*``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.cluster import ClusterNode, OperatorFacts, OperatorInstallation
+from .._model.facts import NodeHcas, ObservedHcas
+from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.intent import Cluster, Intent
+
+_NFD = "feature.node.kubernetes.io/"
+_GROUP = "sriovnetwork.openshift.io"
+_ATTACHMENTS = "network-attachment-definitions.k8s.cni.cncf.io"
+_NETWORKS = {"sriov_infiniband": "sriovibnetworks", "sriov_ethernet": "sriovnetworks"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: names of the nodes that must take part
+    :ivar operators: answer of sriov_operator_info; None when there is none
+    :ivar hcas: answer of hca_info of each node (stage discover), which tells why a label is absent; may be empty
+    """
+
+    nodes: typing.Tuple[str, ...] = ()
+    operators: typing.Optional[OperatorFacts] = None
+    hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Findings on the cluster as a whole, then two at least for each node."""
+    seen, cluster = facts.operators, intent.cluster
+    if seen is None:
+        why = "The API server was not asked, or gave no answer."
+        return (
+            Finding(
+                "operators.read", "cluster", UNKNOWN, "nothing", "an answer of the API server", why, "Check the kubeconfig and whether the API server runs."
+            ),
+        )
+    findings = [_read(seen), *_definitions(intent, seen), *_installation(cluster, seen)]
+    findings += [_config(cluster, seen), _multus(seen)]
+    if not facts.nodes:
+        why = "No node was named, so nothing is known of any."
+        findings.append(Finding("operators.node", "inventory", UNKNOWN, "no node", "at least 1", why, "Put the nodes into the inventory's group rdma_nodes."))
+    known = {node.name: node for node in seen.nodes}
+    for name in facts.nodes:
+        findings += _node(cluster, seen, name, known, facts.hcas.get(name))
+    return tuple(findings)
+
+
+def _read(seen: OperatorFacts) -> Finding:
+    if not seen.errors:
+        return ok("operators.read", "cluster", "everything was read", "everything")
+    why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
+    remedy = "Give the user of the kubeconfig the right to list these kinds."
+    return Finding("operators.read", "cluster", UNKNOWN, f"{len(seen.errors)} kinds unread", "everything", why, remedy)
+
+
+def _definitions(intent: Intent, seen: OperatorFacts) -> typing.List[Finding]:
+    plurals = {_NETWORKS[fabric.profile] for fabric in intent.fabrics if fabric.profile in _NETWORKS}
+    wanted = [
+        _ATTACHMENTS,
+        *(f"{plural}.{_GROUP}" for plural in sorted({"sriovnetworknodepolicies", "sriovnetworknodestates", "sriovoperatorconfigs", *plurals})),
+    ]
+    if any(fabric.ipam.type == "whereabouts" for fabric in intent.fabrics):
+        wanted.append("ippools.whereabouts.cni.cncf.io")
+    findings = []
+    for name in wanted:
+        if name in seen.crds:
+            findings.append(ok("operators.definition", name, "established", "established"))
+        else:
+            owner = {"k8s.cni.cncf.io": "multus", "whereabouts.cni.cncf.io": "whereabouts"}.get(name.partition(".")[2], "the SR-IOV network operator")
+            why = f"The API server does not serve this kind: {owner} is not installed, or its definition was refused."
+            remedy = f"Install {owner}." + (" With operators_install this stage does it by Helm." if "SR-IOV" in owner else "")
+            findings.append(Finding("operators.definition", name, FAIL, "absent", "established", why, remedy))
+    return findings
+
+
+def _installation(cluster: Cluster, seen: OperatorFacts) -> typing.List[Finding]:
+    found = seen.installations
+    expected = f"one, in namespace {cluster.operator_namespace}"
+    measured = "; ".join(f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})" for item in found) or "none"
+    if not found:
+        why = "No Deployment in the cluster runs the SR-IOV network operator."
+        remedy = "Install it: operators_install with operators_sriov_chart, or OLM on OpenShift."
+        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
+    if len(found) > 1:
+        why = "Two operators change the same nodes, each undoing what the other did. NVIDIA's network operator brings one of its own."
+        remedy = "Remove one: helm uninstall, or sriovNetworkOperator.enabled=false in NVIDIA's chart."
+        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
+    one = found[0]
+    if one.deployment.namespace != cluster.operator_namespace:
+        why = "The operator obeys only policies in its own namespace."
+        remedy = f"Set rdma_cluster.operator_namespace to {one.deployment.namespace}."
+        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
+    return [ok("operators.single", "SR-IOV network operator", measured, expected), _version(one), _ready(one), _prefix(cluster, one)]
+
+
+def _version(one: OperatorInstallation) -> Finding:
+    if one.version:
+        return ok("operators.version", "SR-IOV network operator", one.version, "known")
+    why = "Neither its labels, nor RELEASE_VERSION, nor the image's tag say which version it is."
+    return Finding("operators.version", "SR-IOV network operator", WARN, ", ".join(one.deployment.images), "known", why, "Use an image with a version tag.")
+
+
+def _ready(one: OperatorInstallation) -> Finding:
+    work = one.deployment
+    measured, expected = f"{work.ready} of {work.wanted} pods available", f"{max(1, work.wanted)} of {max(1, work.wanted)} pods available"
+    if work.ready >= work.wanted > 0:
+        return ok("operators.ready", f"Deployment {work.namespace}/{work.name}", measured, expected)
+    why = "The operator does not run, so nobody acts on a policy." if work.wanted else "The operator is scaled to 0."
+    remedy = f"kubectl -n {work.namespace} describe deployment {work.name}; its pods' events name the cause."
+    return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
+
+
+def _prefix(cluster: Cluster, one: OperatorInstallation) -> Finding:
+    subject, expected = "resource prefix", cluster.resource_prefix
+    if one.resource_prefix == expected:
+        return ok("operators.resource_prefix", subject, one.resource_prefix, expected)
+    if not one.resource_prefix:
+        why = "The operator's Deployment names no RESOURCE_PREFIX."
+        return Finding("operators.resource_prefix", subject, WARN, "not said", expected, why, "Compare with the resources in kubectl describe node.")
+    why = "Pods would ask for a resource that no node offers."
+    return Finding(
+        "operators.resource_prefix", subject, FAIL, one.resource_prefix, expected, why, f"Set rdma_cluster.resource_prefix to {one.resource_prefix}."
+    )
+
+
+def _config(cluster: Cluster, seen: OperatorFacts) -> Finding:
+    subject, expected = "SriovOperatorConfig default", f"in namespace {cluster.operator_namespace}"
+    if cluster.operator_namespace in seen.configs:
+        return ok("operators.config", subject, ", ".join(seen.configs), expected)
+    why = "Without it the operator starts no config daemon. Only the name 'default' in the operator's own namespace counts."
+    remedy = "Create it, or set sriovOperatorConfig.deploy=true in the chart's values."
+    return Finding("operators.config", subject, FAIL, ", ".join(seen.configs) or "absent", expected, why, remedy)
+
+
+def _multus(seen: OperatorFacts) -> Finding:
+    expected = "ready, or at work on pods"
+    good = [work for work in seen.multus if work.ready >= work.wanted > 0]
+    if good:
+        return ok("operators.multus", "multus", "; ".join(f"{work.namespace}/{work.name} {work.ready} of {work.wanted} ready" for work in good), expected)
+    if seen.multus:
+        measured = "; ".join(f"{work.namespace}/{work.name} {work.ready} of {work.wanted} ready" for work in seen.multus)
+        why = "Where multus does not run, pods get no secondary interface, and say nothing of it."
+        return Finding("operators.multus", "multus", FAIL, measured, expected, why, "See the events of its pods.")
+    if seen.multus_pods:
+        return ok("operators.multus", "multus", f"{seen.multus_pods} pods carry its network-status", expected)
+    why = "There is no DaemonSet of that name and no pod with its annotation. It may be installed on the nodes themselves; the stage bandwidth will show."
+    return Finding("operators.multus", "multus", WARN, "no evidence", expected, why, "Make sure that multus is the nodes' CNI.")
+
+
+def _node(
+    cluster: Cluster, seen: OperatorFacts, name: str, known: typing.Mapping[str, ClusterNode], hcas: typing.Optional[ObservedHcas]
+) -> typing.List[Finding]:
+    node = known.get(name)
+    if node is None:
+        why = "The cluster knows no node of this name."
+        remedy = "Name the inventory's hosts as the cluster names its nodes (kubectl get nodes)."
+        return [Finding("operators.node", name, FAIL, f"nodes: {', '.join(sorted(known)) or 'none'}", "a node of this name", why, remedy)]
+    findings = []
+    if node.ready and not node.unschedulable:
+        findings.append(ok("operators.node", name, "Ready", "Ready"))
+    else:
+        measured, why = ("cordoned", "No pod may start on it.") if node.ready else ("NotReady", "Its kubelet does not report, or reports a problem.")
+        findings.append(Finding("operators.node", name, FAIL, measured, "Ready", why, f"kubectl describe node {name}; kubectl uncordon {name} when it is fit."))
+    findings.append(_label(cluster, node, hcas))
+    findings.append(_daemon(seen, node))
+    return findings
+
+
+def _label(cluster: Cluster, node: ClusterNode, hcas: typing.Optional[ObservedHcas]) -> Finding:
+    expected = ", ".join(f"{key}={value}" for key, value in sorted(cluster.node_selector.items()))
+    missing = [key for key, value in sorted(cluster.node_selector.items()) if node.labels.get(key) != value]
+    if not missing:
+        return ok("operators.label", node.name, expected, expected)
+    measured = ", ".join(f"{key}={node.labels[key]}" if key in node.labels else f"{key} is absent" for key in missing)
+    why, remedy = _why_unlabelled(node, missing, hcas)
+    return Finding("operators.label", node.name, FAIL, measured, expected, why, remedy)
+
+
+def _why_unlabelled(node: ClusterNode, missing: typing.Sequence[str], hcas: typing.Optional[ObservedHcas]) -> typing.Tuple[str, str]:
+    """The first layer that says no, from the metal up."""
+    by_nfd = [key for key in missing if key.startswith(_NFD)]
+    if not by_nfd:
+        return "Nobody sets this label by itself.", f"kubectl label node {node.name} {missing[0]}=..., or correct rdma_cluster.node_selector."
+    value: typing.Optional[NodeHcas] = hcas.value if hcas is not None and hcas.error is None else None
+    if value is not None:
+        physical = [hca for hca in value.hcas if not hca.is_virtual]
+        if not physical:
+            return (
+                "The node shows no HCA on PCI: the card is absent, broken, or passed to somebody else.",
+                "Look with lspci, and into the BIOS's slot settings.",
+            )
+        if not any(hca.sriov is not None and hca.sriov.total for hca in physical):
+            why = "No physical function of the node has SR-IOV: sriov_totalvfs is absent or 0."
+            return why, "Switch SR-IOV on in the BIOS and in the card's firmware (SRIOV_EN, NUM_OF_VFS), then reboot. See the stage platform."
+    if not any(key.startswith(_NFD) for key in node.labels):
+        why = f"The node carries no label {_NFD}* at all: node feature discovery does not run on it."
+        return why, "Install node feature discovery, with its worker on this node."
+    classes = sorted({hca.pci.device_class for hca in value.hcas if hca.pci is not None}) if value is not None else []
+    seen = f" The node's functions are of PCI class {', '.join(classes)}." if classes else ""
+    why = (
+        f"Node feature discovery runs but does not report it.{seen} Its worker looks only at the PCI classes of its whitelist, by default not at 0200 and 0207."
+    )
+    return why, "Add 0200 and 0207 to sources.pci.deviceClassWhitelist of the worker; else see the worker's log."
+
+
+def _daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
+    daemon = seen.daemon
+    if daemon is None:
+        why = "The operator has not made the DaemonSet sriov-network-config-daemon: it waits for a SriovOperatorConfig, or does not run."
+        return Finding("operators.daemon", node.name, FAIL, "no DaemonSet", "config daemon ready", why, "See the findings on the operator above.")
+    if node.name in daemon.nodes:
+        return ok("operators.daemon", node.name, "config daemon ready", "config daemon ready")
+    why = "The config daemon makes the virtual functions, and it is not ready on the node: configDaemonNodeSelector leaves the node out, or its pod fails."
+    remedy = f"kubectl -n {daemon.namespace} get pods -o wide; compare configDaemonNodeSelector with the node's labels."
+    return Finding("operators.daemon", node.name, FAIL, f"ready on: {', '.join(daemon.nodes) or 'no node'}", "config daemon ready", why, remedy)

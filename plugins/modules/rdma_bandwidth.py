@@ -1,0 +1,144 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rdma_bandwidth
+short_description: Measures RDMA between pods on the nodes, with rping and ib_write_bw
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Starts one pod a node and fabric, each with one virtual function, finds the RDMA device and the address of each, and measures every ordered pair.
+  - First rping proves the RDMA connection, then ib_write_bw measures. Disjoint pairs are measured at once, each in one direction after the other.
+  - The exit code of each command decides whether it failed, whatever it printed. A zero, inf or nan is no measurement.
+  - Every command is bounded inside the pod and outside.
+  - The pods are removed in any case, also after an interrupt. Pods that an earlier run left behind are removed first and reported.
+  - A failed measurement is no failure of the module; it is in the result for the check of the stage to judge.
+options:
+  fabrics:
+    description: The intent, as in the variable C(rdma_fabrics).
+    type: raw
+    required: true
+  cluster:
+    description: What all fabrics share, as in the variable C(rdma_cluster).
+    type: raw
+  nodes:
+    description: Nodes that take part, as the cluster names them.
+    type: list
+    elements: str
+    required: true
+  parallel:
+    description: How many pairs are measured at once.
+    type: int
+    default: 8
+  pod_seconds:
+    description: Limit of the wait for the pods, and of their removal.
+    type: int
+    default: 300
+  progress_file:
+    description: File to which a line is added for each pod and pair. Without it the lines go to Ansible's output.
+    type: path
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    support: full
+    description: Starts no pod and measures nothing; each pod is returned with that as its error.
+  diff_mode:
+    support: N/A
+    description: Nothing that it makes stays.
+  idempotent:
+    support: full
+    description: It leaves the cluster as it was. Only the removal of an earlier run's pods is a change.
+"""
+
+EXAMPLES = r"""
+- name: Measure each pair of nodes
+  linerate.rdma.rdma_bandwidth:
+    fabrics: "{{ rdma_fabrics }}"
+    cluster: "{{ rdma_cluster }}"
+    nodes: "{{ groups['rdma_nodes'] }}"
+  register: bandwidth_measured
+"""
+
+RETURN = r"""
+bandwidth:
+  description: What was measured.
+  returned: success
+  type: dict
+  contains:
+    pods:
+      description: Each pod with its RDMA device, address, port rate and PCIe rate in Gb/s, or why it could not be used.
+      type: list
+      elements: dict
+    pairs:
+      description: Each ordered pair with its round trips, average and peak in Gb/s, or the kind of failure and the line that shows it.
+      type: list
+      elements: dict
+    leftovers:
+      description: Pods of an interrupted earlier run that were removed first.
+      type: list
+      elements: str
+    remaining:
+      description: Pods that could not be removed.
+      type: list
+      elements: str
+"""
+
+import signal
+import sys
+import time
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench, Plan
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    options = module.params
+    try:
+        intent = parse_intent(options["fabrics"], None, options["cluster"])
+    except IntentError as error:
+        module.fail_json(msg=str(error))
+    plan = Plan(intent.fabrics, intent.cluster, tuple(options["nodes"]), options["parallel"], options["pod_seconds"])
+    if module.check_mode:
+        reason = "in check mode no pod is started"
+        pods = tuple(RdmaPod(fabric.name, node, "", fabric.network.namespace, error=reason) for fabric in plan.fabrics for node in plan.nodes)
+        return {"bandwidth": to_data(BandwidthFacts(pods, ()))}
+    cluster = connect(module)
+    with progress(options["progress_file"]) as say:
+        facts = Bench(cluster, plan, time.monotonic, time.sleep, say).run()
+    return {"changed": bool(facts.leftovers), "bandwidth": to_data(facts)}
+
+
+def main() -> None:
+    # as an interrupt does: the pods are removed on the way out
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    module = AnsibleModule(
+        argument_spec=cluster_spec(
+            fabrics={"type": "raw", "required": True},
+            cluster={"type": "raw"},
+            nodes={"type": "list", "elements": "str", "required": True},
+            parallel={"type": "int", "default": 8},
+            pod_seconds={"type": "int", "default": 300},
+            progress_file={"type": "path"},
+        ),
+        supports_check_mode=True,
+    )
+    run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()
