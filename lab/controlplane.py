@@ -91,7 +91,7 @@ def ready(description: Description, authority: Pki) -> bool:
     context.load_cert_chain(authority.path("admin.crt"), authority.path("admin.key"))
     try:
         with urllib.request.urlopen(f"{authority.server}/readyz", timeout=2, context=context) as answer:
-            return answer.read() == b"ok"
+            return bool(answer.read() == b"ok")
     except (urllib.error.URLError, OSError):
         return False
 

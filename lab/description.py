@@ -13,7 +13,7 @@ import typing
 
 import yaml
 
-from .fabric.model import Fabric, SimulatedHca
+from .fabric.model import Fabric, Fabrics, SimulatedHca
 
 PATH = pathlib.Path(__file__).parent / "lab.yml"
 
@@ -72,6 +72,11 @@ class Description:
     def service_address(self) -> ipaddress.IPv4Address:
         """Address of the service kubernetes.default: the first of the range."""
         return ipaddress.IPv4Network(self.network.services)[1]
+
+    @property
+    def fabric_plane(self) -> Fabrics:
+        """What the fabric plane is made from."""
+        return Fabrics(self.network.address, tuple(worker.name for worker in self.workers), self.hcas, self.fabrics)
 
     def pod_subnet(self, worker: Worker) -> ipaddress.IPv4Network:
         """The /24 of a worker's pods: its number in the third octet."""

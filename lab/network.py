@@ -63,7 +63,6 @@ def processes(description: Description) -> typing.List[int]:
 
 def remove(description: Description) -> None:
     """End what is left in the namespace, by process id, and delete it with all its links."""
-    for pid in processes(description):
-        end(pid)
+    end(processes(description))
     if exists(description):
         run(["ip", "netns", "delete", description.network.namespace])

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import ipaddress
 import os
@@ -72,12 +73,10 @@ class Pki:
         self._write(f"{name}.kubeconfig", self._kubeconfig(certificate, _pem(key)).encode())
 
     def _kubeconfig(self, certificate: bytes, key: bytes) -> str:
-        import base64
-
         def encoded(content: bytes) -> str:
             return base64.b64encode(content).decode()
 
-        return yaml.safe_dump(
+        text: str = yaml.safe_dump(
             {
                 "apiVersion": "v1",
                 "kind": "Config",
@@ -92,6 +91,7 @@ class Pki:
                 "current-context": "lab",
             }
         )
+        return text
 
     def _write(self, name: str, content: bytes) -> None:
         path = self.path(name)

@@ -7,49 +7,176 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import pathlib
 import shutil
+import sys
 import time
+import typing
 
-from . import controlplane, network, workers
-from .build import disk as disk_build
-from .build import gotools
+from . import controlplane, network, objects, scale, workers
+from .build import debian, disk, gotools, ibsim
 from .console import LabError, say, step
-from .description import Description
-from .processes import Processes
+from .description import Description, Worker
+from .fabric.guest import hca_map
+from .fabric.plane import FabricPlane
+from .pki import Pki
+from .processes import Processes, end
 
 FOLDER = pathlib.Path(__file__).parent.parent / ".lab"
 CLONE_NEWNET = 0x40000000
 
 
-def enter(namespace: str) -> None:
-    """Put this process into the network namespace; Python 3.11 has no os.setns.
-
-    :raises LabError: refused by the kernel
-    """
-    with open(f"/run/netns/{namespace}", "rb") as handle:
-        if ctypes.CDLL(None, use_errno=True).setns(handle.fileno(), CLONE_NEWNET) != 0:
-            raise LabError(f"cannot enter the network namespace {namespace}: {os.strerror(ctypes.get_errno())}", "run it as root")
-
-
 class Lab:
-    """The lab of this checkout."""
+    """The lab of this checkout.
+
+    :param folder: holds all that a running lab writes: records of processes, logs, keys, the workers' shares
+    """
 
     def __init__(self, description: Description, folder: pathlib.Path = FOLDER) -> None:
         self.description = description
         self.folder = folder
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         self.processes = Processes(folder, description.network.namespace)
-        self.fabric = fabric_plane.FabricPlane(description.fabric_plane, folder, self.processes)
 
     @property
     def authority(self) -> Pki:
         return controlplane.pki(self.description, self.folder)
+
+    @functools.cached_property
+    def fabric(self) -> FabricPlane:
+        """The simulated fabrics."""
+        return FabricPlane(self.description.fabric_plane, self.folder, self.processes, ibsim.programs())
 
     def build(self) -> pathlib.Path:
         """Build what is not in the cache; returns the workers' disk."""
         gotools.check_go()
         for name in gotools.TOOL:
             gotools.binary(name)
-        return disk_build.disk(fabric_build.umad2sim())
+        debian.qemu()
+        return disk.disk(ibsim.programs().umad2sim)
+
+    def up(self, nodes: int = 0) -> None:
+        """Build and start what is not there; a lab that was interrupted or damaged is made whole.
+
+        :param nodes: simulated nodes for scale
+        """
+        image = self.build()
+        start = time.monotonic()
+        authority = self.authority
+        maps = {worker.name: hca_map(self.description.fabric_plane, self.fabric.topologies, worker.name) for worker in self.description.workers}
+        workers.prepare(self.description, self.folder, authority, maps)
+        self._link_operator()
+        self._write_doors()
+        self._end_strays()
+        network.create(self.description)
+        self.enter()
+        for worker in self.description.workers:
+            self.start_worker(worker, image)
+        with step("start etcd and kube-apiserver"):
+            controlplane.start_api(self.description, self.folder, self.processes, authority)
+        controlplane.start_controllers(self.processes, authority)
+        controlplane.apply_base(self.description, authority)
+        controlplane.start_webhook(self.description, self.processes, authority)
+        with step("start two fabrics, each with a master and a standby subnet manager"):
+            self.fabric.start()
+            self.fabric.refresh()
+        with step("wait until the workers are Ready"):
+            workers.wait_ready(self.description, self.processes, authority)
+        workers.label(self.description, authority)
+        scale.start(self.description, self.processes, authority, nodes)
+        say(f"up after {time.monotonic() - start:.0f} s; next: 'make site', 'lab/kubectl get nodes', 'lab/ssh {self.description.workers[0].name}'")
+
+    def down(self) -> None:
+        """End everything, by process ids, and remove all but the logs."""
+        with step("stop the lab"):
+            self.fabric.stop()
+            self.processes.stop(*self.processes.names())
+            network.remove(self.description)
+            for path in self.folder.iterdir():
+                if path != self.processes.logs:
+                    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+    def start_worker(self, worker: Worker, image: pathlib.Path) -> None:
+        workers.start(self.description, self.folder, self.processes, worker, image, self.fabric.sysfs(worker.name))
+
+    def enter(self) -> None:
+        """Put this process into the lab's network namespace; Python 3.11 has no os.setns.
+
+        :raises LabError: the lab is down, or the kernel refuses
+        """
+        # what it runs may have to be fetched, and inside there is no way to the mirror
+        _ = self.fabric
+        try:
+            with open(f"/run/netns/{self.description.network.namespace}", "rb") as handle:
+                if ctypes.CDLL(None, use_errno=True).setns(handle.fileno(), CLONE_NEWNET) != 0:
+                    raise LabError(f"cannot enter the lab's network namespace: {os.strerror(ctypes.get_errno())}", "run it as root")
+        except FileNotFoundError as error:
+            raise LabError("the lab is down", "start it with 'make lab'") from error
+
+    def status(self) -> bool:
+        """Print what runs and what it uses; returns whether the lab is whole."""
+        if not network.exists(self.description):
+            say("down")
+            return False
+        whole = True
+        for name in self.processes.names():
+            pid = self.processes.pid(name)
+            whole = whole and pid is not None
+            say(f"{name:28} {f'process {pid}, {_resident_mib(pid)} MiB' if pid else 'HAS ENDED'}")
+        self.enter()
+        if not controlplane.ready(self.description, self.authority):
+            say("the API server does not answer")
+            return False
+        for node in objects.client(self.authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Node").get().items:
+            if scale.LABEL in (node.metadata.labels or {}):
+                continue
+            ready = any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions or [])
+            resources = {key: value for key, value in node.status.allocatable.to_dict().items() if key.startswith("openshift.io/")}
+            whole = whole and ready
+            say(f"{node.metadata.name:28} {'Ready' if ready else 'NOT READY'} {resources or 'no VF resources'}")
+        for fabric in self.fabric.status():
+            whole = whole and fabric.active == fabric.hcas and "MASTER" in fabric.managers.values()
+            say(str(fabric))
+        say("up" if whole else "damaged; 'make lab' makes it whole")
+        return whole
+
+    def _link_operator(self) -> None:
+        """Fixed places for what the inventory of the lab names: the operator's chart and helm."""
+        chart = gotools.module_folder("sriov-operator", gotools.OPERATOR) / "deployment/sriov-network-operator-chart"
+        for name, target in (("chart", chart), ("helm", gotools.binary("helm"))):
+            link = self.folder / name
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+
+    def _write_doors(self) -> None:
+        """Python and ssh that work inside of the lab's network namespace, so that ansible-playbook itself can run outside of it."""
+        folder = self.folder / "bin"
+        folder.mkdir(exist_ok=True)
+        for name, command in (("python", sys.executable), ("ssh", "ssh")):
+            door = folder / name
+            door.write_text(f'#!/bin/sh\nexec ip netns exec {self.description.network.namespace} {command} "$@"\n')
+            door.chmod(0o755)
+
+    def _end_strays(self) -> None:
+        """End processes of an interrupted start that were not written down."""
+        known = {self.processes.pid(name) for name in self.processes.names()}
+        end([pid for pid in network.processes(self.description) if pid not in known and pid != os.getpid() and not _descends(pid, known)])
+
+
+def _resident_mib(pid: int) -> int:
+    pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
+
+
+def _descends(pid: int, ancestors: typing.Collection[typing.Optional[int]]) -> bool:
+    """Whether the process was started by one of these."""
+    while pid > 1:
+        try:
+            pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except FileNotFoundError:
+            return False
+        if pid in ancestors:
+            return True
+    return False

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -85,12 +86,11 @@ class Processes:
             raise LabError(f"{name} does not run", "see 'make lab-status'")
         os.kill(pid, number)
 
-    def stop(self, name: str) -> None:
-        """End it and wait until it is gone; SIGKILL after some seconds."""
-        pid = self.pid(name)
-        if pid is not None:
-            end(pid)
-        self._record(name).unlink(missing_ok=True)
+    def stop(self, *names: str) -> None:
+        """End them side by side and wait until they are gone; SIGKILL after some seconds."""
+        end([pid for pid in map(self.pid, names) if pid is not None])
+        for name in names:
+            self._record(name).unlink(missing_ok=True)
 
     def log(self, name: str, lines: int = 15) -> str:
         """The end of its output, for an error message."""
@@ -109,16 +109,15 @@ class Processes:
         return self.records / f"{name}.json"
 
 
-def end(pid: int) -> None:
-    """SIGTERM, and SIGKILL when it is still there some seconds later. Returns when it is gone."""
+def end(pids: typing.Sequence[int]) -> None:
+    """SIGTERM to all, and SIGKILL to those that are still there some seconds later. Returns when they are gone."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.kill(pid, number)
-            # a stopped process (a fault of ours) takes SIGTERM only when it goes on
-            os.kill(pid, signal.SIGCONT)
-        except ProcessLookupError:
-            return
-        if wait_until(lambda: _start_time(pid) is None, STOP_SECONDS, 0.05):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+                # a stopped process (a fault of ours) takes SIGTERM only when it goes on
+                os.kill(pid, signal.SIGCONT)
+        if wait_until(lambda: all(_start_time(pid) is None for pid in pids), STOP_SECONDS, 0.05):
             return
 
 

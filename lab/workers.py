@@ -13,9 +13,9 @@ import typing
 
 from . import network, objects
 from .build import debian, kernel
+from .console import LabError
 from .controlplane import API_PORT
 from .description import Description, Worker
-from .console import LabError
 from .pki import Pki
 from .processes import Processes, wait_until
 from .run import run
@@ -36,8 +36,11 @@ def ssh_key(folder: pathlib.Path) -> pathlib.Path:
     return folder / "ssh" / "id"
 
 
-def prepare(description: Description, folder: pathlib.Path, authority: Pki) -> None:
-    """Write the workers' shares: identities, keys, addresses; and the host's known_hosts for them."""
+def prepare(description: Description, folder: pathlib.Path, authority: Pki, hca_maps: typing.Mapping[str, str]) -> None:
+    """Write the workers' shares: identities, keys, addresses; and the host's known_hosts for them.
+
+    :param hca_maps: for each worker, which simulated HCA is where
+    """
     key = ssh_key(folder)
     key.parent.mkdir(parents=True, exist_ok=True)
     _key(key)
@@ -50,6 +53,7 @@ def prepare(description: Description, folder: pathlib.Path, authority: Pki) -> N
         _key(own / "ssh/host")
         (own / "ssh/authorized_keys").write_text(key.with_suffix(".pub").read_text())
         (own / "hosts").write_text(hosts)
+        (own / "hcas").write_text(hca_maps[worker.name])
         (own / "node.env").write_text(_environment(description, worker))
         identity = f"kubelet-{worker.name}"
         authority.identity(identity, f"system:node:{worker.name}", "system:nodes", hosts=(worker.name, worker.address))
@@ -84,8 +88,12 @@ def _environment(description: Description, worker: Worker) -> str:
     return "".join(f'{name}="{value}"\n' for name, value in values.items())
 
 
-def start(description: Description, folder: pathlib.Path, processes: Processes, worker: Worker, disk: pathlib.Path) -> None:
-    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node."""
+def start(description: Description, folder: pathlib.Path, processes: Processes, worker: Worker, disk: pathlib.Path, sysfs: pathlib.Path) -> None:
+    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node.
+
+    :param sysfs: tree of its simulated HCAs, which it sees as /opt/lab/sysfs
+    """
+    sysfs.mkdir(parents=True, exist_ok=True)
     kernel_folder = kernel.kernel()
     qemu = debian.qemu()
     console = processes.logs / f"{worker.name}.console"
@@ -108,6 +116,7 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
             *("-netdev", f"tap,id=storage,ifname={network.tap(worker.name, network.STORAGE_BRIDGE)},script=no,downscript=no"),
             *("-device", f"igb,bus=rp0,netdev=storage,mac=52:54:00:88:00:{number},romfile="),
             *("-virtfs", f"local,path={share(folder, worker)},mount_tag=lab,security_model=none,readonly=on,multidevs=remap"),
+            *("-virtfs", f"local,path={sysfs},mount_tag=sysfs,security_model=none,readonly=on,multidevs=remap"),
             *("-device", "virtio-rng-pci", "-serial", f"file:{console}", "-monitor", f"unix:{processes.records / worker.name}.monitor,server,nowait"),
         ],
         env={

@@ -106,18 +106,18 @@ def kernel_packages() -> pathlib.Path:
     return cached("kernel-packages", [mirror(), "linux-image-amd64 of bookworm"], build)
 
 
-def development_files() -> pathlib.Path:
-    """Root folder with the headers and libraries that ibsim is compiled against."""
+def development_files(packages: typing.Sequence[str]) -> pathlib.Path:
+    """Root folder with these packages of Debian 12 unpacked, to compile against."""
 
     def build(target: pathlib.Path) -> None:
         root = target / "apt"
         options = _apt_options(root, ("bookworm", "bookworm-updates"))
         run(["apt-get", *options, "update", "-q"])
-        run(["apt-get", *options, "download", "-q", "libibumad-dev", "libibmad-dev", "libibumad3", "libibmad5"], cwd=root)
+        run(["apt-get", *options, "download", "-q", *packages], cwd=root)
         _unpack(sorted(root.glob("*.deb")), target)
         run(["rm", "-r", root])
 
-    return cached("development-files", [mirror(), "libibumad libibmad"], build)
+    return cached("development-files", [mirror(), *packages], build)
 
 
 def _root_file_system(name: str, packages: typing.Sequence[str]) -> pathlib.Path:

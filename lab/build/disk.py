@@ -7,16 +7,19 @@ what is a worker's own comes to it at boot (lab/guest/lab-boot), so one disk ser
 
 from __future__ import annotations
 
+import json
 import pathlib
 import shutil
+import typing
 
 from ..cache import cached
 from ..run import run
+from ..fabric import guest as fabric
 from . import debian, gotools, images, kernel
 
 HERE = pathlib.Path(__file__)
 GUEST = HERE.parent.parent / "guest"
-FABRIC_GUEST = HERE.parent.parent / "fabric/guest"
+FABRIC_GUEST = pathlib.Path(fabric.__file__).parent
 #: units that cost boot time and do nothing here, or that would start a subnet manager
 MASKED = (
     "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer getty@tty1.service "
@@ -37,7 +40,7 @@ def disk(umad2sim: pathlib.Path) -> pathlib.Path:
     kernel_folder = kernel.kernel()
     image_folder = images.images()
     binaries = [gotools.binary(name) for name in ("kubelet", "multus", "whereabouts")]
-    inputs = [root.parent.name, kernel_folder.name, image_folder.name, *(str(path) for path in binaries), umad2sim, GUEST, FABRIC_GUEST, HERE]
+    inputs: typing.List[typing.Union[str, pathlib.Path]] = [root.parent.name, kernel_folder.name, image_folder.name, *(str(path) for path in binaries), umad2sim, GUEST, FABRIC_GUEST, HERE]
 
     def build(target: pathlib.Path) -> None:
         work = target / "root"
@@ -49,7 +52,7 @@ def disk(umad2sim: pathlib.Path) -> pathlib.Path:
         for path in (*(work / "usr/lib/cni").iterdir(), *binaries[1:]):
             shutil.copy2(path, plugins)
         shutil.copytree(GUEST / "root", work, dirs_exist_ok=True)
-        _fabric_tools(work, umad2sim)
+        fabric.install(work, umad2sim)
         _settle(work)
         _import_images(work, image_folder)
         run(["truncate", "-s", SIZE, target / "disk.ext4"])
@@ -77,25 +80,16 @@ def _settle(work: pathlib.Path) -> None:
         key.unlink()
     for name in ("opt/lab", "etc/lab", "var/lib/kubelet"):
         (work / name).mkdir(parents=True, exist_ok=True)
+    (work / fabric.HCAS).symlink_to(f"/opt/lab/{pathlib.Path(fabric.HCAS).name}")
     spec = run(["chroot", work, "ctr", "oci", "spec"])
     (work / "etc/containerd/rdma.json").write_text(_with_rdma_devices(spec))
 
 
 def _with_rdma_devices(spec: str) -> str:
     """runc's default spec, and the device cgroup also allows uverbs (231) and rdma_cm (misc, 10): RDMA without privileged pods."""
-    import json
-
     document = json.loads(spec)
     document["linux"]["resources"]["devices"] += [{"allow": True, "type": "c", "major": major, "access": "rw"} for major in (231, 10)]
     return json.dumps(document)
-
-
-def _fabric_tools(work: pathlib.Path, umad2sim: pathlib.Path) -> None:
-    library = work / "usr/local/lib"
-    library.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(umad2sim, library / "libumad2sim.so")
-    if (FABRIC_GUEST / "install").is_file():
-        run(["sh", FABRIC_GUEST / "install", work])
 
 
 def _import_images(work: pathlib.Path, image_folder: pathlib.Path) -> None:

@@ -54,6 +54,7 @@ TOOL = {
     "kubelet": Tool("kubernetes", "k8s.io/kubernetes/cmd/kubelet"),
     "sriov-network-operator": Tool("sriov-operator", OPERATOR),
     "sriov-network-config-daemon": Tool("sriov-operator", f"{OPERATOR}/cmd/sriov-network-config-daemon"),
+    "sriov-network-operator-config-cleanup": Tool("sriov-operator", f"{OPERATOR}/cmd/sriov-network-operator-config-cleanup"),
     "sriov-network-webhook": Tool("sriov-operator", f"{OPERATOR}/cmd/webhook"),
     "sriovdp": Tool("device-plugin", "github.com/k8snetworkplumbingwg/sriov-network-device-plugin/cmd/sriovdp"),
     "multus": Tool("multus", "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus"),

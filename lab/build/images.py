@@ -26,7 +26,7 @@ LAB = HERE.parent.parent
 POD_IMAGE = "localhost/rdma-tools:1"
 NODE_IMAGE = "localhost/sriov-node:1"
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
-NODE_BINARIES = ("sriov-network-operator", "sriov-network-config-daemon", "sriovdp")
+NODE_BINARIES = ("sriov-network-operator", "sriov-network-operator-config-cleanup", "sriov-network-config-daemon", "sriovdp")
 
 
 def images() -> pathlib.Path:

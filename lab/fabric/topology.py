@@ -108,9 +108,7 @@ def build(fabrics: Fabrics, name: str) -> Topology:
     managers = tuple(node("hca", _SERVER, index, f"{host} mlx5_0") for index, host in enumerate(SUBNET_MANAGERS))
     names = [*fabrics.workers, *(extra_host(extra + 1) for extra in range(fabric.extra_hosts))]
     hosts = {
-        (host, hca.name): node("hca", _HOST, place << 4 | rail, f"{host} {hca.name}")
-        for place, host in enumerate(names)
-        for rail, hca in enumerate(rails)
+        (host, hca.name): node("hca", _HOST, place << 4 | rail, f"{host} {hca.name}") for place, host in enumerate(names) for rail, hca in enumerate(rails)
     }
 
     used = {leaf.guid: 0 for leaf in leaves}

@@ -5,6 +5,7 @@ go 1.25.0
 tool (
 	github.com/k8snetworkplumbingwg/sriov-network-operator
 	github.com/k8snetworkplumbingwg/sriov-network-operator/cmd/sriov-network-config-daemon
+	github.com/k8snetworkplumbingwg/sriov-network-operator/cmd/sriov-network-operator-config-cleanup
 	github.com/k8snetworkplumbingwg/sriov-network-operator/cmd/webhook
 )
 

@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Command line of the lab."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import signal
+import sys
+import typing
+
+from . import cache, description, faults
+from .console import LabError, fail, say, step
+from .fabric.faults import Target
+from .planes import Lab
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lab", description="The lab of linerate.rdma: a real cluster with real VFs and simulated InfiniBand fabrics.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    up = commands.add_parser("up", help="build what is not cached, start what does not run")
+    up.add_argument("--nodes", type=int, default=0, metavar="N", help="also N simulated nodes (kwok), for scale")
+    commands.add_parser("build", help="only build")
+    commands.add_parser("down", help="end everything; the logs stay")
+    commands.add_parser("status", help="what runs, and what it uses")
+    commands.add_parser("clean-cache", help="empty the build cache")
+    fault = commands.add_parser("fault", help="inject a fault, or take it back", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=_fault_table())
+    fault.add_argument("name", choices=sorted(faults.FAULTS), metavar="NAME")
+    fault.add_argument("direction", choices=("on", "off"))
+    for field in dataclasses.fields(Target):
+        fault.add_argument(f"--{field.name}", default=field.default, type=type(field.default), help="default: %(default)s")
+    inside = commands.add_parser("exec", help="run a command in the lab's network namespace")
+    inside.add_argument("argv", nargs=argparse.REMAINDER)
+    ssh = commands.add_parser("ssh", help="log in to a worker, or run a command there")
+    ssh.add_argument("worker")
+    ssh.add_argument("argv", nargs=argparse.REMAINDER)
+    return parser
+
+
+def _fault_table() -> str:
+    rows = [f"  {fault.name:20} {fault.what} {' '.join(f'--{name}' for name in fault.uses)}" for fault in faults.FAULTS.values()]
+    return "faults:\n" + "\n".join(sorted(rows))
+
+
+def _fault(lab: Lab, options: argparse.Namespace) -> None:
+    lab.enter()
+    fault = faults.FAULTS[options.name]
+    target = Target(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Target)})
+    with step(f"fault {fault.name} {options.direction}"):
+        say((fault.on if options.direction == "on" else fault.off)(lab, target))
+
+
+def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
+    """Run one command; 0 when it did what it says."""
+    options = _parser().parse_args(arguments)
+    # a terminated start ends as an interrupted one does: what runs is on record, the next start goes on
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    lab = Lab(description.read())
+    try:
+        if options.command == "up":
+            lab.up(options.nodes)
+        elif options.command == "build":
+            lab.build()
+        elif options.command == "down":
+            lab.down()
+        elif options.command == "status":
+            return 0 if lab.status() else 3
+        elif options.command == "clean-cache":
+            with step(f"empty {cache.folder()}"):
+                cache.clean()
+        elif options.command == "fault":
+            _fault(lab, options)
+        elif options.command == "exec":
+            lab.enter()
+            os.execvp(options.argv[0], options.argv)
+        elif options.command == "ssh":
+            lab.enter()
+            os.execvp("ssh", [*faults.ssh_command(lab, options.worker), *options.argv])
+    except LabError as error:
+        return fail(error)
+    except KeyboardInterrupt:
+        return fail(LabError("interrupted", "run it again: it goes on where it stopped; 'make lab-down' ends what runs"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

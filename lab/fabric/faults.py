@@ -1,0 +1,252 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Faults of the fabric: each is injected for real, waits until it can be seen, and can be taken back. Both ways can be repeated."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import typing
+
+from ..console import LabError
+from ..processes import wait_until
+from .plane import FabricPlane
+from .port import COUNTERS, PortState
+from .topology import SUBNET_MANAGERS, Node, Topology
+
+SEEN_LIMIT = 30.0
+# enough that a loss of one in ten, or more, is seen (0.9^200 is 7e-10)
+PROBES = 200
+# management class of ibping's messages, IB_VENDOR_OPENIB_PING_CLASS
+PING_CLASS = 0x32
+# console names of ibsim for the counters that it can be told to have
+_CONSOLE_COUNTERS = {
+    "symbol_error": "SymbolErrorCounter",
+    "link_error_recovery": "LinkErrorRecoveryCounter",
+    "link_downed": "LinkDownedCounter",
+    "port_rcv_errors": "PortRcvErrors",
+    "port_rcv_remote_physical_errors": "PortRcvRemotePhysicalErrors",
+    "port_rcv_switch_relay_errors": "PortRcvSwitchRelayErrors",
+    "port_xmit_discards": "PortXmitDiscards",
+    "port_xmit_constraint_errors": "PortXmitConstraintErrors",
+    "port_rcv_constraint_errors": "PortRcvConstraintErrors",
+    "local_link_integrity_errors": "LocalLinkIntegrityErrors",
+    "excessive_buffer_overrun_errors": "ExcessiveBufferOverrunErrors",
+    "VL15_dropped": "VL15Dropped",
+    "port_xmit_wait": "PortXmitWait",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What a fault strikes. Where a device is named, the fabric is that of the device.
+
+    :param percent: of messages lost
+    :param counter: the kernel's name of an error counter
+    :param value: of the counter
+    """
+
+    fabric: str = "fabric-1"
+    worker: str = "worker-1"
+    device: str = "mlx5_0"
+    percent: int = 50
+    counter: str = "symbol_error"
+    value: int = 123
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """
+    :param what: one line for the user
+    :param uses: fields of the target that matter
+    :param on: injects it and returns what is now so
+    :param off: takes it back and returns what is now so
+    """
+
+    name: str
+    what: str
+    uses: typing.Tuple[str, ...]
+    on: typing.Callable[[FabricPlane, Target], str]
+    off: typing.Callable[[FabricPlane, Target], str]
+
+
+def _await(what: str, condition: typing.Callable[[], bool], limit: float = SEEN_LIMIT) -> None:
+    if not wait_until(condition, limit):
+        raise LabError(f"after {limit:.0f} s it is still not so that {what}", "read the logs in .lab/log; 'make lab-down' and start the lab again")
+
+
+def _hca(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node]:
+    item = plane.topologies[plane.fabrics.hca(target.device).fabric]
+    return item, item.hca(target.worker, target.device)
+
+
+def _fabric(plane: FabricPlane, target: Target) -> Topology:
+    return plane.topologies[plane.fabrics.fabric(target.fabric).name]
+
+
+def _port(plane: FabricPlane, item: Topology, node: Node) -> PortState:
+    return plane.port_states(item, [node])[node]
+
+
+def _silent(plane: FabricPlane, item: Topology, hosts: typing.Sequence[str]) -> None:
+    for host, manager in zip(SUBNET_MANAGERS, item.managers):
+        if host in hosts:
+            _await(f"the subnet manager of {host} does not answer", lambda lid=manager.lid: plane.subnet_manager(item, lid) is None)  # type: ignore[misc]
+
+
+# subnet managers
+
+
+def _sm_killed(plane: FabricPlane, target: Target) -> str:
+    item = _fabric(plane, target)
+    for host in SUBNET_MANAGERS:
+        name = plane.manager_process(item, host)
+        if plane.processes.alive(name):
+            # no good bye, as in a crash
+            plane.processes.signal(name, signal.SIGKILL)
+        plane.processes.stop(name)
+    _silent(plane, item, SUBNET_MANAGERS)
+    return f"{item.fabric.name} has no subnet manager; its ports keep what the last one gave them"
+
+
+def _sm_restored(plane: FabricPlane, target: Target) -> str:
+    item = _fabric(plane, target)
+    for host in SUBNET_MANAGERS:
+        name = plane.manager_process(item, host)
+        if plane.processes.alive(name):
+            plane.processes.signal(name, signal.SIGCONT)
+        plane.start_manager(item, host)
+    plane.wait_ready(item)
+    return f"{item.fabric.name}: {SUBNET_MANAGERS[0]} is master, {SUBNET_MANAGERS[1]} standby"
+
+
+def _sm_master_killed(plane: FabricPlane, target: Target) -> str:
+    item = _fabric(plane, target)
+    name = plane.manager_process(item, SUBNET_MANAGERS[0])
+    if plane.processes.alive(name):
+        plane.processes.signal(name, signal.SIGKILL)
+    plane.processes.stop(name)
+    plane.wait_ready(item, SUBNET_MANAGERS[1], None)
+    return f"{item.fabric.name}: {SUBNET_MANAGERS[0]} is dead, {SUBNET_MANAGERS[1]} is master"
+
+
+def _sm_stopped(plane: FabricPlane, target: Target) -> str:
+    item = _fabric(plane, target)
+    for host in SUBNET_MANAGERS:
+        plane.processes.signal(plane.manager_process(item, host), signal.SIGSTOP)
+    _silent(plane, item, SUBNET_MANAGERS)
+    return f"{item.fabric.name}: both subnet managers hang; they still have the IsSM bit set"
+
+
+def _second_master(plane: FabricPlane, target: Target) -> str:
+    item, node = _hca(plane, target)
+    # the usual reason in the field: an opensm that came with a package on some host, told to mind no other
+    plane.start_manager(item, target.worker, node, ignore_other_sm="TRUE")
+    lids = [item.managers[0].lid, node.lid]
+
+    def two() -> bool:
+        found = [plane.subnet_manager(item, lid) for lid in lids]
+        return all(manager is not None and manager.state == "MASTER" for manager in found)
+
+    _await(f"{SUBNET_MANAGERS[0]} and {node.description} are both master", two)
+    return f"{item.fabric.name} has two masters: {SUBNET_MANAGERS[0]} (LID {lids[0]}) and {node.description} (LID {lids[1]})"
+
+
+def _second_master_gone(plane: FabricPlane, target: Target) -> str:
+    item, _ = _hca(plane, target)
+    plane.processes.stop(plane.manager_process(item, target.worker))
+    # the ports still name the one that is gone
+    plane.sweep(item)
+    plane.wait_ready(item)
+    return f"{item.fabric.name} has one master again: {SUBNET_MANAGERS[0]}"
+
+
+# links and messages
+
+
+def _link_cut(plane: FabricPlane, target: Target) -> str:
+    item, node = _hca(plane, target)
+    if _port(plane, item, node).state != 1:
+        plane.console(item, f'Unlink "{node.id}"[1]')
+    _await(f"the port of {node.description} is down", lambda: _port(plane, item, node).state == 1)
+    _await(f"the subnet manager has seen it: {node.description} is no longer in its list", lambda: not _listed(plane, item, node))
+    return f"{node.description}: the link is down"
+
+
+def _link_back(plane: FabricPlane, target: Target) -> str:
+    item, node = _hca(plane, target)
+    if _port(plane, item, node).state == 1:
+        plane.console(item, f'ReLink "{node.id}"[1]')
+    _await(f"the port of {node.description} is active", lambda: _port(plane, item, node).active)
+    _await(f"{node.description} is in the subnet manager's list", lambda: _listed(plane, item, node))
+    return f"{node.description}: the link is active, LID {_port(plane, item, node).lid}"
+
+
+def _listed(plane: FabricPlane, item: Topology, node: Node) -> bool:
+    """Does subnet administration know the port? (NodeRecord of its LID)"""
+    return node.description in plane.run(item, item.managers[-1], "saquery", "NR", str(node.lid)).stdout
+
+
+def _loses(plane: FabricPlane, item: Topology, node: Node) -> bool:
+    """Is any of many messages to the port lost?"""
+    return any(not state.counters for state in plane.repeated_states(item, node, PROBES))
+
+
+def _mad_loss(plane: FabricPlane, target: Target) -> str:
+    item, node = _hca(plane, target)
+    if not 10 <= target.percent <= 100:
+        raise LabError(f"a loss of {target.percent} % is asked for", "use 10 to 100")
+    plane.console(item, f'Error "{node.id}"[1] {target.percent}')
+    _await(f"messages to {node.description} are lost", lambda: _loses(plane, item, node))
+    return f"{node.description}: {target.percent} % of the management messages to it are lost"
+
+
+def _ping_unreachable(plane: FabricPlane, target: Target) -> str:
+    item, node = _hca(plane, target)
+    plane.console(item, f'Error "{node.id}"[1] 100 0 {PING_CLASS:#x}')
+    if not _port(plane, item, node).active:
+        raise LabError(f"the port of {node.description} is not active, so its silence says nothing", "take back the fault that is on it first")
+    return f"{node.description}: the port is active, but messages of ibping's class to it are lost, so no server behind it is reached"
+
+
+def _no_loss(plane: FabricPlane, target: Target) -> str:
+    item, node = _hca(plane, target)
+    plane.console(item, f'Error "{node.id}"[1] 0')
+    _await(f"no message to {node.description} is lost", lambda: not _loses(plane, item, node))
+    # what was lost may have made the subnet manager give up on the port
+    _await(f"the port of {node.description} is active", lambda: _port(plane, item, node).active and _listed(plane, item, node))
+    return f"{node.description}: all messages come through"
+
+
+def _set_counter(plane: FabricPlane, target: Target, value: int) -> str:
+    item, node = _hca(plane, target)
+    name = _CONSOLE_COUNTERS.get(target.counter)
+    if name is None:
+        raise LabError(f"no error counter '{target.counter}'", f"use one of {', '.join(_CONSOLE_COUNTERS)}")
+    largest = (1 << COUNTERS[target.counter][1]) - 1
+    if not 0 <= value <= largest:
+        raise LabError(f"{target.counter} can't be {value}", f"it holds 0 to {largest}")
+    plane.console(item, f'PerformanceSet "{node.id}"[1] PortCounters.{name}={value}')
+    _await(f"{target.counter} of {node.description} is {value}", lambda: _port(plane, item, node).counters.get(target.counter) == value)
+    return f"{node.description}: {target.counter} is {value}"
+
+
+_ALL = (
+    Fault("sm-killed", "both subnet managers of a fabric crash", ("fabric",), _sm_killed, _sm_restored),
+    Fault("sm-master-killed", "the master crashes and the standby takes over", ("fabric",), _sm_master_killed, _sm_restored),
+    Fault("sm-stopped", "both subnet managers hang: running, but no answer and no sweep", ("fabric",), _sm_stopped, _sm_restored),
+    Fault("second-master", "an opensm on a worker ignores the others: two masters", ("worker", "device"), _second_master, _second_master_gone),
+    Fault("link-cut", "the cable of an HCA is pulled", ("worker", "device"), _link_cut, _link_back),
+    Fault("mad-loss", "part of the management messages to an HCA is lost", ("worker", "device", "percent"), _mad_loss, _no_loss),
+    Fault("ibping-unreachable", "an HCA is active, but no ibping server behind it is reached", ("worker", "device"), _ping_unreachable, _no_loss),
+    Fault(
+        "error-counters",
+        "an error counter of an HCA is not 0",
+        ("worker", "device", "counter", "value"),
+        lambda plane, target: _set_counter(plane, target, target.value),
+        lambda plane, target: _set_counter(plane, target, 0),
+    ),
+)
+FAULTS: typing.Mapping[str, Fault] = {fault.name: fault for fault in _ALL}

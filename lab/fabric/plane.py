@@ -1,0 +1,364 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The fabric plane, running: one ibsim for each fabric, and on each a real opensm as master and another as standby."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import typing
+
+from ..console import LabError
+from ..processes import wait_until
+from . import port, sysfs, topology
+from .model import Fabrics
+from .topology import SUBNET_MANAGERS, Node, Topology
+
+# of the managers, in their order; the higher one is master
+PRIORITIES = (15, 14)
+TOOL_LIMIT = 20.0
+READY_LIMIT = 30.0
+
+_LIBRARIES = "usr/lib/x86_64-linux-gnu"
+_SMINFO = re.compile(r"sm lid (\d+) sm guid (0x[0-9a-f]+), activity count \d+ priority (\d+) state \d+ (\S+)")
+
+
+class ProcessManager(typing.Protocol):
+    """What the plane needs of the lab's processes; ``lab.processes.Processes`` is one."""
+
+    namespace: str
+    logs: pathlib.Path
+
+    def start(
+        self,
+        name: str,
+        argv: typing.Sequence[typing.Union[str, pathlib.Path]],
+        env: typing.Optional[typing.Mapping[str, str]] = None,
+        cwd: typing.Optional[pathlib.Path] = None,
+        stdin: typing.Optional[int] = None,
+    ) -> int: ...
+
+    def stop(self, name: str) -> None: ...
+
+    def alive(self, name: str) -> bool: ...
+
+    def signal(self, name: str, number: signal.Signals) -> None: ...
+
+    def log(self, name: str, lines: int = 15) -> str: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Programs:
+    """What the plane runs.
+
+    :param ibsim: and
+    :param umad2sim: of :func:`lab.fabric.build.build`
+    :param root: root file system of the workers: opensm and the diagnostics are taken from there, with its own loader
+    """
+
+    ibsim: pathlib.Path
+    umad2sim: pathlib.Path
+    root: pathlib.Path
+
+
+@dataclasses.dataclass(frozen=True)
+class SubnetManager:
+    """One line of ``sminfo``."""
+
+    lid: int
+    guid: int
+    priority: int
+    state: str
+
+
+@dataclasses.dataclass(frozen=True)
+class FabricStatus:
+    """:param managers: host of a subnet manager -> MASTER, STANDBY, ... or 'no answer'"""
+
+    fabric: str
+    simulator: bool
+    managers: typing.Mapping[str, str]
+    hcas: int
+    active: int
+
+    def __str__(self) -> str:
+        if not self.simulator:
+            return f"{self.fabric}: down"
+        managers = ", ".join(f"{host} {state}" for host, state in self.managers.items())
+        return f"{self.fabric}: {managers}; {self.active} of {self.hcas} HCA ports active"
+
+
+def parse_sminfo(text: str) -> typing.Optional[SubnetManager]:
+    """None when no subnet manager answered."""
+    match = _SMINFO.search(text)
+    if match is None:
+        return None
+    return SubnetManager(int(match[1]), int(match[2], 16), int(match[3]), match[4].replace("SMINFO_", ""))
+
+
+def opensm_settings(guid: int, priority: int, folder: pathlib.Path, more: typing.Mapping[str, str]) -> str:
+    """opensm.conf: what is not named keeps opensm's default."""
+    settings = {
+        "guid": f"{guid:#018x}",
+        "sm_priority": str(priority),
+        # as often as the lab's faults want to be seen; the defaults are made for fabrics of thousands
+        "sweep_interval": "3",
+        "sminfo_polling_timeout": "1000",
+        "polling_retry_number": "3",
+        # LIDs come from the description, with either manager
+        "honor_guid2lid_file": "TRUE",
+        "log_file": str(folder / "opensm.log"),
+        "log_max_size": "8",
+        "accum_log_file": "FALSE",
+        "dump_files_dir": str(folder),
+        **more,
+    }
+    return "".join(f"{key} {value}\n" for key, value in settings.items())
+
+
+class FabricPlane:
+    """The plane of one lab.
+
+    :param folder: the lab's folder; the plane's files go to fabric/ in it
+    """
+
+    def __init__(self, fabrics: Fabrics, folder: pathlib.Path, processes: ProcessManager, programs: Programs) -> None:
+        self.fabrics = fabrics
+        self.folder = folder / "fabric"
+        self.processes = processes
+        self.programs = programs
+        self.topologies = {fabric.name: topology.build(fabrics, fabric.name) for fabric in fabrics.fabrics}
+
+    # start and stop
+
+    def start(self) -> None:
+        """Start what does not run, and wait until both subnet managers of each fabric have found their place and all HCA ports are active.
+
+        :raises LabError: it did not come to that in time; with what was seen
+        """
+        for item in self.topologies.values():
+            self._start_simulator(item)
+        for item in self.topologies.values():
+            self._wait_simulator(item)
+            if self.processes.alive(self.manager_process(item, SUBNET_MANAGERS[0])):
+                self.sweep(item)
+            for host in SUBNET_MANAGERS:
+                self.start_manager(item, host)
+        for item in self.topologies.values():
+            self.wait_ready(item)
+
+    def stop(self) -> None:
+        """End all of it, also what a fault started, and remove its files."""
+        for item in self.topologies.values():
+            for host in (*SUBNET_MANAGERS, *self.fabrics.workers):
+                self.processes.stop(self.manager_process(item, host))
+            self.processes.stop(self.simulator_process(item))
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def status(self) -> typing.Tuple[FabricStatus, ...]:
+        return tuple(self._status(item) for item in self.topologies.values())
+
+    def _status(self, item: Topology) -> FabricStatus:
+        running = self.processes.alive(self.simulator_process(item))
+        if not running:
+            return FabricStatus(item.fabric.name, False, {}, len(item.hcas), 0)
+        seen = {manager.description.split()[0]: self.subnet_manager(item, manager.lid) for manager in item.managers}
+        states = {host: found.state if found else "no answer" for host, found in seen.items()}
+        ports = self.ports(item)
+        return FabricStatus(item.fabric.name, True, states, len(ports), sum(state.active for state in ports.values()))
+
+    def simulator_process(self, item: Topology) -> str:
+        return f"ibsim-{item.fabric.name}"
+
+    def manager_process(self, item: Topology, host: str) -> str:
+        return f"opensm-{item.fabric.name}-{host}"
+
+    def _start_simulator(self, item: Topology) -> None:
+        if self.processes.alive(self.simulator_process(item)):
+            return
+        folder = self.folder / item.fabric.name
+        folder.mkdir(parents=True, exist_ok=True)
+        netfile = folder / "netfile"
+        netfile.write_text(topology.netfile(item))
+        console = self._console(item)
+        console.unlink(missing_ok=True)
+        os.mkfifo(console)
+        # ibsim holds its own console open for writing too: it never sees the end of it
+        end = os.open(console, os.O_RDWR)
+        try:
+            argv = [self.programs.ibsim, "-r", "-l", str(item.fabric.port), "-s", netfile]
+            self.processes.start(self.simulator_process(item), argv, cwd=folder, stdin=end)
+        finally:
+            os.close(end)
+
+    def _wait_simulator(self, item: Topology) -> None:
+        name = self.simulator_process(item)
+        if not wait_until(lambda: not self.processes.alive(name) or self._answers(item), READY_LIMIT) or not self.processes.alive(name):
+            raise LabError(f"{name} does not serve; its last output:\n{self.processes.log(name)}", f"its log is {self.processes.logs / name}.log")
+
+    def _answers(self, item: Topology) -> bool:
+        return self._ask(item, item.managers[:1]).returncode == 0
+
+    def start_manager(self, item: Topology, host: str, node: typing.Optional[Node] = None, **more: str) -> None:
+        """Start opensm, unless it runs.
+
+        :param host: of the subnet managers, or a worker
+        :param node: HCA that it uses, where the host is no server for it
+        :param more: settings of opensm.conf that differ
+        """
+        folder = self.folder / item.fabric.name / host
+        folder.mkdir(parents=True, exist_ok=True)
+        place = SUBNET_MANAGERS.index(host) if host in SUBNET_MANAGERS else None
+        node = node or item.managers[place or 0]
+        priority = 0 if place is None else PRIORITIES[place]
+        # opensm rewrites it: each has its own
+        (folder / "guid2lid").write_text(topology.lid_file(item))
+        settings = folder / "opensm.conf"
+        settings.write_text(opensm_settings(node.port_guid, priority, folder, more))
+        env = {**self._client(item, node), "OSM_CACHE_DIR": str(folder), "OSM_TMP_DIR": str(folder)}
+        self.processes.start(self.manager_process(item, host), [*self._tool("opensm"), "-F", settings], env=env, cwd=folder)
+
+    def sweep(self, item: Topology) -> None:
+        """Make the first manager set all ports anew, also where it sees no change: SIGHUP is opensm's order for it."""
+        self.processes.signal(self.manager_process(item, SUBNET_MANAGERS[0]), signal.SIGHUP)
+
+    # what is asked
+
+    def wait_ready(self, item: Topology, master: str = SUBNET_MANAGERS[0], standby: typing.Optional[str] = SUBNET_MANAGERS[1], **but: Node) -> None:
+        """Wait until one manager is master, the other standby, and all ports know it and are active.
+
+        :param standby: None: there is none
+        :param but: HCAs whose port may be as it is, under any name
+        :raises LabError: it did not come to that within 30 s
+        """
+        wanted = {master: "MASTER", **({standby: "STANDBY"} if standby else {})}
+        managers = dict(zip(SUBNET_MANAGERS, item.managers))
+        names = [self.simulator_process(item), *(self.manager_process(item, host) for host in wanted)]
+        seen: typing.List[str] = []
+
+        def missing() -> typing.List[str]:
+            for name in names:
+                if not self.processes.alive(name):
+                    raise LabError(f"{name} has ended; its last output:\n{self.processes.log(name)}", f"its log is {self.processes.logs / name}.log")
+            lacks = []
+            for host, state in wanted.items():
+                found = self.subnet_manager(item, managers[host].lid)
+                if found is None or found.state != state:
+                    lacks.append(f"the subnet manager of {host} is {found.state if found else 'silent'}, not {state}")
+            if not lacks:
+                for node, state in self.ports(item).items():
+                    if node not in but.values() and not (state.active and state.lid == node.lid and state.sm_lid == managers[master].lid):
+                        lacks.append(f"{node.description}: state {state.state}, LID {state.lid}, LID of its subnet manager {state.sm_lid}")
+            return lacks
+
+        def ready() -> bool:
+            seen[:] = missing()
+            return not seen
+
+        if not wait_until(ready, READY_LIMIT):
+            raise LabError(
+                f"{item.fabric.name} is not ready after {READY_LIMIT:.0f} s: {'; '.join(seen[:4])}",
+                f"read the logs {self.processes.logs}/opensm-{item.fabric.name}-*.log; 'make lab-down' and start again",
+            )
+
+    def ports(self, item: Topology) -> typing.Dict[Node, port.PortState]:
+        """State of the port of each HCA, also of those that no MAD reaches.
+
+        :raises LabError: ibsim does not answer
+        """
+        return self.port_states(item, item.hcas)
+
+    def port_states(self, item: Topology, nodes: typing.Sequence[Node]) -> typing.Dict[Node, port.PortState]:
+        """As :meth:`ports`, of some HCAs."""
+        return dict(zip(nodes, self._answer(item, nodes)))
+
+    def repeated_states(self, item: Topology, node: Node, times: int) -> typing.Tuple[port.PortState, ...]:
+        """State of one port, asked many times: how many messages to it are lost is seen by the counters that lack."""
+        return self._answer(item, [node] * times)
+
+    def _answer(self, item: Topology, nodes: typing.Sequence[Node]) -> typing.Tuple[port.PortState, ...]:
+        done = self._ask(item, nodes)
+        if done.returncode:
+            raise LabError(f"{item.fabric.name}: {done.stderr.strip()}", f"see {self.processes.logs / self.simulator_process(item)}.log; start the lab again")
+        return port.parse_answer(done.stdout)
+
+    def _ask(self, item: Topology, nodes: typing.Sequence[Node]) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", port.__name__, self.fabrics.address, str(item.fabric.port), *(node.id for node in nodes)]
+        return self._inside(argv, {}, pathlib.Path(__file__).parents[2], TOOL_LIMIT + len(nodes) / 20)
+
+    def subnet_manager(self, item: Topology, lid: int) -> typing.Optional[SubnetManager]:
+        """What ``sminfo <lid>`` says, asked from the second manager's server; None: no answer."""
+        return parse_sminfo(self.run(item, item.managers[-1], "sminfo", str(lid)).stdout)
+
+    def run(self, item: Topology, node: Node, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a diagnostic at an HCA of the fabric, to its end.
+
+        :raises LabError: it did not end in time
+        """
+        return self._inside([*self._tool(tool), *arguments], self._client(item, node), self.folder, TOOL_LIMIT)
+
+    def console(self, item: Topology, command: str) -> None:
+        """Give ibsim a command, and wait until it has carried it out.
+
+        :raises LabError: ibsim does not run
+        """
+        if not self.processes.alive(self.simulator_process(item)):
+            raise LabError(f"{self.simulator_process(item)} does not run", "start the lab")
+        end = os.open(self._console(item), os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            os.write(end, command.encode() + b"\n")
+        finally:
+            os.close(end)
+        # ibsim takes turns: whoever is answered twice after it, is answered by a simulator that has read the console
+        self.port_states(item, item.managers[:1])
+
+    def refresh(self) -> int:
+        """Bring the workers' sysfs to what their ports are now like; to be called after a start and after a fault.
+
+        :returns: how many files were written
+        """
+        states: typing.Dict[Node, port.PortState] = {}
+        for item in self.topologies.values():
+            states.update(self.port_states(item, [node for (host, _), node in item.hosts.items() if host in self.fabrics.workers]))
+        return sum(sysfs.write(self.sysfs(worker), sysfs.tree(self.fabrics, self.topologies, worker, states)) for worker in self.fabrics.workers)
+
+    def sysfs(self, worker: str) -> pathlib.Path:
+        """Root of the sysfs tree of a worker's simulated HCAs."""
+        return self.folder / "sysfs" / worker
+
+    # how it is run
+
+    def _console(self, item: Topology) -> pathlib.Path:
+        return self.folder / item.fabric.name / "console"
+
+    def _tool(self, name: str) -> typing.List[str]:
+        root = self.programs.root
+        loader = [str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path", str(root / _LIBRARIES)]
+        # their own name, not the loader's, in what they print
+        return [*loader, "--preload", str(self.programs.umad2sim), "--argv0", name, str(root / "usr/sbin" / name)]
+
+    def _client(self, item: Topology, node: Node) -> typing.Dict[str, str]:
+        return {
+            "IBSIM_SERVER_NAME": self.fabrics.address,
+            "IBSIM_SERVER_PORT": str(item.fabric.port),
+            "SIM_HOST": node.id,
+            "SIM_CA_NAME": node.description.split()[-1],
+            "SIM_SYSFS_DIR": str(self.folder / "clients"),
+        }
+
+    def _inside(self, argv: typing.Sequence[str], env: typing.Mapping[str, str], cwd: pathlib.Path, limit: float) -> subprocess.CompletedProcess[str]:
+        words = ["ip", "netns", "exec", self.processes.namespace, *argv]
+        try:
+            return subprocess.run(
+                words, env={**os.environ, **env}, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise LabError(f"'{' '.join(argv[-3:])}' did not end within {limit:.0f} s", "see 'make lab-status'; start the lab again") from error

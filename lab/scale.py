@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The scale plane: nodes by the hundred that are only objects (kwok). For load and faults of status; they run nothing, so they prove nothing else."""
+
+from __future__ import annotations
+
+import pathlib
+
+from . import objects
+from .build import gotools
+from .console import LabError, step
+from .description import Description
+from .pki import Pki
+from .processes import Processes, wait_until
+
+MODULE = "sigs.k8s.io/kwok"
+READY_SECONDS = 120
+LABEL = "lab.linerate.rdma/simulated"
+#: resources of a simulated node, as a GPU server has them
+CAPACITY = {"cpu": "128", "memory": "1Ti", "pods": "250"}
+
+
+def name(number: int) -> str:
+    return f"simulated-{number:04d}"
+
+
+def start(description: Description, processes: Processes, authority: Pki, nodes: int) -> None:
+    """Start kwok and make ``nodes`` nodes, simulated-0001 and on; wait until all are Ready.
+
+    :raises LabError: not Ready in time
+    """
+    if nodes == 0:
+        return
+    authority.identity("kwok", "lab:kwok", "system:masters", hosts=("127.0.0.1", description.network.address))
+    module = gotools.module_folder("kwok", MODULE)
+    client = objects.client(authority.path("admin.kubeconfig"))
+    with step(f"start kwok and {nodes} simulated nodes"):
+        for folder in ("crd/bases", "stage/node/fast", "stage/node/heartbeat-with-lease", "stage/pod/fast"):
+            for path in sorted((module / "kustomize" / folder).glob("*.yaml")):
+                objects.apply(client, [item for item in objects.read(path) if item["kind"] in ("CustomResourceDefinition", "Stage")])
+        processes.start("kwok", _command(description, authority))
+        for number in range(1, nodes + 1):
+            objects.apply(client, [_node(name(number))])
+        resource = client.resources.get(api_version="v1", kind="Node")
+
+        def ready() -> bool:
+            processes.check("kwok")
+            items = resource.get(label_selector=LABEL).items
+            return sum(any(c.type == "Ready" and c.status == "True" for c in item.status.conditions or []) for item in items) >= nodes
+
+        if not wait_until(ready, READY_SECONDS, 0.5):
+            raise LabError(f"simulated nodes not Ready after {READY_SECONDS} s:\n{processes.log('kwok')}", "ask for fewer, or run it again")
+
+
+def _command(description: Description, authority: Pki) -> "list[str | pathlib.Path]":
+    return [
+        *(gotools.binary("kwok"), f"--kubeconfig={authority.path('kwok.kubeconfig')}", f"--manage-nodes-with-label-selector={LABEL}"),
+        *("--node-ip", description.network.address, "--node-port", "10247", "--node-lease-duration-seconds", "40", "--enable-crds=Stage"),
+        *(f"--tls-cert-file={authority.path('kwok.crt')}", f"--tls-private-key-file={authority.path('kwok.key')}", "--server-address=127.0.0.1:10247"),
+    ]
+
+
+def _node(node: str) -> objects.Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": node, "labels": {LABEL: "true", "kubernetes.io/hostname": node}, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
+        # nothing that was not meant for a simulated node lands on one
+        "spec": {"taints": [{"key": LABEL, "effect": "NoSchedule"}]},
+        "status": {"allocatable": CAPACITY, "capacity": CAPACITY},
+    }
