@@ -65,14 +65,14 @@ def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> 
     return [{"fabric": fabric.name, "object": pods.pod(fabric, intent.cluster, str(node))} for fabric in intent.fabrics for node in nodes]
 
 
-def render_targets(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any, applied: typing.Any) -> typing.List[Data]:
+def render_targets(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any, applied: typing.Any, every: bool = False) -> typing.List[Data]:
     """What sriov_sync waits for: the fabrics whose policies the API server took."""
     intent = _intent(fabrics, cluster, "render_targets")
     outcomes = _load(typing.Tuple[AppliedObject, ...], applied, "applied", "render_targets")
     targets = []
     for fabric in intent.fabrics:
         mine = [item for item in outcomes if item.fabric == fabric.name and item.kind == "SriovNetworkNodePolicy"]
-        if mine and not any(item.action == "refused" for item in mine):
+        if (mine or every) and not any(item.action == "refused" for item in mine):
             target = Target(
                 fabric=fabric.name,
                 policies=tuple(item.name for item in mine),

@@ -20,6 +20,24 @@ options:
     description: Namespace of the operator.
     type: str
     default: sriov-network-operator
+  nodes:
+    description: Nodes that the operator must serve; only for O(wait_seconds).
+    type: list
+    elements: str
+    default: []
+  node_selector:
+    description: Label of the nodes that take part; only for O(wait_seconds).
+    type: dict
+    default: {}
+  wait_seconds:
+    description:
+      - Limit of a wait until the operator serves the nodes.
+      - With V(0) the module looks once. A wait that ends without success is no failure; what is missing is in the answer.
+    type: int
+    default: 0
+  progress_file:
+    description: File to which a line is added whenever what is missing changes. Without it the lines go to Ansible's output.
+    type: path
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
 requirements:
@@ -27,7 +45,7 @@ requirements:
 attributes:
   check_mode:
     support: full
-    description: Only reads.
+    description: Only reads, and looks once.
   diff_mode:
     support: N/A
     description: Changes nothing.
@@ -82,26 +100,51 @@ operators:
       description: What the operator wants of each node, and what its config daemon reports (C(SriovNetworkNodeState)).
       type: list
       elements: dict
+    troubles:
+      description: Pods in O(namespace) that are not ready, each with its cause.
+      type: list
+      elements: str
     errors:
       description: What could not be read, and why.
       type: list
       elements: str
 """
 
+import time
+import typing
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._run.serve import wait_until_serving
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    options, cluster = module.params, connect(module)
+    if module.check_mode or not options["wait_seconds"]:
+        return {"operators": to_data(observe(cluster, options["namespace"]))}
+    intent = ClusterIntent(node_selector={key: str(value) for key, value in options["node_selector"].items()}, operator_namespace=options["namespace"])
+    with progress(options["progress_file"]) as say:
+        facts = wait_until_serving(cluster, intent, options["nodes"], options["wait_seconds"], time.monotonic, time.sleep, say)
+    return {"operators": to_data(facts)}
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=cluster_spec(namespace={"type": "str", "default": "sriov-network-operator"}),
+        argument_spec=cluster_spec(
+            namespace={"type": "str", "default": "sriov-network-operator"},
+            nodes={"type": "list", "elements": "str", "default": []},
+            node_selector={"type": "dict", "default": {}},
+            wait_seconds={"type": "int", "default": 0},
+            progress_file={"type": "path"},
+        ),
         supports_check_mode=True,
     )
-    run(module, lambda: {"operators": to_data(observe(connect(module), module.params["namespace"]))})
+    run(module, lambda: work(module))
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def _installation(cluster: Cluster, seen: OperatorFacts) -> typing.List[Finding]
         why = "The operator obeys only policies in its own namespace."
         remedy = f"Set rdma_cluster.operator_namespace to {one.deployment.namespace}."
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
-    return [ok("operators.single", "SR-IOV network operator", measured, expected), _version(one), _ready(one), _prefix(cluster, one)]
+    return [ok("operators.single", "SR-IOV network operator", measured, expected), _version(one), _ready(one, seen), _prefix(cluster, one)]
 
 
 def _version(one: OperatorInstallation) -> Finding:
@@ -112,14 +112,31 @@ def _version(one: OperatorInstallation) -> Finding:
     return Finding("operators.version", "SR-IOV network operator", WARN, ", ".join(one.deployment.images), "known", why, "Use an image with a version tag.")
 
 
-def _ready(one: OperatorInstallation) -> Finding:
+def _ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     work = one.deployment
     measured, expected = f"{work.ready} of {work.wanted} pods available", f"{max(1, work.wanted)} of {max(1, work.wanted)} pods available"
     if work.ready >= work.wanted > 0:
         return ok("operators.ready", f"Deployment {work.namespace}/{work.name}", measured, expected)
     why = "The operator does not run, so nobody acts on a policy." if work.wanted else "The operator is scaled to 0."
+    why += _because(seen, work.name)
     remedy = f"kubectl -n {work.namespace} describe deployment {work.name}; its pods' events name the cause."
     return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
+
+
+def _because(seen: OperatorFacts, name: str) -> str:
+    """What the pods of a workload say."""
+    found = [trouble for trouble in seen.troubles if trouble.startswith(name)]
+    return f" Its pods: {'; '.join(found[:3])}." if found else ""
+
+
+def serving(cluster: Cluster, seen: OperatorFacts, nodes: typing.Iterable[str]) -> typing.Tuple[str, ...]:
+    """What still keeps the operator from serving these nodes; empty when nothing does.
+
+    Labels are left out: nothing that this stage waits for sets them.
+    """
+    labelled = [node for node in seen.nodes if node.name in set(nodes) and all(node.labels.get(key) == value for key, value in cluster.node_selector.items())]
+    findings = [*_installation(cluster, seen), _config(cluster, seen), *(_daemon(seen, node) for node in labelled)]
+    return tuple(f"{finding.subject}: {finding.measured}. {finding.why}" for finding in findings if finding.status == FAIL)
 
 
 def _prefix(cluster: Cluster, one: OperatorInstallation) -> Finding:
@@ -223,5 +240,6 @@ def _daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
     if node.name in daemon.nodes:
         return ok("operators.daemon", node.name, "config daemon ready", "config daemon ready")
     why = "The config daemon makes the virtual functions, and it is not ready on the node: configDaemonNodeSelector leaves the node out, or its pod fails."
+    why += _because(seen, daemon.name)
     remedy = f"kubectl -n {daemon.namespace} get pods -o wide; compare configDaemonNodeSelector with the node's labels."
     return Finding("operators.daemon", node.name, FAIL, f"ready on: {', '.join(daemon.nodes) or 'no node'}", "config daemon ready", why, remedy)

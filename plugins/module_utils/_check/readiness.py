@@ -114,40 +114,6 @@ def draining(state: NodeState) -> bool:
     return state.desired_state not in ("", "Idle") or state.current_state not in ("", "Idle")
 
 
-@dataclasses.dataclass(frozen=True)
-class PodStand:
-    """:ivar suspect: as in Judgement: see GRACE"""
-
-    phase: typing.Literal["ready", "waiting", "failed"]
-    detail: str
-    suspect: str = ""
-
-
-_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
-_CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
-
-
-def stand_of_pod(pod: typing.Mapping[str, typing.Any]) -> PodStand:
-    """Where a pod stands on its way to Ready, with the cause where the kubelet or the scheduler names one."""
-    status = pod.get("status") or {}
-    conditions = {item.get("type"): item for item in status.get("conditions") or []}
-    if pod.get("metadata", {}).get("deletionTimestamp"):
-        return PodStand("failed", "it is being deleted")
-    if status.get("phase") in ("Failed", "Succeeded"):
-        return PodStand("failed", f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip())
-    if conditions.get("Ready", {}).get("status") == "True":
-        return PodStand("ready", "Ready")
-    scheduled = conditions.get("PodScheduled", {})
-    if scheduled.get("status") == "False":
-        return PodStand("waiting", f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}", "unschedulable")
-    for container in status.get("containerStatuses") or []:
-        waiting = (container.get("state") or {}).get("waiting") or {}
-        reason = waiting.get("reason", "")
-        if reason in _IMAGE or reason in _CONTAINER:
-            return PodStand("waiting", f"{reason}: {waiting.get('message') or 'no text'}", "image" if reason in _IMAGE else "container")
-    return PodStand("waiting", "its container is being created" if scheduled else "the scheduler has not looked at it yet")
-
-
 # The judgement
 
 
@@ -264,7 +230,7 @@ def _judge_release(target: Target, name: str, world: World) -> Judgement:
         if state.sync_status == "Failed":
             return _waiting(target, name, f"the config daemon failed: {state.last_sync_error or 'it gave no reason'}", "sync_failed")
         if held:
-            return _waiting(target, name, f"virtual functions are still there: {', '.join(held)}")
+            return _waiting(target, name, f"virtual functions are still there: {', '.join(held)}", "vfs_left")
     if node is not None and node.allocatable.get(target.resource):
         return _waiting(target, name, f"the node still offers {node.allocatable[target.resource]} {target.resource}")
     return Judgement(SyncNode(target.fabric, name, "ready", f"no virtual function and no {target.resource}"))
@@ -281,6 +247,7 @@ GRACE: typing.Dict[str, typing.Tuple[float, str]] = {
     "unschedulable": (60.0, "See what the scheduler misses: the resource, CPU, memory or a taint."),
     "image": (60.0, "Correct pods.image and pods.image_pull_policy, or give the nodes access to the registry."),
     "container": (30.0, "Correct what the kubelet names."),
+    "vfs_left": (120.0, "If somebody else made them, leave them; else see the config daemon's log."),
     "no_attachment": (60.0, "See the operator's log: does the namespace exist, and is the ipam text valid JSON?"),
 }
 

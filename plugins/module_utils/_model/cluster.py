@@ -150,6 +150,7 @@ class OperatorFacts:
     :ivar multus: DaemonSets that look like multus
     :ivar multus_pods: pods in the operator's namespace that carry multus' network-status: proof that it works, however it was installed
     :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
+    :ivar troubles: pods in the operator's namespace that are not ready, each with its cause
     :ivar errors: what could not be read, and why
     """
 
@@ -162,6 +163,7 @@ class OperatorFacts:
     multus: typing.Tuple[Workload, ...] = ()
     multus_pods: int = 0
     attachments: typing.Optional[int] = None
+    troubles: typing.Tuple[str, ...] = ()
     errors: typing.Tuple[str, ...] = ()
 
 

@@ -14,6 +14,7 @@ import typing
 from .._model.cluster import OperatorFacts, Workload
 from .._model.errors import RdmaError
 from .._parse import kubernetes as parse
+from .._parse.pod_stand import stand_of_pod
 from .kubernetes import ApiError, Cluster, Resource
 
 #: of the custom resource definitions, those of these API groups
@@ -59,10 +60,16 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
             multus=tuple(parse.workload(item) for item in daemons if "multus" in item["metadata"]["name"]),
             multus_pods=sum(parse.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=len(attachments) if attachments is not None else None,
+            troubles=tuple(filter(None, map(_trouble, pods))),
             errors=tuple(errors),
         )
     except KeyError as error:
         raise RdmaError(f"an object of the API server has no {error}") from error
+
+
+def _trouble(pod: Resource) -> str:
+    stand = stand_of_pod(pod)
+    return "" if stand.phase == "ready" else f"{pod['metadata']['name']}: {stand.detail}"
 
 
 def is_operator(deployment: Resource) -> bool:

@@ -15,13 +15,14 @@ import concurrent.futures
 import dataclasses
 import typing
 
-from .._check.readiness import GRACE, stand_of_pod
+from .._check.readiness import GRACE
 from .._model.cluster import BandwidthFacts, CommandResult, PairResult, RdmaPod
 from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Session
 from .._parse import kubernetes as parse
 from .._parse import perftest, pod_probe, rping
+from .._parse.pod_stand import stand_of_pod
 from .._parse.rdma_failure import RETRIED, Failure, classify
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY, resource

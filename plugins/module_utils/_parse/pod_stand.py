@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Where a pod stands on its way to Ready, with the cause where the kubelet or the scheduler names one."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class PodStand:
+    """:ivar suspect: unschedulable, image or container: a state that may pass by itself, but not for ever"""
+
+    phase: typing.Literal["ready", "waiting", "failed"]
+    detail: str
+    suspect: str = ""
+
+
+_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
+_CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
+
+
+def stand_of_pod(pod: typing.Mapping[str, typing.Any]) -> PodStand:
+    """Read status.conditions and status.containerStatuses of a v1 Pod."""
+    status = pod.get("status") or {}
+    conditions = {item.get("type"): item for item in status.get("conditions") or []}
+    if pod.get("metadata", {}).get("deletionTimestamp"):
+        return PodStand("failed", "it is being deleted")
+    if status.get("phase") in ("Failed", "Succeeded"):
+        return PodStand("failed", f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip())
+    if conditions.get("Ready", {}).get("status") == "True":
+        return PodStand("ready", "Ready")
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False":
+        return PodStand("waiting", f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}", "unschedulable")
+    for container in status.get("containerStatuses") or []:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        reason = waiting.get("reason", "")
+        if reason in _IMAGE or reason in _CONTAINER:
+            return PodStand("waiting", f"{reason}: {waiting.get('message') or 'no text'}", "image" if reason in _IMAGE else "container")
+    return PodStand("waiting", "its container is being created" if scheduled else "the scheduler has not looked at it yet")
