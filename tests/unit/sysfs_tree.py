@@ -44,7 +44,8 @@ class Tree:
         """A relative link; both ends are named from the root of the tree."""
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.symlink_to(os.path.relpath(self.root / to, target.parent))
+        # the kernel's links always end in the name of what they lead to: up to its parent, then down
+        target.symlink_to(os.path.join(os.path.relpath((self.root / to).parent, target.parent), pathlib.PurePath(to).name))
 
     def function(self, address: str, vendor: str, device: str, pci_class: str = "0x020700", driver: typing.Optional[str] = "mlx5_core", **files: str) -> str:
         """A PCI function below its root port. Returns its folder, from the root of the tree."""

@@ -75,9 +75,11 @@ class Reader:
             return ()
 
     def link(self, name: str) -> typing.Optional[str]:
-        """Last part of where a symbolic link leads; None when there is none."""
+        """Name of what a symbolic link leads to; None when there is no link. The text of the link alone would not do: it may end in ``..``."""
+        path = os.path.join(self.folder, name)
         try:
-            return os.path.basename(os.readlink(os.path.join(self.folder, name)))
+            os.readlink(path)
+            return os.path.basename(os.path.realpath(path))
         except (FileNotFoundError, NotADirectoryError):
             # class/net holds a plain file too: bonding_masters
             return None
@@ -144,11 +146,13 @@ def _read_root(root: str, errors: typing.List[str]) -> typing.Iterator[Hca]:
             jobs.extend((device_address, device, f"class/infiniband/{device}{'/device' if device_address else ''}") for device in devices)
     for job_address, job_device, job_folder in jobs:
         reader = Reader(os.path.join(root, job_folder))
-        try:
-            hca = _read_hca(root, reader, job_address, job_device, nets.get(job_address, ()) if job_address else ())
-        finally:
-            errors.extend(reader.errors)
-        if hca is not None:
+        hca = _read_hca(root, reader, job_address, job_device, nets.get(job_address, ()) if job_address else ())
+        errors.extend(reader.errors)
+        folders = (reader.folder, os.path.join(root, f"class/infiniband/{job_device}")) if job_device else (reader.folder,)
+        gone = [path for path in folders if not os.path.exists(path)]
+        if gone:
+            errors.append(f"{gone[0]}: vanished while it was read, and is left out. Functions come and go while VFs are made: read again")
+        elif hca is not None:
             yield hca
 
 
@@ -164,7 +168,7 @@ def _by_pci_address(top: Reader, folder: str) -> typing.Dict[typing.Optional[str
 def _read_hca(
     root: str, reader: Reader, address: typing.Optional[str], device: typing.Optional[str], netdev_names: typing.Sequence[str]
 ) -> typing.Optional[Hca]:
-    """One function, or None when it is of no interest or vanished meanwhile."""
+    """One function, or None when it is of no interest."""
     if device is None and not _is_network(reader):
         return None
     pci = _read_pci(reader, address) if address else None
@@ -197,10 +201,6 @@ def _read_hca(
     )
     if rdma is not None:
         reader.errors.extend(rdma.errors)
-    for folder in (reader.folder, rdma.folder if rdma else reader.folder):
-        if not os.path.exists(folder):
-            reader.errors.append(f"{folder}: vanished while it was read; {name} is left out. Functions come and go while VFs are made: read again")
-            return None
     return hca
 
 

@@ -1,0 +1,210 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""hca_info's reader on trees in the kernel's form: what is there, what is not, and what refuses to be read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+import shutil
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import NodeHcas, PcieLink, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, Tree, add_igb, add_six_hcas, guid, plain_guid
+
+
+@pytest.fixture
+def tree(tmp_path: pathlib.Path) -> Tree:
+    return Tree(tmp_path / "sys")
+
+
+def read(tree: Tree) -> NodeHcas:
+    node = sysfs.read_node([str(tree.root)])
+    # what travels to the controller must come back as it was
+    assert load(NodeHcas, to_data(node)) == node
+    return node
+
+
+def test_the_node_of_row_s1_6(tree: Tree) -> None:
+    add_six_hcas(tree)
+    node = read(tree)
+    assert node.errors == ()
+    assert [(hca.name, hca.netdevs[0].name, hca.pci.address) for hca in node.hcas] == [item[:3] for item in SIX_HCAS]
+    first = node.hcas[0]
+    assert (first.pci.vendor, first.pci.device, first.pci.device_class, first.pci.driver, first.pci.numa_node) == ("15b3", "1021", "0207", "mlx5_core", 0)
+    assert first.pci.link == PcieLink(32.0, 16, 32.0, 16)
+    assert (first.node_guid, first.node_description) == (plain_guid(1, 0), "worker-1 mlx5_0")
+    assert (first.firmware, first.board, first.hca_type) == ("28.41.1000", "MT_0000000838", "MT4129")
+    port = first.ports[0]
+    assert (port.number, port.state, port.physical_state, port.link_layer) == (1, "ACTIVE", "LinkUp", "InfiniBand")
+    assert (port.rate_gbps, port.width, port.speed, port.lid, port.sm_lid) == (400.0, 4, "NDR", 16, 1)
+    assert port.guid == plain_guid(1, 0, 1) == first.netdevs[0].port_guid
+    assert port.pkeys == ("0xffff",)
+    assert first.netdevs[0].mtu == 4092
+    assert first.sriov == Sriov(16, 0) and not first.is_virtual and first.unread == ()
+
+
+def test_device_names_are_in_natural_order(tree: Tree) -> None:
+    for index, name in enumerate(("mlx5_10", "mlx5_9", "mlx5_1")):
+        folder = tree.function(f"0000:0{index + 1}:00.0", vendor="0x15b3", device="0x1021")
+        tree.rdma(folder, name, guid(1, index))
+    assert [hca.name for hca in read(tree).hcas] == ["mlx5_1", "mlx5_9", "mlx5_10"]
+
+
+def test_an_igb_with_virtual_functions_and_no_rdma_device(tree: Tree) -> None:
+    add_igb(tree)
+    node = read(tree)
+    assert node.errors == ()
+    assert [hca.name for hca in node.hcas] == ["eth1", "eth3", "eth4", "eth5"], "the plain network card is left out"
+    physical, *virtual = node.hcas
+    assert (physical.pci.device, physical.pci.driver, physical.pci.numa_node, physical.sriov) == ("10c9", "igb", None, Sriov(7, 3))
+    assert physical.pci.link == PcieLink(2.5, 1, 2.5, 1)
+    assert [(hca.physical_function, hca.vf_index, hca.pci.device, hca.is_virtual) for hca in virtual] == [
+        ("0000:01:00.0", index, "10ca", True) for index in range(3)
+    ]
+    assert virtual[0].pci.link == PcieLink(), "a VF's link is Unknown with width 0, and that is no speed"
+    assert virtual[0].netdevs[0].state == "down" and virtual[0].netdevs[0].port_guid is None
+
+
+def test_a_function_without_driver(tree: Tree) -> None:
+    tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", driver=None)
+    (hca,) = read(tree).hcas
+    assert (hca.name, hca.rdma_device, hca.pci.driver, hca.ports, hca.sriov) == ("0000:3c:00.0", None, None, (), None)
+
+
+def test_an_hca_in_ethernet_mode(tree: Tree) -> None:
+    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000")
+    tree.rdma(folder, "mlx5_0", guid(1, 0))
+    tree.port("mlx5_0", link_layer="Ethernet", lid="0x0", sm_lid="0x0", gid="fe80:0000:0000:0000:5054:00ff:fe77:0001")
+    tree.netdev(folder, "ens1np0", "b8:3f:d2:e0:00:00")
+    (hca,) = read(tree).hcas
+    assert (hca.ports[0].lid, hca.ports[0].sm_lid, hca.ports[0].guid) == (None, None, None), "a GID of Ethernet is no port GUID"
+
+
+def test_a_bond_over_two_functions(tree: Tree) -> None:
+    first = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0")
+    second = tree.function("0000:3c:00.1", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0")
+    tree.rdma(first, "mlx5_bond_0", guid(1, 0))
+    tree.port("mlx5_bond_0", link_layer="Ethernet")
+    tree.netdev(first, "ens1f0", "b8:3f:d2:e0:00:00")
+    tree.netdev(second, "ens1f1", "b8:3f:d2:e0:00:00")
+    tree.netdev(None, "bond0", "b8:3f:d2:e0:00:00")
+    tree.write("class/net/bonding_masters", "bond0")
+    node = read(tree)
+    assert node.errors == (), "bonding_masters is a plain file among the interfaces"
+    assert [(hca.name, [netdev.name for netdev in hca.netdevs]) for hca in node.hcas] == [("mlx5_bond_0", ["ens1f0"]), ("ens1f1", ["ens1f1"])]
+
+
+def test_devices_of_software_have_no_function(tree: Tree) -> None:
+    tree.netdev(None, "eth1", "52:54:00:77:00:01")
+    tree.rdma(None, "rxe0", "5054:00ff:fe77:0001", parent="eth1", fw_ver="")
+    tree.port("rxe0", link_layer="Ethernet", rate="2.5 Gb/sec (1X SDR)")
+    tree.rdma(None, "siw0", "5054:00ff:fe77:0002")
+    node = read(tree)
+    assert node.errors == ()
+    assert [(hca.name, hca.pci, [netdev.name for netdev in hca.netdevs]) for hca in node.hcas] == [("rxe0", None, ["eth1"]), ("siw0", None, [])]
+    assert node.hcas[0].firmware is None
+
+
+def test_sriov_files_absent_is_not_zero(tree: Tree) -> None:
+    tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
+    tree.function("0000:4d:00.0", vendor="0x15b3", device="0x1021", sriov_totalvfs="0", sriov_numvfs="0")
+    assert [hca.sriov for hca in read(tree).hcas] == [None, Sriov(0, 0)]
+
+
+def test_two_roots_are_one_list(tree: Tree, tmp_path: pathlib.Path) -> None:
+    add_igb(tree, virtual_functions=0)
+    other = Tree(tmp_path / "more")
+    add_six_hcas(other)
+    node = sysfs.read_node([str(tree.root), str(other.root)])
+    assert [hca.name for hca in node.hcas] == ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_4", "mlx5_5", "eth1"]
+    twice = sysfs.read_node([str(other.root), str(other.root)])
+    assert len(twice.hcas) == 6 and len(twice.errors) == 6 and "twice" in twice.errors[0]
+
+
+def test_a_root_that_is_no_sysfs_is_said(tmp_path: pathlib.Path) -> None:
+    node = sysfs.read_node([str(tmp_path / "nowhere")])
+    assert node.hcas == () and "no sysfs here" in node.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown", "errors"),
+    [
+        (b'worker-1 "mlx5"; $(reboot) {{ 7*7 }}\n', 'worker-1 "mlx5"; $(reboot) {{ 7*7 }}', 0),
+        (b"two\nlines\n", "two\nlines", 0),
+        (b"caf\xe9 \xff\n", "caf\\xe9 \\xff", 1),
+        (b"\n", "", 0),
+    ],
+)
+def test_node_descriptions_are_kept_as_they_are(tree: Tree, raw: bytes, shown: str, errors: int) -> None:
+    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
+    tree.rdma(folder, "mlx5_0", guid(1, 0), node_desc=raw)
+    tree.port("mlx5_0")
+    node = read(tree)
+    assert node.hcas[0].node_description == shown
+    assert len(node.errors) == errors and node.hcas[0].ports[0].state == "ACTIVE"
+
+
+@pytest.mark.parametrize(
+    ("file", "content"), [("ports/1/state", "garbage"), ("ports/1/rate", "fast"), ("node_guid", "0"), ("ports/1/lid", ""), ("ports/1/gids/0", b"\xff\xff")]
+)
+def test_a_file_that_is_not_understood_is_unread_and_not_absent(tree: Tree, file: str, content: bytes) -> None:
+    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
+    tree.rdma(folder, "mlx5_0", guid(1, 0))
+    tree.port("mlx5_0")
+    tree.write(f"class/infiniband/mlx5_0/{file}", content)
+    node = read(tree)
+    assert node.hcas[0].unread == (file,)
+    assert len(node.errors) == 1 and file in node.errors[0]
+
+
+class Refusing:
+    """``open`` that refuses some files, as the kernel does for a function that is being taken down."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name, self.number = name, number
+
+    def __call__(self, path, *arguments, **more):
+        if str(path).endswith(self.name):
+            raise OSError(self.number, os.strerror(self.number), path)
+        return open(path, *arguments, **more)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENODEV, errno.EACCES, errno.EIO])
+def test_a_file_that_refuses_to_be_read(tree: Tree, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    add_igb(tree)
+    monkeypatch.setattr(sysfs, "open", Refusing("0000:01:00.0/sriov_totalvfs", number), raising=False)
+    node = read(tree)
+    assert node.hcas[0].sriov == Sriov(None, 3), "unread is None, and the function is still one with SR-IOV"
+    assert node.hcas[0].unread == ("sriov_totalvfs",)
+    assert os.strerror(number) in node.errors[0]
+
+
+def test_a_function_that_vanishes_while_it_is_read(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_igb(tree)
+    address = "0000:01:10.2"
+
+    def vanish(path, *arguments, **more):
+        if str(path).endswith(f"{address}/numa_node"):
+            shutil.rmtree(tree.root / "devices/pci0000:01" / address)
+        return open(path, *arguments, **more)
+
+    monkeypatch.setattr(sysfs, "open", vanish, raising=False)
+    node = read(tree)
+    assert [hca.name for hca in node.hcas] == ["eth1", "eth3", "eth5"]
+    assert any("vanished" in error and address in error for error in node.errors)
+
+
+def test_a_dangling_function(tree: Tree) -> None:
+    """The link under bus/pci is still there, the function behind it is not."""
+    add_igb(tree, virtual_functions=1)
+    shutil.rmtree(tree.root / "devices/pci0000:01/0000:01:10.0")
+    node = read(tree)
+    assert [hca.name for hca in node.hcas] == ["eth1"]
+    assert any("vanished" in error for error in node.errors)

@@ -1,0 +1,291 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Observers that run a tool, against stand-ins that behave as the real ones were seen to: exit codes, words, hangs."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ToolMissing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import PingTask, PortName
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, ibping, platform, subnet, sysfs
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_six_hcas
+
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"
+MASTER = "sminfo: sm lid 4 sm guid 0xb83fd20300e00001, activity count 456 priority 8 state 3 SMINFO_MASTER"
+
+
+class Tools:
+    """A folder of programs that is all the PATH there is."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        for name in ("cat", "sleep", "sh", "timeout"):
+            (folder / name).symlink_to(shutil.which(name) or "")
+
+    def add(self, name: str, script: str) -> None:
+        path = self.folder / name
+        path.write_text(f'#!/bin/sh\necho "$@" >>{self.folder}/{name}.calls\n{script}\n')
+        path.chmod(0o755)
+
+    def calls(self, name: str) -> list:
+        path = self.folder / f"{name}.calls"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def tools(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    made = Tools(folder)
+    monkeypatch.setattr(command, "_FOLDERS", ())
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(subnet, "_LOOK_SECONDS", 0.05)
+    return made
+
+
+def records(activity: int) -> str:
+    return (FIXTURES / "saquery_smir.txt").read_text().replace("457", str(activity))
+
+
+# command
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(tools: Tools) -> None:
+    tools.add("hang", f"sleep 600 & echo $! >{tools.folder}/child; wait")
+    started = time.monotonic()
+    finished = command.run([str(tools.folder / "hang"), "-x"], 0.5)
+    assert finished.rc is None and time.monotonic() - started < 20
+    assert "hang -x did not end within 0.5 s" in finished.failure
+    child = int((tools.folder / "child").read_text())
+    assert not alive(child)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process still runs; one that is dead and not yet fetched by its parent does not."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def test_output_that_is_not_utf8_is_kept(tools: Tools) -> None:
+    tools.add("odd", r"printf 'caf\351\n'; printf 'w\377\n' >&2; exit 3")
+    finished = command.run([str(tools.folder / "odd")], 10)
+    assert (finished.rc, finished.stdout) == (3, "caf\\xe9\n")
+    assert "ended with 3" in finished.failure and "w\\xff" in finished.failure
+
+
+def test_a_missing_tool_names_its_package(tools: Tools) -> None:
+    with pytest.raises(ToolMissing, match=r"sminfo is not installed\. Install the package infiniband-diags"):
+        subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+
+
+# subnets
+
+
+def test_ports_to_ask_are_those_of_physical_functions_on_infiniband(tmp_path: pathlib.Path) -> None:
+    tree = Tree(tmp_path)
+    add_six_hcas(tree)
+    add_igb(tree)
+    (tmp_path / "class/infiniband/mlx5_1/ports/1/phys_state").write_text("2: Polling\n")
+    (tmp_path / "class/infiniband/mlx5_1/ports/1/state").write_text("1: DOWN\n")
+    (tmp_path / "class/infiniband/mlx5_2/ports/1/link_layer").write_text("Ethernet\n")
+    ports = subnet.infiniband_ports(sysfs.read_node([str(tmp_path)]))
+    assert [name.device for name, _why in ports] == ["mlx5_0", "mlx5_1", "mlx5_3", "mlx5_4", "mlx5_5"]
+    assert [bool(why) for _name, why in ports] == [False, True, False, False, False]
+    assert "DOWN" in ports[1][1] and "Polling" in ports[1][1]
+
+
+def test_master_standby_and_a_count_that_rises(tools: Tools) -> None:
+    standby = (
+        records(9)
+        .replace("LID...................4", "LID...................10")
+        .replace("e00001", "e00061")
+        .replace("SMState...............3", "SMState...............2")
+    )
+    tools.add("sminfo", f"echo '{MASTER}'")
+    tools.add("saquery", f"cat {tools.folder}/first; [ -e {tools.folder}/seen ] && cat {tools.folder}/second >{tools.folder}/first; : >{tools.folder}/seen")
+    (tools.folder / "first").write_text(records(457) + standby)
+    (tools.folder / "second").write_text(records(470) + standby)
+    ports = [(PortName("mlx5_0", 1), ""), (PortName("mlx5_1", 1), ""), (PortName("mlx5_2", 1), "the port is DOWN")]
+    first, second, third = subnet.read_subnets(ports, 30)
+    assert (first.master.guid, first.master.state, first.activity_first, first.activity_later) == ("0xb83fd20300e00001", "MASTER", 457, 470)
+    assert [(other.guid, other.state) for other in first.others] == [("0xb83fd20300e00061", "STANDBY")]
+    assert second.others == first.others and second.rdma_device == "mlx5_1"
+    assert (third.master, third.error) == (None, "the port is DOWN")
+    assert sorted(tools.calls("sminfo")) == ["-C mlx5_0 -P 1", "-C mlx5_1 -P 1"]
+    assert set(tools.calls("saquery")) == {"-C mlx5_0 -P 1 SMIR"}, "one port of the subnet is asked for all"
+
+
+def test_a_manager_that_does_not_sweep_keeps_its_count(tools: Tools) -> None:
+    tools.add("sminfo", f"echo '{MASTER}'")
+    tools.add("saquery", f"cat {FIXTURES}/saquery_smir.txt")
+    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+    assert (seen.activity_first, seen.activity_later) == (457, 457) and seen.activity_seconds >= 1
+
+
+def test_no_manager_is_an_answer(tools: Tools) -> None:
+    tools.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; cat {FIXTURES}/sminfo_no_sm.stderr >&2; exit 255")
+    tools.add("saquery", "exit 1")
+    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+    assert seen.master is None and "ended with 255" in seen.error and "iberror: failed: query" in seen.error
+    assert tools.calls("saquery") == []
+
+
+def test_a_line_beside_a_failure_is_not_believed(tools: Tools) -> None:
+    tools.add("sminfo", f"echo '{MASTER}'; exit 1")
+    tools.add("saquery", "exit 1")
+    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+    assert seen.master is None and seen.error
+
+
+def test_records_that_fail_leave_the_master(tools: Tools) -> None:
+    tools.add("sminfo", f"echo '{MASTER}'")
+    tools.add("saquery", "echo 'Query SA failed: Connection timed out'; exit 110")
+    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+    assert seen.master is not None and seen.others == () and seen.activity_first is None
+    assert "Connection timed out" in seen.records_error
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [("exit 0", "at least one node"), ("echo garbage; exit 0", "line of a node"), ("echo x >&2; exit 1", "ended with 1"), ("sleep 60", "did not end")],
+)
+def test_a_topology_that_fails_says_why(tools: Tools, script: str, words: str) -> None:
+    tools.add("ibnetdiscover", script)
+    seen = subnet.read_topology(PortName("mlx5_0", 1), 1)
+    assert seen.topology is None and words in seen.error
+
+
+def test_a_topology(tools: Tools) -> None:
+    tools.add("ibnetdiscover", f"cat {FIXTURES}/ibnetdiscover.txt")
+    assert len(subnet.read_topology(PortName("mlx5_0", 1), 10).topology.links) == 28
+    assert tools.calls("ibnetdiscover") == ["-C mlx5_0 -P 1"]
+
+
+# ibping
+
+
+@pytest.fixture
+def servers(tools: Tools, monkeypatch: pytest.MonkeyPatch):
+    """Servers carry a mark of this test alone, and none outlives it."""
+    monkeypatch.setattr(ibping, "MARK", f"LINERATE_RDMA_TEST_{os.getpid()}")
+    yield tools
+    ibping.stop()
+
+
+def test_servers_live_until_they_are_stopped(servers: Tools) -> None:
+    servers.add("ibping", "exec sleep 600")
+    names = [PortName("mlx5_0", 1), PortName("mlx5_1", 2)]
+    assert [(server.rdma_device, server.port, server.error) for server in ibping.start(names, 60)] == [("mlx5_0", 1, None), ("mlx5_1", 2, None)]
+    assert sorted(servers.calls("ibping")) == ["-S -C mlx5_0 -P 1", "-S -C mlx5_1 -P 2"]
+    assert [(server.rdma_device, server.port) for server in ibping.stop()] == [("mlx5_0", 1), ("mlx5_1", 2)]
+    assert ibping.stop() == ()
+
+
+def test_a_server_that_ends_at_once_says_why(servers: Tools) -> None:
+    servers.add("ibping", "[ $3 = mlx5_1 ] && { echo \"ibpanic: Failed to open 'mlx5_1' port '1'\" >&2; exit 255; }; exec sleep 600")
+    good, bad = ibping.start([PortName("mlx5_0", 1), PortName("mlx5_1", 1)], 60)
+    assert good.error is None
+    assert "ended with 255" in bad.error and "Failed to open" in bad.error
+
+
+def test_servers_of_an_interrupted_run_are_replaced(servers: Tools) -> None:
+    servers.add("ibping", "exec sleep 600")
+    ibping.start([PortName("mlx5_0", 1)], 60)
+    before = set(ibping._marked())
+    ibping.start([PortName("mlx5_0", 1)], 60)
+    assert before.isdisjoint(ibping._marked())
+
+
+def test_a_server_that_nobody_stops_ends_by_itself(servers: Tools) -> None:
+    servers.add("ibping", "exec sleep 600")
+    ibping.start([PortName("mlx5_0", 1)], 1)
+    deadline = time.monotonic() + 20
+    while ibping._marked() and time.monotonic() < deadline:
+        os.sched_yield()
+    assert not ibping._marked()
+
+
+def test_a_server_that_ignores_sigterm_is_ended(servers: Tools) -> None:
+    servers.add("ibping", "trap '' TERM; while :; do sleep 1; done")
+    ibping.start([PortName("mlx5_0", 1)], 60)
+    assert len(ibping.stop()) == 1 and not ibping._marked()
+
+
+def test_stop_ends_nobody_else(servers: Tools) -> None:
+    servers.add("ibping", "exec sleep 600")
+    with subprocess.Popen([str(servers.folder / "ibping"), "-S"]) as other:
+        ibping.start([PortName("mlx5_0", 1)], 60)
+        ibping.stop()
+        assert other.poll() is None
+        other.send_signal(signal.SIGKILL)
+
+
+def test_clients(tools: Tools) -> None:
+    tools.add("ibping", f"for lid; do :; done; case $lid in 6) cat {FIXTURES}/ibping_flood.txt;; 13) cat {FIXTURES}/ibping_no_server.txt;; *) exit 255;; esac")
+    good, lost, failed = ibping.ping([PingTask("mlx5_0", 1, (6, 13)), PingTask("mlx5_1", 1, (99,))], count=5, timeout_ms=100, parallel=2)
+    assert (good.transmitted, good.received, good.error) == (500, 500, None)
+    assert (lost.transmitted, lost.received, lost.error) == (2, 0, None), "exit code 0 with all lost is a loss"
+    assert failed.rdma_device == "mlx5_1" and "ended with 255" in failed.error
+    assert "-C mlx5_0 -P 1 -f -c 5 -t 100 -L 6" in tools.calls("ibping")
+
+
+def test_an_answer_for_another_lid_is_none(tools: Tools) -> None:
+    tools.add("ibping", f"cat {FIXTURES}/ibping_ok.txt")
+    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (7,))], count=4, timeout_ms=100, parallel=1)
+    assert (ping.transmitted, ping.received) == (0, 0) and "answers for LID 6" in ping.error
+
+
+def test_nothing_to_do_needs_no_tool(tools: Tools) -> None:
+    assert ibping.start([], 60) == () and ibping.ping([], 1, 1, 1) == () and subnet.read_subnets([], 1) == ()
+
+
+# platform
+
+
+def test_evidence_of_an_iommu(tmp_path: pathlib.Path) -> None:
+    tree = Tree(tmp_path / "sys")
+    add_igb(tree)
+    tree.write("devices/virtual/iommu/dmar0/x", "")
+    tree.link("class/iommu/dmar0", "devices/virtual/iommu/dmar0")
+    for group in ("7", "9"):
+        (tree.root / "kernel/iommu_groups" / group).mkdir()
+    tree.link("devices/pci0000:01/0000:01:00.0/iommu_group", "kernel/iommu_groups/7")
+    for table in ("DMAR", "FACP", "SSDT1"):
+        tree.write(f"firmware/acpi/tables/{table}", "")
+    (tmp_path / "cmdline").write_text("root=/dev/vda1 token=secret intel_iommu=on iommu=pt\n")
+    seen = platform.read_platform([str(tree.root)], str(tmp_path / "cmdline"))
+    assert (seen.iommu_devices, seen.iommu_groups, seen.acpi_tables) == (("dmar0",), 2, ("DMAR",))
+    assert seen.kernel_arguments == ("intel_iommu=on", "iommu=pt"), "what is no evidence stays on the node"
+    physical = seen.functions[0]
+    assert (physical.address, physical.driver, physical.sriov_total, physical.sriov_current, physical.iommu_group) == ("0000:01:00.0", "igb", 7, 3, 7)
+    assert [function.physical_function for function in seen.functions[1:]] == ["0000:01:00.0"] * 3
+    assert seen.errors == ()
+
+
+def test_no_iommu_is_empty_and_unread_is_none(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = Tree(tmp_path / "sys")
+    (tmp_path / "cmdline").write_text("quiet\n")
+    seen = platform.read_platform([str(tree.root)], str(tmp_path / "cmdline"))
+    assert (seen.iommu_devices, seen.iommu_groups, seen.acpi_tables, seen.kernel_arguments) == ((), 0, (), ())
+    real = os.listdir
+
+    def refuse(path):
+        if str(path).endswith("iommu_groups"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(sysfs.os, "listdir", refuse)
+    unread = platform.read_platform([str(tree.root)], str(tmp_path / "cmdline"))
+    assert unread.iommu_groups is None and unread.iommu_devices == () and any("iommu_groups" in error for error in unread.errors)
