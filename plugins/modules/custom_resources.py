@@ -46,6 +46,11 @@ options:
     description: What carries this label is taken back. It must name the collection's label; more can be added to it.
     type: str
     default: app.kubernetes.io/managed-by=linerate.rdma
+  keep_namespaces:
+    description: Namespaces that stay although they carry the label, such as the operator's while the operator stays.
+    type: list
+    elements: str
+    default: []
   wait_seconds:
     description: How long to wait, for each kind, until its objects are gone.
     type: int
@@ -129,7 +134,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, apply_all, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, apply_all, remove_all
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 KINDS = ["Pod", "SriovNetwork", "SriovIBNetwork", "SriovNetworkNodePolicy", "Namespace"]
@@ -165,7 +170,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         selector = options["label_selector"]
         if LABEL not in selector.split(","):
             module.fail_json(msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted")
-        outcomes = remove_all(cluster, options["kinds"], selector, module.check_mode, options["wait_seconds"], time.monotonic, time.sleep)
+        removal = Removal(tuple(options["kinds"]), selector, tuple(options["keep_namespaces"]), options["wait_seconds"])
+        outcomes = remove_all(cluster, removal, module.check_mode, time.monotonic, time.sleep)
     changed = [outcome for outcome in outcomes if outcome.changed]
     return {
         "changed": bool(changed),
@@ -183,6 +189,7 @@ def main() -> None:
             objects={"type": "list", "elements": "dict", "default": [], "options": item},
             kinds={"type": "list", "elements": "str", "choices": KINDS, "default": KINDS},
             label_selector={"type": "str", "default": LABEL},
+            keep_namespaces={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 300},
         ),
         supports_check_mode=True,

@@ -78,22 +78,34 @@ def _commit(cluster: Cluster, definition: Resource, planned: Outcome) -> Outcome
     return dataclasses.replace(planned, applied=dataclasses.replace(planned.applied, warnings=warnings), after=stable(result))
 
 
-def remove_all(
-    cluster: Cluster, kinds: typing.Sequence[str], selector: str, check_mode: bool, limit: float, clock: Clock, pause: typing.Callable[[float], None]
-) -> typing.Tuple[Outcome, ...]:
-    """Delete what carries the label, kind by kind in the given order, and wait until each kind is gone.
+@dataclasses.dataclass(frozen=True)
+class Removal:
+    """What is taken back.
 
-    :param selector: label selector of the API
-    :param limit: seconds for each kind
+    :ivar kinds: in this order
+    :ivar selector: label selector of the API
+    :ivar keep: namespaces that stay
+    :ivar limit: seconds for each kind
+    """
+
+    kinds: typing.Tuple[str, ...]
+    selector: str
+    keep: typing.Tuple[str, ...] = ()
+    limit: float = 300.0
+
+
+def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]) -> typing.Tuple[Outcome, ...]:
+    """Delete what carries the label, kind by kind, and wait until each kind is gone.
+
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the server cannot be reached, or does not let us list
     """
     outcomes: typing.List[Outcome] = []
-    for kind in kinds:
-        found = _list(cluster, kind, selector)
+    for kind in removal.kinds:
+        found = _list(cluster, kind, removal)
         results = [_remove(cluster, item, check_mode) for item in found]
         if not check_mode:
-            left = _await_gone(cluster, kind, selector, limit, clock, pause) if found else {}
+            left = _await_gone(cluster, kind, removal, clock, pause) if found else {}
             results = [_still_there(outcome, left) for outcome in results]
         outcomes.extend(results)
     return tuple(outcomes)
@@ -109,11 +121,11 @@ def _remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
 
 
 def _await_gone(
-    cluster: Cluster, kind: str, selector: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
+    cluster: Cluster, kind: str, removal: Removal, clock: Clock, pause: typing.Callable[[float], None]
 ) -> typing.Dict[typing.Tuple[str, str], Resource]:
-    end = clock() + limit
+    end = clock() + removal.limit
     while True:
-        left = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in _list(cluster, kind, selector)}
+        left = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in _list(cluster, kind, removal)}
         if not left or clock() >= end:
             return left
         pause(1.0)
@@ -128,9 +140,10 @@ def _still_there(outcome: Outcome, left: typing.Mapping[typing.Tuple[str, str], 
     return dataclasses.replace(outcome, applied=applied, after=stable(item))
 
 
-def _list(cluster: Cluster, kind: str, selector: str) -> typing.Tuple[Resource, ...]:
+def _list(cluster: Cluster, kind: str, removal: Removal) -> typing.Tuple[Resource, ...]:
     try:
-        return cluster.list(kind, selector=selector).items
+        items = cluster.list(kind, selector=removal.selector).items
+        return tuple(item for item in items if kind != "Namespace" or item["metadata"]["name"] not in removal.keep)
     except ApiError as error:
         # the server does not know the kind, so nothing of it exists
         if error.absent:

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""After the teardown: is everything gone that the collection made. Check ids: ``teardown.*``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.cluster import AppliedObject, OperatorFacts, SyncFacts
+from .._model.findings import FAIL, UNKNOWN, Finding, ok
+from .._model.intent import Intent
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: names of the nodes that took part
+    :ivar removed: what became of each object
+    :ivar sync: answer of sriov_sync for the way back; None when it did not run
+    :ivar operators: answer of sriov_operator_info afterwards; None when there is none
+    :ivar operator_removed: whether the operator was taken back as well
+    """
+
+    nodes: typing.Tuple[str, ...] = ()
+    removed: typing.Tuple[AppliedObject, ...] = ()
+    sync: typing.Optional[SyncFacts] = None
+    operators: typing.Optional[OperatorFacts] = None
+    operator_removed: bool = False
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """A finding for each object, for each fabric on each node, and on the operator where it was taken back."""
+    findings = [_object(item) for item in facts.removed]
+    if not findings:
+        findings.append(ok("teardown.object", "objects", "none was there", "none is left"))
+    for fabric in intent.fabrics:
+        findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
+    if facts.operator_removed:
+        findings.append(_operator(facts.operators))
+    return tuple(findings)
+
+
+def _object(item: AppliedObject) -> Finding:
+    subject = f"{item.kind} {item.namespace + '/' if item.namespace else ''}{item.name}"
+    if item.action in ("deleted", "absent"):
+        return ok("teardown.object", subject, item.action, "gone")
+    why = f"It could not be taken back: {item.refusal or item.action}."
+    return Finding(
+        "teardown.object",
+        subject,
+        FAIL,
+        item.action,
+        "gone",
+        why,
+        "See who still holds it: pods of others in the namespace, or a finalizer whose owner is gone.",
+    )
+
+
+def _node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:
+    subject, expected = f"{fabric} {name}", "no virtual function of the fabric"
+    seen = next((node for node in sync.nodes if (node.fabric, node.node) == (fabric, name)), None) if sync else None
+    if seen is None:
+        return Finding(
+            "teardown.virtual_functions", subject, UNKNOWN, "not looked at", expected, "The wait for their end did not run.", "Run the teardown again."
+        )
+    if seen.phase == "ready":
+        return ok("teardown.virtual_functions", subject, seen.detail, expected)
+    return Finding(
+        "teardown.virtual_functions", subject, FAIL, seen.detail, expected, f"{seen.detail}.", seen.remedy or "See the config daemon's log on the node."
+    )
+
+
+def _operator(operators: typing.Optional[OperatorFacts]) -> Finding:
+    if operators is None or operators.errors:
+        why = "The API server was not asked." if operators is None else f"Not everything could be read: {'; '.join(operators.errors[:3])}."
+        return Finding("teardown.operator", "SR-IOV network operator", UNKNOWN, "not known", "gone", why, "Check the kubeconfig, and run the teardown again.")
+    left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]
+    if not left:
+        return ok("teardown.operator", "SR-IOV network operator", "gone", "gone")
+    why = f"These Deployments still run it: {', '.join(left)}. Helm takes back only the release that it made."
+    return Finding("teardown.operator", "SR-IOV network operator", FAIL, ", ".join(left), "gone", why, "Remove it the way it was installed.")
