@@ -90,6 +90,16 @@ def _port(plane: FabricPlane, item: Topology, node: Node) -> PortState:
     return plane.port_states(item, [node])[node]
 
 
+def _clean(plane: FabricPlane, item: Topology) -> None:
+    """What a fault left in the error counters goes with it."""
+
+    def clean() -> bool:
+        plane.clear_errors(item)
+        return plane.run(item, item.managers[-1], "ibqueryerrors").returncode == 0
+
+    _await(f"{item.fabric.name} has no errors counted", clean)
+
+
 def _silent(plane: FabricPlane, item: Topology, hosts: typing.Sequence[str]) -> None:
     for host, manager in zip(SUBNET_MANAGERS, item.managers):
         if host in hosts:
@@ -119,6 +129,7 @@ def _sm_restored(plane: FabricPlane, target: Target) -> str:
             plane.processes.signal(name, signal.SIGCONT)
         plane.start_manager(item, host)
     plane.wait_ready(item)
+    _clean(plane, item)
     return f"{item.fabric.name}: {SUBNET_MANAGERS[0]} is master, {SUBNET_MANAGERS[1]} standby"
 
 
@@ -160,6 +171,7 @@ def _second_master_gone(plane: FabricPlane, target: Target) -> str:
     # the ports still name the one that is gone
     plane.sweep(item)
     plane.wait_ready(item)
+    _clean(plane, item)
     return f"{item.fabric.name} has one master again: {SUBNET_MANAGERS[0]}"
 
 
@@ -181,6 +193,7 @@ def _link_back(plane: FabricPlane, target: Target) -> str:
         plane.console(item, f'ReLink "{node.id}"[1]')
     _await(f"the port of {node.description} is active", lambda: _port(plane, item, node).active)
     _await(f"{node.description} is in the subnet manager's list", lambda: _listed(plane, item, node))
+    _clean(plane, item)
     return f"{node.description}: the link is active, LID {_port(plane, item, node).lid}"
 
 
@@ -190,8 +203,8 @@ def _listed(plane: FabricPlane, item: Topology, node: Node) -> bool:
 
 
 def _loses(plane: FabricPlane, item: Topology, node: Node) -> bool:
-    """Is any of many messages to the port lost?"""
-    return any(not state.counters for state in plane.repeated_states(item, node, PROBES))
+    """Is any of many messages over the link to the port lost?"""
+    return plane.lost(item, node, PROBES) > 0
 
 
 def _mad_loss(plane: FabricPlane, target: Target) -> str:
@@ -217,6 +230,7 @@ def _no_loss(plane: FabricPlane, target: Target) -> str:
     _await(f"no message to {node.description} is lost", lambda: not _loses(plane, item, node))
     # what was lost may have made the subnet manager give up on the port
     _await(f"the port of {node.description} is active", lambda: _port(plane, item, node).active and _listed(plane, item, node))
+    _clean(plane, item)
     return f"{node.description}: all messages come through"
 
 

@@ -194,7 +194,7 @@ class FabricPlane:
         # ibsim holds its own console open for writing too: it never sees the end of it
         end = os.open(console, os.O_RDWR)
         try:
-            argv = [self.programs.ibsim, "-r", "-l", str(item.fabric.port), "-s", netfile]
+            argv = [str(self.programs.ibsim), "-r", "-l", str(item.fabric.port), "-s", str(netfile)]
             self.processes.start(self.simulator_process(item), argv, cwd=folder, stdin=end)
         finally:
             os.close(end)
@@ -205,7 +205,7 @@ class FabricPlane:
             raise LabError(f"{name} does not serve; its last output:\n{self.processes.log(name)}", f"its log is {self.processes.logs / name}.log")
 
     def _answers(self, item: Topology) -> bool:
-        return self._ask(item, item.managers[:1]).returncode == 0
+        return self._ask(item, [item.managers[0].id]).returncode == 0
 
     def start_manager(self, item: Topology, host: str, node: typing.Optional[Node] = None, **more: str) -> None:
         """Start opensm, unless it runs.
@@ -224,19 +224,22 @@ class FabricPlane:
         settings = folder / "opensm.conf"
         settings.write_text(opensm_settings(node.port_guid, priority, folder, more))
         env = {**self._client(item, node), "OSM_CACHE_DIR": str(folder), "OSM_TMP_DIR": str(folder)}
-        self.processes.start(self.manager_process(item, host), [*self._tool("opensm"), "-F", settings], env=env, cwd=folder)
+        self.processes.start(self.manager_process(item, host), [*self._tool("opensm"), "-F", str(settings)], env=env, cwd=folder)
 
     def sweep(self, item: Topology) -> None:
         """Make the first manager set all ports anew, also where it sees no change: SIGHUP is opensm's order for it."""
         self.processes.signal(self.manager_process(item, SUBNET_MANAGERS[0]), signal.SIGHUP)
 
+    def clear_errors(self, item: Topology) -> None:
+        """Set the error counters of all ports to 0, as an admin does when the cause is gone."""
+        self.run(item, item.managers[-1], "ibqueryerrors", "--clear-errors")
+
     # what is asked
 
-    def wait_ready(self, item: Topology, master: str = SUBNET_MANAGERS[0], standby: typing.Optional[str] = SUBNET_MANAGERS[1], **but: Node) -> None:
+    def wait_ready(self, item: Topology, master: str = SUBNET_MANAGERS[0], standby: typing.Optional[str] = SUBNET_MANAGERS[1]) -> None:
         """Wait until one manager is master, the other standby, and all ports know it and are active.
 
         :param standby: None: there is none
-        :param but: HCAs whose port may be as it is, under any name
         :raises LabError: it did not come to that within 30 s
         """
         wanted = {master: "MASTER", **({standby: "STANDBY"} if standby else {})}
@@ -254,9 +257,9 @@ class FabricPlane:
                 if found is None or found.state != state:
                     lacks.append(f"the subnet manager of {host} is {found.state if found else 'silent'}, not {state}")
             if not lacks:
-                for node, state in self.ports(item).items():
-                    if node not in but.values() and not (state.active and state.lid == node.lid and state.sm_lid == managers[master].lid):
-                        lacks.append(f"{node.description}: state {state.state}, LID {state.lid}, LID of its subnet manager {state.sm_lid}")
+                for node, seen_port in self.ports(item).items():
+                    if not (seen_port.active and seen_port.lid == node.lid and seen_port.sm_lid == managers[master].lid):
+                        lacks.append(f"{node.description}: state {seen_port.state}, LID {seen_port.lid}, LID of its subnet manager {seen_port.sm_lid}")
             return lacks
 
         def ready() -> bool:
@@ -278,20 +281,20 @@ class FabricPlane:
 
     def port_states(self, item: Topology, nodes: typing.Sequence[Node]) -> typing.Dict[Node, port.PortState]:
         """As :meth:`ports`, of some HCAs."""
-        return dict(zip(nodes, self._answer(item, nodes)))
+        return dict(zip(nodes, self._answer(item, [node.id for node in nodes])))
 
-    def repeated_states(self, item: Topology, node: Node, times: int) -> typing.Tuple[port.PortState, ...]:
-        """State of one port, asked many times: how many messages to it are lost is seen by the counters that lack."""
-        return self._answer(item, [node] * times)
+    def lost(self, item: Topology, node: Node, times: int) -> int:
+        """How many of so many messages to a port, from the second manager's server, are not answered."""
+        return sum(not state.counters for state in self._answer(item, [f"{item.managers[-1].id}@{node.lid}"] * times))
 
-    def _answer(self, item: Topology, nodes: typing.Sequence[Node]) -> typing.Tuple[port.PortState, ...]:
+    def _answer(self, item: Topology, nodes: typing.Sequence[str]) -> typing.Tuple[port.PortState, ...]:
         done = self._ask(item, nodes)
         if done.returncode:
             raise LabError(f"{item.fabric.name}: {done.stderr.strip()}", f"see {self.processes.logs / self.simulator_process(item)}.log; start the lab again")
         return port.parse_answer(done.stdout)
 
-    def _ask(self, item: Topology, nodes: typing.Sequence[Node]) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", port.__name__, self.fabrics.address, str(item.fabric.port), *(node.id for node in nodes)]
+    def _ask(self, item: Topology, nodes: typing.Sequence[str]) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", port.__name__, self.fabrics.address, str(item.fabric.port), *nodes]
         return self._inside(argv, {}, pathlib.Path(__file__).parents[2], TOOL_LIMIT + len(nodes) / 20)
 
     def subnet_manager(self, item: Topology, lid: int) -> typing.Optional[SubnetManager]:

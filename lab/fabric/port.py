@@ -4,9 +4,10 @@
 
 """What a simulated port is like, asked of ibsim itself: what firmware and driver of a real HCA would know of their own port.
 
-It is told even where the link is cut and no MAD comes through. ``python -m lab.fabric.port ADDRESS PORT NODE...`` asks (run in
-the lab's network namespace) and prints hexadecimal data as JSON; :func:`parse` reads them. ibsim's protocol is in its
-``include/ibsim.h``: datagrams, numbers in the machine's byte order.
+It is told even where the link is cut and no MAD comes through. ``python -m lab.fabric.port ADDRESS PORT NODE[@LID]...`` asks (run
+in the lab's network namespace) and prints hexadecimal data as JSON; :func:`parse_answer` reads them. With a LID, the counters are
+those of that port, asked for over the fabric. ibsim's protocol is in its ``include/ibsim.h``: datagrams, numbers in the machine's
+byte order.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class Client:
         return self._ask(_PORT_INFO, b"\0")
 
     def counters(self, lid: int) -> typing.Optional[bytes]:
-        """PortCounters of the own port, by a MAD to itself; None when it was lost."""
+        """PortCounters of a port, by a MAD to it; None when the MAD or its answer was lost."""
         mad = bytearray(_MAD_SIZE)
         # base version 1, class 4 (performance), class version 1, method Get; the attribute; the port selected
         mad[0:4] = bytes((1, 0x04, 1, 0x01))
@@ -191,10 +192,11 @@ def main(arguments: typing.Sequence[str]) -> int:
     address, port, *nodes = arguments
     rows = []
     try:
-        for node in nodes:
+        for item in nodes:
+            node, _, other = item.partition("@")
             with Client(address, int(port), node) as client:
                 port_info = client.port_info()
-                lid = int.from_bytes(port_info[16:18], "big")
+                lid = int(other) if other else int.from_bytes(port_info[16:18], "big")
                 counters = client.counters(lid) if lid else None
                 rows.append({"port_info": port_info.hex(), "counters": counters and counters.hex()})
     except OSError as error:

@@ -244,6 +244,6 @@ class _replacing:
         self.partial.unlink(missing_ok=True)
         return self.partial
 
-    def __exit__(self, failed: typing.Optional[type], *_: object) -> None:
+    def __exit__(self, failed: typing.Optional[typing.Type[BaseException]], *_: object) -> None:
         if failed is None:
             self.partial.replace(self.path)
