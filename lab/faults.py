@@ -34,8 +34,7 @@ class Fault:
 
 def ssh_command(lab: Lab, worker: str) -> typing.List[str]:
     """ssh as root to a worker; works in the lab's network namespace."""
-    key = workers.ssh_key(lab.folder)
-    return ["ssh", "-i", str(key), "-o", f"UserKnownHostsFile={key.parent / 'known_hosts'}", "-o", "ConnectTimeout=10", f"root@{_worker(lab, worker).address}"]
+    return workers.ssh(lab.folder, _worker(lab, worker))
 
 
 def _on_worker(lab: Lab, worker: str, script: str) -> None:
@@ -57,6 +56,7 @@ def _power_off(lab: Lab, target: Target) -> str:
 def _power_on(lab: Lab, target: Target) -> str:
     lab.start_worker(_worker(lab, target.worker), lab.build())
     workers.wait_ready(lab.description, lab.processes, lab.authority)
+    lab.refresh()
     return f"{target.worker} has booted"
 
 
@@ -127,7 +127,7 @@ def _of_fabric(name: str) -> Fault:
     def act(action: typing.Callable[..., str]) -> Action:
         def both(lab: Lab, target: Target) -> str:
             said = action(lab.fabric, target)
-            lab.fabric.refresh()
+            lab.refresh()
             return said
 
         return both

@@ -81,9 +81,9 @@ class Lab:
         controlplane.start_webhook(self.description, self.processes, authority)
         with step("start two fabrics, each with a master and a standby subnet manager"):
             self.fabric.start()
-            self.fabric.refresh()
         with step("wait until the workers are Ready"):
             workers.wait_ready(self.description, self.processes, authority)
+        self.refresh()
         workers.label(self.description, authority)
         scale.start(self.description, self.processes, authority, nodes)
         say(f"up after {time.monotonic() - start:.0f} s; next: 'make site', 'lab/kubectl get nodes', 'lab/ssh {self.description.workers[0].name}'")
@@ -99,7 +99,14 @@ class Lab:
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def start_worker(self, worker: Worker, image: pathlib.Path) -> None:
-        workers.start(self.description, self.folder, self.processes, worker, image, self.fabric.sysfs(worker.name))
+        workers.start(self.description, self.folder, self.processes, worker, image)
+
+    def refresh(self) -> None:
+        """Bring the sysfs of the simulated HCAs on the running workers up to date with their fabrics."""
+        self.fabric.refresh()
+        for worker in self.description.workers:
+            if self.processes.alive(worker.name):
+                workers.put_sysfs(self.folder, worker, self.fabric.sysfs(worker.name))
 
     def enter(self) -> None:
         """Put this process into the lab's network namespace; Python 3.11 has no os.setns.

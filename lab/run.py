@@ -18,24 +18,25 @@ def run(
     argv: typing.Sequence[typing.Union[str, pathlib.Path]],
     env: typing.Optional[typing.Mapping[str, str]] = None,
     cwd: typing.Optional[pathlib.Path] = None,
-    stdin: typing.Optional[str] = None,
+    stdin: typing.Union[str, typing.IO[bytes], None] = None,
     limit: float = 900,
     remedy: str = "read the output above; the command can be run again by hand",
 ) -> str:
     """Run to the end and return stdout.
 
     :param env: added to the environment
+    :param stdin: text, or an open stream
     :param limit: seconds
     :raises LabError: exit code other than 0, or limit reached; with the end of the output
     """
     words = [str(word) for word in argv]
+    source: typing.Dict[str, typing.Any] = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin or subprocess.DEVNULL}
     try:
         done = subprocess.run(
             words,
             env={**os.environ, **(env or {})},
             cwd=cwd,
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
+            **source,
             capture_output=True,
             text=True,
             errors="replace",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
+import subprocess
 import typing
 
 from . import network, objects
@@ -36,6 +37,21 @@ def ssh_key(folder: pathlib.Path) -> pathlib.Path:
     return folder / "ssh" / "id"
 
 
+def ssh(folder: pathlib.Path, worker: Worker) -> typing.List[str]:
+    """ssh as root to a worker; works in the lab's network namespace."""
+    key = ssh_key(folder)
+    return ["ssh", "-i", str(key), "-o", f"UserKnownHostsFile={key.parent / 'known_hosts'}", "-o", "ConnectTimeout=10", f"root@{worker.address}"]
+
+
+def put_sysfs(folder: pathlib.Path, worker: Worker, tree: pathlib.Path) -> None:
+    """Give a worker the sysfs of its simulated HCAs, as /run/lab/sysfs.
+
+    :raises LabError: it cannot be reached
+    """
+    with subprocess.Popen(["tar", "-C", tree, "-cf", "-", "."], stdout=subprocess.PIPE) as archive:
+        run([*ssh(folder, worker), "lab-sysfs"], stdin=archive.stdout, limit=60, remedy=f"can 'lab/ssh {worker.name}' log in?")
+
+
 def prepare(description: Description, folder: pathlib.Path, authority: Pki, hca_maps: typing.Mapping[str, str]) -> None:
     """Write the workers' shares: identities, keys, addresses; and the host's known_hosts for them.
 
@@ -48,7 +64,7 @@ def prepare(description: Description, folder: pathlib.Path, authority: Pki, hca_
     known = []
     for worker in description.workers:
         own = share(folder, worker)
-        for name in ("pki", "ssh", "sysfs"):
+        for name in ("pki", "ssh"):
             (own / name).mkdir(parents=True, exist_ok=True)
         _key(own / "ssh/host")
         (own / "ssh/authorized_keys").write_text(key.with_suffix(".pub").read_text())
@@ -88,12 +104,8 @@ def _environment(description: Description, worker: Worker) -> str:
     return "".join(f'{name}="{value}"\n' for name, value in values.items())
 
 
-def start(description: Description, folder: pathlib.Path, processes: Processes, worker: Worker, disk: pathlib.Path, sysfs: pathlib.Path) -> None:
-    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node.
-
-    :param sysfs: tree of its simulated HCAs, which it sees as /opt/lab/sysfs
-    """
-    sysfs.mkdir(parents=True, exist_ok=True)
+def start(description: Description, folder: pathlib.Path, processes: Processes, worker: Worker, disk: pathlib.Path) -> None:
+    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node."""
     kernel_folder = kernel.kernel()
     qemu = debian.qemu()
     console = processes.logs / f"{worker.name}.console"
@@ -116,7 +128,6 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
             *("-netdev", f"tap,id=storage,ifname={network.tap(worker.name, network.STORAGE_BRIDGE)},script=no,downscript=no"),
             *("-device", f"igb,bus=rp0,netdev=storage,mac=52:54:00:88:00:{number},romfile="),
             *("-virtfs", f"local,path={share(folder, worker)},mount_tag=lab,security_model=none,readonly=on,multidevs=remap"),
-            *("-virtfs", f"local,path={sysfs},mount_tag=sysfs,security_model=none,readonly=on,multidevs=remap"),
             *("-device", "virtio-rng-pci", "-serial", f"file:{console}", "-monitor", f"unix:{processes.records / worker.name}.monitor,server,nowait"),
         ],
         env={
