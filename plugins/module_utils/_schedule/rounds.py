@@ -22,6 +22,8 @@ def rounds(items: typing.Sequence[Item], most: typing.Optional[int] = None) -> t
     :param items: all different
     :param most: at most so many rounds; None means all
     """
+    if len(items) < 2:
+        return
     places: typing.List[typing.Optional[Item]] = list(items)
     if len(places) % 2:
         places.append(None)

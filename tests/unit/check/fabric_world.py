@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Two workers with the six HCAs of row S1.6 on two fabrics, as facts, to be bent by the tests of several stages."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+    FabricNode,
+    Hca,
+    Link,
+    LinkEnd,
+    Netdev,
+    NodeHcas,
+    PcieLink,
+    PciFunction,
+    Port,
+    SeenSubnet,
+    SeenTopology,
+    Sriov,
+    SubnetManager,
+    Topology,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Ipam, Network, Select
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, plain_guid
+
+LINK = PcieLink(32.0, 16, 32.0, 16)
+MASTERS = {1: SubnetManager(1, "0xe89e491ff5d50001", "MASTER", 15, 100), 2: SubnetManager(1, "0xe89e491ff5d50002", "MASTER", 15, 100)}
+STANDBYS = {1: SubnetManager(2, "0xe89e491ff5d50011", "STANDBY", 3, 9), 2: SubnetManager(2, "0xe89e491ff5d50012", "STANDBY", 3, 9)}
+NODES = {"worker-1": 1, "worker-2": 2}
+
+
+def hca(node: int, index: int, **port: typing.Any) -> Hca:
+    """HCA ``index`` of row S1.6 on a node; keywords change its port."""
+    device, netdev, address, _fabric = SIX_HCAS[index]
+    base = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR", 16 * node + index, 1, plain_guid(node, index, 1))
+    return Hca(
+        name=device,
+        rdma_device=device,
+        netdevs=(Netdev(netdev, "00:00", 4092, "up", plain_guid(node, index, 1)),),
+        pci=PciFunction(address, "15b3", "1021", "0207", "mlx5_core", 0, LINK),
+        node_guid=plain_guid(node, index),
+        node_description=f"worker-{node} {device}",
+        ports=(dataclasses.replace(base, **port),),
+        sriov=Sriov(16, 0),
+    )
+
+
+def igb(**changes: typing.Any) -> Hca:
+    """The Ethernet NIC of a worker."""
+    pci = PciFunction("0000:01:00.0", "8086", "10c9", "0200", "igb", None, PcieLink(2.5, 1, 2.5, 1))
+    return dataclasses.replace(Hca("eth1", netdevs=(Netdev("eth1", "52:54:00:88:00:01", 1500, "up"),), pci=pci, sriov=Sriov(7, 0)), **changes)
+
+
+def node(number: int, **hcas: typing.Optional[Hca]) -> NodeHcas:
+    """A worker; ``mlx5_0=None`` takes an HCA away, another value replaces it."""
+    members = {item[0]: hca(number, index) for index, item in enumerate(SIX_HCAS)}
+    members["eth1"] = igb()
+    members.update(hcas)  # type: ignore[arg-type]
+    return NodeHcas(tuple(value for value in members.values() if value is not None))
+
+
+def subnets(**seen: SeenSubnet) -> typing.Tuple[SeenSubnet, ...]:
+    """What a worker's ports see; a keyword replaces what one device sees."""
+    result = []
+    for device, _netdev, _address, fabric in SIX_HCAS:
+        good = SeenSubnet(device, 1, MASTERS[fabric], (STANDBYS[fabric],), 100, 120, 10.0)
+        result.append(seen.get(device, good))
+    return tuple(result)
+
+
+def topology(fabric: int = 1, without: typing.Sequence[str] = (), more: typing.Sequence[FabricNode] = ()) -> Topology:
+    """One leaf with the HCAs of both workers on a fabric; ``without`` leaves out port GUIDs."""
+    leaf = FabricNode("Switch", "0x0000000000000100", "MF0;leaf00:MQM9700/U1", 65, 1)
+    nodes, links = [leaf], []
+    for number in NODES.values():
+        for index, item in enumerate(SIX_HCAS):
+            if item[3] == fabric and plain_guid(number, index, 1) not in without:
+                nodes.append(FabricNode("Ca", plain_guid(number, index), f"worker-{number} {item[0]}", 1))
+                end = LinkEnd("Ca", plain_guid(number, index), 1, 16 * number + index, plain_guid(number, index, 1))
+                links.append(Link(LinkEnd("Switch", leaf.guid, len(links) + 1, 1), end, 4, "NDR"))
+    return Topology((*nodes, *more), tuple(links))
+
+
+def seen_topologies(seen: typing.Optional[Topology] = None, error: typing.Optional[str] = None) -> typing.Tuple[SeenTopology, ...]:
+    """What worker-1 sees from its two vantage points."""
+    first = SeenTopology("mlx5_0", 1, None if error else seen or topology(1), error)
+    return (first, SeenTopology("mlx5_2", 1, topology(2)))
+
+
+def fabric(name: str = "compute", profile: str = "sriov_infiniband", virtual_functions: int = 8, **select: typing.Any) -> Fabric:
+    """A fabric of the intent; keywords are those of ``select``."""
+    values = {"hcas_per_node": 4, "subnet_manager": "any", **select}
+    return Fabric(name, profile, Select(**values), virtual_functions, name, Network(name, "test"), Ipam("whereabouts", "100.100.0.0/22"))  # type: ignore[arg-type]
+
+
+def storage(**select: typing.Any) -> Fabric:
+    """The Ethernet fabric of the intent."""
+    values = {"hcas_per_node": 1, "subnet_manager": None, "vendor": "8086", "device": "10c9", **select}
+    return fabric("storage", "sriov_ethernet", 4, **values)
+
+
+def intent(*fabrics: Fabric) -> Intent:
+    """Both fabrics, unless others are given."""
+    return Intent(fabrics or (fabric(), storage()))

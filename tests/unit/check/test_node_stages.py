@@ -1,0 +1,540 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The checks of the stages discover, fabric, reachability and platform: what is right passes, each fault has its own finding, nothing is dropped."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import discover, fabric, platform, reachability
+from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+    FabricNode,
+    NodeHcas,
+    NodePlatform,
+    ObservedHcas,
+    ObservedPings,
+    ObservedPlatform,
+    ObservedServers,
+    ObservedSubnets,
+    ObservedTopologies,
+    PciEvidence,
+    PciFunction,
+    Ping,
+    PingServer,
+    SeenSubnet,
+    Sriov,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
+
+Findings = typing.Tuple[Finding, ...]
+
+
+def one(findings: Findings, check: str, subject: str = "") -> Finding:
+    """The only finding of a check whose subject holds a text."""
+    found = [finding for finding in findings if finding.check == check and subject in finding.subject]
+    assert len(found) == 1, [(finding.check, finding.subject, finding.status) for finding in findings if finding.check == check]
+    return found[0]
+
+
+def statuses(findings: Findings) -> typing.Set[str]:
+    return {finding.status for finding in findings}
+
+
+def run(stage: typing.Any, facts: typing.Any, intent: typing.Optional[Intent] = None) -> Findings:
+    """Run a check on facts that went the way of the data: out as JSON and in again."""
+    return stage.check(intent or world.intent(), load(stage.Facts, to_data(facts), "facts"))
+
+
+# discover
+
+
+def discovered(**nodes: typing.Any) -> discover.Facts:
+    base = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2))}
+    return discover.Facts({**base, **{name.replace("_", "-"): value for name, value in nodes.items()}})
+
+
+def test_discover_passes_on_what_the_intent_asks_for() -> None:
+    findings = run(discover, discovered())
+    assert statuses(findings) == {"pass"} and judge(findings).open
+    assert "6 InfiniBand HCAs" in one(findings, "discover.hcas", "worker-1 compute").measured
+    assert "eth1" in one(findings, "discover.hcas", "worker-2 storage").measured
+    assert one(findings, "discover.port", "worker-1 mlx5_4").measured == "ACTIVE, LinkUp, 400 Gb/s (4X NDR), LID 20"
+    assert "12 port GUIDs" in one(findings, "discover.guids").measured
+
+
+def test_discover_without_nodes_or_answers_is_unknown() -> None:
+    assert one(run(discover, discover.Facts()), "discover.node").status == "unknown"
+    findings = run(discover, discovered(worker_2=ObservedHcas(error="unreachable: No route to host")))
+    node = one(findings, "discover.node", "worker-2")
+    assert node.status == "unknown" and "No route to host" in node.why
+    assert not judge(findings).open
+
+
+@pytest.mark.parametrize(
+    ("port", "measured", "remedy"),
+    [
+        ({"state": "DOWN", "physical_state": "Polling"}, "DOWN, Polling", "cable"),
+        ({"state": "DOWN", "physical_state": "Disabled"}, "DOWN, Disabled", "Switch it on"),
+        ({"state": "INIT", "sm_lid": None, "lid": None}, "no subnet manager", "Start a subnet manager"),
+        ({"state": "ARMED"}, "ARMED, LinkUp", "subnet manager's log"),
+        ({"state": "DOWN", "physical_state": "LinkErrorRecovery"}, "LinkErrorRecovery", "Replace"),
+        ({"lid": None}, "LID 0", "Read again"),
+    ],
+)
+def test_discover_names_a_bad_port_as_what_it_is(port: dict, measured: str, remedy: str) -> None:
+    """Six HCAs, of which four are needed: one bad port may be on no fabric of the intent; three can't be spared."""
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, mlx5_0=world.hca(1, 0, **port)))))
+    spare = one(findings, "discover.port", "worker-1 mlx5_0")
+    assert spare.status == "warn" and measured in spare.measured and remedy in spare.remedy and "stage fabric tells" in spare.why
+    bad = {f"mlx5_{index}": world.hca(1, index, **port) for index in (0, 1, 4)}
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, **bad))))
+    assert {one(findings, "discover.port", f"worker-1 {name}").status for name in bad} == {"fail"}
+
+
+def test_discover_unread_state_is_unknown_and_not_down() -> None:
+    bad = {f"mlx5_{index}": world.hca(1, index, state=None) for index in (0, 1, 4)}
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, **bad))))
+    assert one(findings, "discover.port", "worker-1 mlx5_0").status == "unknown"
+
+
+def test_discover_counts_and_says_what_is_missing() -> None:
+    gone = {f"mlx5_{index}": None for index in (0, 1, 2)}
+    few = one(run(discover, discovered(worker_1=ObservedHcas(world.node(1, **gone)))), "discover.hcas", "worker-1 compute")
+    assert few.status == "fail" and "lspci" in few.remedy
+    bare = dataclasses.replace(world.hca(1, 0), rdma_device=None, ports=(), name="0000:3c:00.0", pci=PciFunction("0000:3c:00.0", "15b3", "1021", "0207"))
+    driverless = one(run(discover, discovered(worker_1=ObservedHcas(world.node(1, **{**gone, "mlx5_0": bare})))), "discover.hcas", "worker-1 compute")
+    assert "no driver" in driverless.why and "0000:3c:00.0" in driverless.why
+    ethernet = {f"mlx5_{index}": world.hca(1, index, link_layer="Ethernet") for index in (0, 1, 2)}
+    switched = one(run(discover, discovered(worker_1=ObservedHcas(world.node(1, **ethernet)))), "discover.hcas", "worker-1 compute")
+    assert "Ethernet" in switched.why and "LINK_TYPE" in switched.remedy
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "status"),
+    [
+        ({"pci": None}, "discover.hcas", "fail"),
+        ({"netdevs": ()}, "discover.port", "warn"),
+        ({"netdevs": (dataclasses.replace(world.igb().netdevs[0], state="down"),)}, "discover.port", "warn"),
+        ({"pci": dataclasses.replace(world.igb().pci, driver=None)}, "discover.port", "fail"),  # type: ignore[type-var]
+        ({"physical_function": "0000:01:00.0"}, "discover.hcas", "fail"),
+    ],
+)
+def test_discover_judges_an_ethernet_nic(change: dict, check: str, status: str) -> None:
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, eth1=world.igb(**change)))), world.intent(world.storage()))
+    assert one(findings, check, "worker-1").status == status
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "text"),
+    [("0000:3C:00.0", "pass", ""), ("0000:3c:00.1", "fail", "did you mean '0000:3c:00.0'"), ("0000:01:00.0", "fail", "link layer or another selector")],
+)
+def test_discover_compares_a_list_of_addresses_with_the_node(address: str, status: str, text: str) -> None:
+    findings = run(discover, discovered(), world.intent(world.fabric(pci=(address,), hcas_per_node=1)))
+    finding = one(findings, "discover.select", "worker-1")
+    assert finding.status == status and text in finding.why
+
+
+def test_discover_names_a_listed_virtual_function() -> None:
+    node = world.node(1, mlx5_0=dataclasses.replace(world.hca(1, 0), physical_function="0000:4d:00.0"))
+    findings = run(discover, discovered(worker_1=ObservedHcas(node)), world.intent(world.fabric(pci=("0000:3c:00.0",), hcas_per_node=1)))
+    assert one(findings, "discover.select", "worker-1").measured == "a virtual function"
+
+
+def test_discover_warns_of_a_narrow_slot_and_of_unread_files() -> None:
+    slow = dataclasses.replace(world.hca(1, 0), pci=dataclasses.replace(world.hca(1, 0).pci, link=dataclasses.replace(world.LINK, current_width=8)))  # type: ignore[type-var]
+    node = NodeHcas(world.node(1, mlx5_0=slow).hcas, ("/sys/x: Invalid argument",))
+    findings = run(discover, discovered(worker_1=ObservedHcas(node)))
+    assert (one(findings, "discover.pcie", "worker-1 mlx5_0").status, one(findings, "discover.pcie", "worker-1 mlx5_0").measured) == ("warn", "32 GT/s x8")
+    assert one(findings, "discover.read", "worker-1").status == "warn"
+
+
+def test_discover_finds_a_guid_that_two_ports_have() -> None:
+    twin = world.node(2, mlx5_0=world.hca(2, 0, guid=plain_guid(1, 0, 1)))
+    finding = one(run(discover, discovered(worker_2=ObservedHcas(twin))), "discover.guids")
+    assert finding.status == "fail" and "worker-1 mlx5_0" in finding.why and "worker-2 mlx5_0" in finding.why
+
+
+# membership
+
+NODES = {"worker-1": world.node(1), "worker-2": world.node(2)}
+SUBNETS = {"worker-1": world.subnets(), "worker-2": world.subnets()}
+
+
+def names(membership: typing.Any, node: str) -> typing.List[str]:
+    return [member.hca.name for member in membership.members[node]]
+
+
+def test_the_manager_that_a_port_sees_decides() -> None:
+    four, two = resolve(world.fabric(), NODES, SUBNETS), resolve(world.fabric(hcas_per_node=2), NODES, SUBNETS)
+    assert four.subnet_manager == world.MASTERS[1].guid and names(four, "worker-2") == ["mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5"]
+    assert [member.rail for member in four.members["worker-1"]] == [0, 1, 2, 3]
+    assert two.subnet_manager == world.MASTERS[2].guid and names(two, "worker-1") == ["mlx5_2", "mlx5_3"]
+
+
+def test_two_fabrics_that_fit_are_not_guessed() -> None:
+    same = tuple(dataclasses.replace(seen, master=world.MASTERS[1 if seen.rdma_device in ("mlx5_0", "mlx5_1", "mlx5_4") else 2]) for seen in world.subnets())
+    contested = resolve(world.fabric(hcas_per_node=3), NODES, {"worker-1": same, "worker-2": same})
+    assert not contested.resolved and contested.members == {}
+    assert all(master.guid in contested.remedy for master in world.MASTERS.values()) and "select.subnet_manager" in contested.remedy
+    named = resolve(world.fabric(hcas_per_node=3, subnet_manager=world.MASTERS[2].guid), NODES, {"worker-1": same, "worker-2": same})
+    assert names(named, "worker-1") == ["mlx5_2", "mlx5_3", "mlx5_5"]
+
+
+def test_a_missing_hca_leaves_a_gap_and_does_not_shift_the_rails() -> None:
+    down = world.subnets(mlx5_0=SeenSubnet("mlx5_0", 1, error="the port is DOWN"))
+    membership = resolve(world.fabric(), NODES, {"worker-1": down, "worker-2": world.subnets()})
+    assert [(member.hca.name, member.rail) for member in membership.members["worker-1"]] == [("mlx5_1", 1), ("mlx5_4", 2), ("mlx5_5", 3)]
+    assert len(membership.members["worker-2"]) == 4
+
+
+def test_rails_of_unlike_nodes_go_by_name_and_then_by_place() -> None:
+    def moved(item: typing.Any, place: int, name: typing.Optional[str] = None) -> typing.Any:
+        return dataclasses.replace(item, pci=dataclasses.replace(item.pci, address=f"0000:{place:02x}:00.0"), rdma_device=name or item.rdma_device)
+
+    by_name = NodeHcas(tuple(moved(item, 9 - place) for place, item in enumerate(NODES["worker-2"].hcas[:2])))
+    fabric_of_two = world.fabric(hcas_per_node=2, subnet_manager=world.MASTERS[1].guid)
+    first = NodeHcas(NODES["worker-1"].hcas[:2])
+    membership = resolve(fabric_of_two, {"worker-1": first, "worker-2": by_name}, SUBNETS)
+    assert {member.hca.rdma_device: member.rail for member in membership.members["worker-2"]} == {"mlx5_0": 0, "mlx5_1": 1}
+    odd = NodeHcas(tuple(moved(item, 9 - place, f"odd{place}") for place, item in enumerate(NODES["worker-2"].hcas[:2])))
+    seen = tuple(dataclasses.replace(item, rdma_device=f"odd{place}") for place, item in enumerate(world.subnets()[:2]))
+    membership = resolve(fabric_of_two, {"worker-1": first, "worker-2": odd}, {"worker-1": world.subnets(), "worker-2": seen})
+    assert {member.hca.rdma_device: member.rail for member in membership.members["worker-2"]} == {"odd1": 0, "odd0": 1}
+
+
+@pytest.mark.parametrize("manager", ["any", None, world.MASTERS[1].guid, "0x0000000000000099"])
+def test_nothing_is_resolved_when_nobody_sees_a_manager(manager: typing.Optional[str]) -> None:
+    silent = tuple(SeenSubnet(seen.rdma_device, 1, error="ended with 255") for seen in world.subnets())
+    membership = resolve(world.fabric(subnet_manager=manager), NODES, {"worker-1": silent, "worker-2": silent})
+    assert not membership.resolved and membership.why and membership.remedy
+
+
+def test_virtual_functions_are_never_members() -> None:
+    node = world.node(1, mlx5_1=dataclasses.replace(world.hca(1, 1), physical_function="0000:3c:00.0"))
+    assert names(resolve(world.fabric(subnet_manager=world.MASTERS[1].guid), {"worker-1": node}, SUBNETS), "worker-1") == ["mlx5_0", "mlx5_4", "mlx5_5"]
+
+
+def test_selectors_decide_on_ethernet() -> None:
+    assert names(resolve(world.storage(), NODES, {}), "worker-1") == ["eth1"]
+    assert names(resolve(world.storage(netdev=("eth9",)), NODES, {}), "worker-1") == []
+
+
+# fabric
+
+
+def fabrics(intent: typing.Optional[Intent] = None, **changes: typing.Any) -> Findings:
+    facts = fabric.Facts(
+        nodes=changes.get("nodes", {name: ObservedHcas(value) for name, value in NODES.items()}),
+        subnets=changes.get("subnets", {name: ObservedSubnets(value) for name, value in SUBNETS.items()}),
+        topologies=changes.get("topologies", {"worker-1": ObservedTopologies(world.seen_topologies()), "worker-2": ObservedTopologies(())}),
+    )
+    return run(fabric, facts, intent)
+
+
+def both(**seen: SeenSubnet) -> typing.Dict[str, ObservedSubnets]:
+    return {"worker-1": ObservedSubnets(world.subnets(**seen)), "worker-2": ObservedSubnets(world.subnets(**seen))}
+
+
+def every(**change: typing.Any) -> typing.Dict[str, ObservedSubnets]:
+    """All ports of fabric 1 see something else."""
+    seen = {item.rdma_device: dataclasses.replace(item, **change) for item in world.subnets() if item.master == world.MASTERS[1]}
+    return both(**seen)
+
+
+def test_fabric_passes_and_names_each_place() -> None:
+    findings = fabrics()
+    assert statuses(findings) == {"pass"} and judge(findings).open
+    assert world.MASTERS[1].guid in one(findings, "fabric.membership", "compute").measured
+    assert "by the selectors" in one(findings, "fabric.membership", "storage").measured
+    assert one(findings, "fabric.activity").measured == "+20 in 10 s"
+    assert "leaf00" in one(findings, "fabric.hca", "worker-2 mlx5_5").measured
+    assert one(findings, "fabric.topology").measured == "1 switches, 8 HCAs, 8 links"
+
+
+def test_no_subnet_manager() -> None:
+    silent = {name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="sminfo ended with 255") for item in world.subnets())) for name in NODES}
+    findings = fabrics(subnets=silent)
+    master = one(findings, "fabric.one_master")
+    assert (master.status, master.measured) == ("fail", "no subnet manager") and "ended with 255" in master.why
+    assert one(findings, "fabric.membership", "compute").status == "fail"
+
+
+def test_no_tool_is_unknown_and_names_it() -> None:
+    error = "failed: sminfo is not installed. Install the package infiniband-diags on the node"
+    findings = fabrics(subnets={name: ObservedSubnets(error=error) for name in NODES})
+    assert one(findings, "fabric.node", "worker-1").status == "unknown" and "infiniband-diags" in one(findings, "fabric.node", "worker-1").why
+    assert one(findings, "fabric.one_master").status == "unknown"
+    assert not judge(findings).open
+
+
+def test_two_masters() -> None:
+    rival = dataclasses.replace(world.STANDBYS[1], state="MASTER", priority=15)
+    finding = one(fabrics(subnets=every(others=(rival,))), "fabric.one_master")
+    assert finding.status == "fail" and rival.guid in finding.measured and "same priority" in finding.why
+
+
+def test_two_masters_that_only_different_ports_see() -> None:
+    """Half of the ports of one topology see another master, and no record tells of it."""
+    rival = dataclasses.replace(world.MASTERS[1], guid="0x00000000000000bb")
+    split = world.subnets(mlx5_5=SeenSubnet("mlx5_5", 1, rival, (), 1, 2, 10.0))
+    findings = fabrics(subnets={"worker-1": ObservedSubnets(split), "worker-2": ObservedSubnets(world.subnets())})
+    assert one(findings, "fabric.one_master").status == "fail" and rival.guid in one(findings, "fabric.one_master").measured
+    assert "mlx5_5 port 1 sees the manager 0x00000000000000bb" in one(findings, "fabric.hcas", "worker-1 compute").why
+
+
+def test_a_manager_that_is_no_master() -> None:
+    finding = one(fabrics(subnets=every(master=dataclasses.replace(world.MASTERS[1], state="DISCOVER"), others=())), "fabric.one_master")
+    assert (finding.status, finding.measured) == ("fail", "0 masters")
+
+
+def test_no_standby_warns_and_no_record_is_unknown() -> None:
+    assert one(fabrics(subnets=every(others=())), "fabric.standby").status == "warn"
+    findings = fabrics(subnets=every(others=(), activity_first=None, activity_later=None, records_error="Query SA failed"))
+    assert {one(findings, check).status for check in ("fabric.standby", "fabric.activity")} == {"unknown"}
+    assert "Query SA failed" in one(findings, "fabric.activity").why
+
+
+@pytest.mark.parametrize(("later", "status"), [(101, "pass"), (100, "fail"), (7, "warn"), (None, "unknown")])
+def test_the_activity_count_must_rise(later: typing.Optional[int], status: str) -> None:
+    assert one(fabrics(subnets=every(activity_later=later)), "fabric.activity").status == status
+
+
+def test_the_least_rise_counts() -> None:
+    """Queries of one node raise the count that another one sees: a manager that hangs shows itself to the last one that looks."""
+    hung = world.subnets(**{item.rdma_device: dataclasses.replace(item, activity_later=100) for item in world.subnets()})
+    findings = fabrics(subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": ObservedSubnets(hung)})
+    assert one(findings, "fabric.activity").status == "fail"
+
+
+def test_one_port_down_is_missed_by_name() -> None:
+    down = world.subnets(mlx5_4=SeenSubnet("mlx5_4", 1, error="the port is DOWN, its link is Polling"))
+    findings = fabrics(
+        subnets={"worker-1": ObservedSubnets(down), "worker-2": ObservedSubnets(world.subnets())},
+        topologies={"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(1, 4, 1)])))},
+    )
+    finding = one(findings, "fabric.hcas", "worker-1 compute")
+    assert finding.status == "fail" and "mlx5_4 port 1: the port is DOWN, its link is Polling" in finding.why
+    assert one(findings, "fabric.hcas", "worker-2 compute").status == "pass"
+
+
+def test_an_hca_that_the_topology_does_not_show() -> None:
+    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(2, 1, 1)])))}
+    assert one(fabrics(topologies=topologies), "fabric.hca", "worker-2 mlx5_1").status == "fail"
+
+
+def test_an_hca_under_a_nodes_name_that_the_node_does_not_have() -> None:
+    more = [FabricNode("Ca", "0x00000000000000aa", "worker-2 mlx5_6", 1), FabricNode("Ca", "0x00000000000000ab", "ufm-1 mlx5_0", 1)]
+    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more)))}
+    finding = one(fabrics(topologies=topologies), "fabric.foreign")
+    assert finding.status == "fail" and "worker-2" in finding.subject
+    only_others = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more[1:])))}
+    assert one(fabrics(topologies=only_others), "fabric.foreign").measured == "1 HCAs of other machines"
+
+
+def test_no_topology_is_unknown() -> None:
+    findings = fabrics(topologies={"worker-1": ObservedTopologies(world.seen_topologies(error="ibnetdiscover did not end within 120 s"))})
+    finding = one(findings, "fabric.topology")
+    assert finding.status == "unknown" and "did not end" in finding.why
+    assert one(fabrics(topologies={}), "fabric.topology").status == "unknown"
+
+
+def test_a_link_below_its_siblings() -> None:
+    node = world.node(2, mlx5_1=world.hca(2, 1, rate_gbps=200.0))
+    finding = one(fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(node)}), "fabric.rate")
+    assert (finding.status, finding.subject, finding.measured, finding.expected) == ("fail", "worker-2 mlx5_1", "200 Gb/s", "400 Gb/s")
+
+
+def test_an_intent_of_ethernet_alone_needs_no_manager() -> None:
+    findings = fabrics(world.intent(world.storage()), subnets={}, topologies={})
+    assert statuses(findings) == {"pass"} and not any(finding.check == "fabric.one_master" for finding in findings)
+
+
+def test_fabric_without_nodes_is_unknown() -> None:
+    findings = fabrics(nodes={}, subnets={}, topologies={})
+    assert one(findings, "fabric.node").status == "unknown" and not judge(findings).open
+
+
+# reachability
+
+
+def reached(lost: typing.Sequence[typing.Tuple[str, int]] = (), **changes: typing.Any) -> Findings:
+    """Pings of a plan, all of which arrive but those to (node, LID)."""
+    nodes = changes.get("nodes", NODES)
+    members = {name: [member for member in resolve(world.fabric(), nodes, SUBNETS).members[name] if member.port and member.port.lid] for name in nodes}
+    rails: typing.Dict[int, typing.Dict[str, Endpoint]] = {}
+    for name, list_of in members.items():
+        for member in list_of:
+            rails.setdefault(member.rail, {})[name] = Endpoint(member.hca.rdma_device, 1, member.port.lid)
+    planned = plan(rails.values())
+    pings = {
+        name: ObservedPings(
+            tuple(Ping(task.device, 1, lid, 20, 0 if (name, lid) in lost else 20) for task in part.clients for lid in task.lids),
+        )
+        for name, part in planned.items()
+    }
+    servers = {name: ObservedServers(tuple(PingServer(port.device, port.port) for port in part.servers)) for name, part in planned.items()}
+    facts = reachability.Facts(
+        nodes={name: ObservedHcas(value) for name, value in nodes.items()},
+        subnets={name: ObservedSubnets(value) for name, value in SUBNETS.items()},
+        plan=changes.get("plan", planned),
+        servers={**servers, **changes.get("servers", {})},
+        pings={**pings, **changes.get("pings", {})},
+    )
+    return run(reachability, facts, changes.get("intent"))
+
+
+def test_reachability_passes_both_ways_on_each_rail() -> None:
+    findings = reached()
+    assert statuses(findings) == {"pass"} and judge(findings).open
+    pairs = [finding.subject for finding in findings if finding.check == "reachability.pair"]
+    assert len(pairs) == 8
+    assert "compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0" in pairs and "compute rail 0 worker-2 mlx5_0 -> worker-1 mlx5_0" in pairs
+    assert one(findings, "reachability.port", "rail 3 worker-2 mlx5_5").measured == "as client 1 of 1, as server 1 of 1"
+    assert "does not apply" in one(findings, "reachability.scope", "storage").measured
+
+
+def test_loss_in_one_direction() -> None:
+    findings = reached(lost=[("worker-1", 2 * 16)])
+    pair = one(findings, "reachability.pair", "worker-1 mlx5_0 -> worker-2 mlx5_0")
+    assert pair.status == "fail" and pair.measured == "0 of 20 received, 100 % loss"
+    assert one(findings, "reachability.pair", "worker-2 mlx5_0 -> worker-1 mlx5_0").status == "pass"
+    assert "its server is the suspect" in one(findings, "reachability.port", "worker-2 mlx5_0").why
+    assert not judge(findings).open
+
+
+def test_a_few_lost_packets_are_a_failure() -> None:
+    part = ObservedPings(
+        tuple(Ping("mlx5_0", 1, 32, 20, 19) if lid == 32 else Ping(f"mlx5_{index}", 1, lid, 20, 20) for index, lid in ((0, 32), (1, 33), (4, 36), (5, 37)))
+    )
+    pair = one(reached(pings={"worker-1": part}), "reachability.pair", "worker-1 mlx5_0 ->")
+    assert pair.status == "fail" and "5 % loss" in pair.measured
+
+
+def test_a_server_that_did_not_start_is_the_cause() -> None:
+    servers = {"worker-2": ObservedServers((PingServer("mlx5_0", 1, "ibping -S ended with 255: Failed to open"),))}
+    pair = one(reached(lost=[("worker-1", 32)], servers=servers), "reachability.pair", "worker-1 mlx5_0 ->")
+    assert pair.status == "fail" and "Failed to open" in pair.why and "ibping -S -C mlx5_0" in pair.remedy
+
+
+@pytest.mark.parametrize("answer", [ObservedPings(error="unreachable: timed out"), ObservedPings(()), ObservedPings((Ping("mlx5_0", 1, 32, 0, 0, "killed"),))])
+def test_a_pair_without_measurement_is_unknown(answer: ObservedPings) -> None:
+    findings = reached(pings={"worker-1": answer})
+    assert one(findings, "reachability.pair", "worker-1 mlx5_0 -> worker-2").status == "unknown"
+    assert one(findings, "reachability.port", "rail 0 worker-1").status == "unknown"
+    assert not judge(findings).open
+
+
+def test_a_plan_with_nothing_in_it_proves_nothing() -> None:
+    findings = reached(plan={})
+    assert {finding.status for finding in findings if finding.check == "reachability.port"} == {"unknown"} and not judge(findings).open
+
+
+def test_one_node_alone_proves_nothing() -> None:
+    findings = reached(nodes={"worker-1": NODES["worker-1"]})
+    port = one(findings, "reachability.port", "mlx5_0")
+    assert port.status == "unknown" and "two nodes" in port.why
+
+
+def test_a_port_without_lid_fails() -> None:
+    nodes = {"worker-1": world.node(1, mlx5_0=world.hca(1, 0, lid=None)), "worker-2": NODES["worker-2"]}
+    assert one(reached(nodes=nodes), "reachability.port", "worker-1 mlx5_0").status == "fail"
+
+
+def test_a_fabric_that_is_not_known_is_not_measured() -> None:
+    finding = one(reached(intent=world.intent(world.fabric(hcas_per_node=5))), "reachability.scope", "compute")
+    assert finding.status == "unknown" and "hcas_per_node" in finding.remedy
+
+
+def test_reachability_without_nodes_is_unknown() -> None:
+    findings = run(reachability, reachability.Facts())
+    assert one(findings, "reachability.node").status == "unknown" and not judge(findings).open
+
+
+# platform
+
+
+def evidence(node: NodeHcas, **changes: typing.Any) -> NodePlatform:
+    functions = tuple(
+        PciEvidence(
+            item.pci.address, item.pci.driver, item.sriov.total if item.sriov else None, item.sriov.current if item.sriov else None, 7, None, item.unread
+        )
+        for item in node.hcas
+        if item.pci
+    )
+    base = NodePlatform("6.12.95+deb12-amd64", "x86_64", ("intel_iommu=on",), ("dmar0",), 12, ("DMAR",), functions)
+    return dataclasses.replace(base, **changes)
+
+
+def platforms(node: typing.Optional[NodeHcas] = None, intent: typing.Optional[Intent] = None, **changes: typing.Any) -> Findings:
+    first = node or NODES["worker-1"]
+    facts = platform.Facts(
+        nodes={"worker-1": ObservedHcas(first)},
+        subnets={"worker-1": ObservedSubnets(world.subnets())},
+        platforms={"worker-1": changes.pop("answer", None) or ObservedPlatform(evidence(first, **changes))},
+    )
+    return run(platform, facts, intent)
+
+
+def test_platform_never_passes_what_it_does_not_ask() -> None:
+    findings = platforms()
+    unknown = {finding.check for finding in findings if finding.status != "pass"}
+    assert unknown == {"platform.bios", "platform.firmware"}
+    assert {one(findings, check).status for check in unknown} == {"unknown"} and not judge(findings).open
+    assert [finding.subject for finding in findings if finding.check == "platform.sriov"] == [
+        *(f"worker-1 mlx5_{index}" for index in (0, 1, 4, 5)),
+        "worker-1 eth1",
+    ], "the HCAs of the fabrics, and no other"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "text"),
+    [
+        ({"iommu_devices": (), "iommu_groups": 0}, "warn", "intel_iommu=on"),
+        ({"iommu_devices": (), "iommu_groups": 0, "acpi_tables": ()}, "warn", "VT-d"),
+        ({"iommu_groups": None}, "unknown", "/sys/kernel/iommu_groups"),
+    ],
+)
+def test_platform_names_the_layer_without_iommu(change: dict, status: str, text: str) -> None:
+    finding = one(platforms(**change), "platform.iommu")
+    assert finding.status == status and text in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("sriov", "unread", "status", "text"),
+    [
+        (None, (), "fail", "SRIOV_EN"),
+        (Sriov(4, 0), (), "fail", "NUM_OF_VFS"),
+        (Sriov(8, 0), (), "pass", ""),
+        (Sriov(None, 0), ("sriov_totalvfs",), "unknown", "by hand"),
+    ],
+)
+def test_platform_judges_each_physical_function(sriov: typing.Optional[Sriov], unread: typing.Tuple[str, ...], status: str, text: str) -> None:
+    node = world.node(1, mlx5_0=dataclasses.replace(world.hca(1, 0), sriov=sriov, unread=unread))
+    finding = one(platforms(node), "platform.sriov", "mlx5_0")
+    assert finding.status == status and text in finding.remedy
+
+
+def test_platform_without_driver_fails() -> None:
+    node = world.node(1, eth1=world.igb(pci=dataclasses.replace(world.igb().pci, driver=None)))  # type: ignore[type-var]
+    assert one(platforms(node), "platform.driver", "eth1").status == "fail"
+
+
+def test_platform_without_answer_is_unknown() -> None:
+    findings = platforms(answer=ObservedPlatform(error="failed: no python"))
+    assert one(findings, "platform.node").status == "unknown" and "no python" in one(findings, "platform.node").why
+    assert not judge(run(platform, platform.Facts())).open
+
+
+def test_platform_of_an_unknown_fabric_is_unknown() -> None:
+    assert one(platforms(intent=world.intent(world.fabric(hcas_per_node=5))), "platform.scope").status == "unknown"

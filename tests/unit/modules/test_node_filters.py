@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filters between the observers: from answers of nodes to what the next module is asked."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.linerate.rdma.plugins.filter.ping_plan import ping_plan
+from ansible_collections.linerate.rdma.plugins.filter.vantage_points import vantage_points
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
+
+HCAS = {name: {"value": to_data(world.node(number)), "error": None} for name, number in world.NODES.items()}
+SUBNETS = {name: {"value": to_data(world.subnets()), "error": None} for name in world.NODES}
+NO_ANSWER = {"value": None, "error": "unreachable: No route to host"}
+
+
+def test_one_port_looks_at_each_fabric() -> None:
+    assert vantage_points({**SUBNETS, "worker-3": NO_ANSWER}) == {
+        "worker-1": [{"device": "mlx5_0", "port": 1}, {"device": "mlx5_2", "port": 1}],
+        "worker-2": [],
+        "worker-3": [],
+    }
+
+
+def test_the_plan_is_what_ibping_takes() -> None:
+    plan = ping_plan(to_data([world.fabric(), world.storage()]), {**HCAS, "worker-3": NO_ANSWER}, {**SUBNETS, "worker-3": NO_ANSWER}, 31)
+    assert plan["worker-1"]["servers"] == [{"device": f"mlx5_{index}", "port": 1} for index in (0, 1, 4, 5)]
+    assert plan["worker-1"]["clients"] == [{"device": f"mlx5_{index}", "port": 1, "lids": [32 + index]} for index in (0, 1, 4, 5)]
+    assert plan["worker-3"] == {"servers": [], "clients": []}
+
+
+def test_a_fabric_that_is_not_known_is_not_in_the_plan() -> None:
+    plan = ping_plan(to_data([world.fabric(hcas_per_node=5)]), HCAS, SUBNETS)
+    assert plan == {name: {"servers": [], "clients": []} for name in world.NODES}
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: vantage_points({"worker-1": []}), r"subnets\.worker-1: a list; expected a mapping"),
+        (lambda: ping_plan([{"nam": "x"}], {}, {}), r"rdma_fabrics\[0\]\.nam: unknown key"),
+        (lambda: ping_plan([], {"worker-1": {"value": {"hca": []}}}, {}), r"hcas\.worker-1\.value\.hca: unknown key"),
+    ],
+)
+def test_bad_input_is_refused_with_its_path(call, text: str) -> None:
+    with pytest.raises(AnsibleFilterError, match=text):
+        call()

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rounds of disjoint pairs, and who pings whom."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import PortName, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points
+
+
+@given(st.integers(min_value=0, max_value=33))
+def test_everybody_meets_everybody_once_and_nobody_twice_in_a_round(count: int) -> None:
+    made = list(rounds(range(count)))
+    assert len(made) == (0 if count < 2 else count - 1 + count % 2)
+    for pairs in made:
+        taking_part = [item for pair in pairs for item in pair]
+        assert len(taking_part) == len(set(taking_part)) == 2 * (count // 2)
+    assert sorted(tuple(sorted(pair)) for pairs in made for pair in pairs) == list(itertools.combinations(range(count), 2))
+
+
+def test_a_limit_takes_the_first_rounds() -> None:
+    assert list(rounds("abcdef", 2)) == list(rounds("abcdef"))[:2]
+    assert list(rounds("abcdef", 0)) == []
+
+
+def test_it_is_the_same_each_time() -> None:
+    assert list(rounds(range(9))) == list(rounds(range(9)))
+
+
+def test_a_thousand_hosts_on_eight_rails_take_a_moment() -> None:
+    started = time.process_time()
+    rails = [{f"node{node}": Endpoint(f"mlx5_{rail}", 1, 1 + node * 8 + rail) for node in range(1000)} for rail in range(8)]
+    planned = plan(rails, most_rounds=31)
+    assert time.process_time() - started < 10
+    assert all(len(task.lids) == 31 for part in planned.values() for task in part.clients)
+
+
+def test_plan_pings_both_ways_on_the_same_rail_only() -> None:
+    rails = [
+        {"a": Endpoint("mlx5_0", 1, 10), "b": Endpoint("mlx5_0", 1, 20), "c": Endpoint("mlx5_0", 1, 30)},
+        {"a": Endpoint("mlx5_1", 2, 11), "b": Endpoint("mlx5_1", 2, 21)},
+    ]
+    planned = plan(rails)
+    assert planned["a"].servers == (PortName("mlx5_0", 1), PortName("mlx5_1", 2))
+    assert {task.device: set(task.lids) for task in planned["a"].clients} == {"mlx5_0": {20, 30}, "mlx5_1": {21}}
+    assert {task.device: set(task.lids) for task in planned["c"].clients} == {"mlx5_0": {10, 20}}
+
+
+def test_a_port_without_partner_serves_and_pings_nobody() -> None:
+    planned = plan([{"a": Endpoint("mlx5_0", 1, 10)}])
+    assert planned["a"].servers == (PortName("mlx5_0", 1),) and planned["a"].clients == ()
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1, 1), (2, 2), (None, 5)])
+def test_each_port_has_so_many_partners_at_most(most: int, expected: int) -> None:
+    planned = plan([{f"n{node}": Endpoint("mlx5_0", 1, node + 1) for node in range(6)}], most)
+    assert {len(part.clients[0].lids) for part in planned.values()} == {expected}
+
+
+def test_one_port_looks_at_each_fabric() -> None:
+    one, two = (SubnetManager(1, f"0x{index:016x}", "MASTER", 1, 1) for index in (1, 2))
+    subnets = {
+        "a": (SeenSubnet("mlx5_0", 1, error="no link"), SeenSubnet("mlx5_1", 1, master=one), SeenSubnet("mlx5_2", 1, master=one)),
+        "b": (SeenSubnet("mlx5_0", 1, master=one), SeenSubnet("mlx5_3", 1, master=two)),
+        "c": (),
+    }
+    assert vantage_points(subnets) == {"a": (PortName("mlx5_1", 1),), "b": (PortName("mlx5_3", 1),), "c": ()}
