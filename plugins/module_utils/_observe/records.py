@@ -31,7 +31,7 @@ def write_record(directory: str, record: Record) -> str:
     :raises RecordError: the folder or the file can't be written
     """
     path = os.path.join(directory, f"{record.stage}.json")
-    write_text(path, json.dumps(redact(record_data(record)), indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(redact(record_data(record)), indent=2, sort_keys=True) + "\n")
     return path
 
 
@@ -45,7 +45,8 @@ def write_text(path: str, text: str) -> None:
         os.makedirs(directory, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=directory, prefix=".", suffix=".tmp")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            # a tool may print what is no text at all; half a report would be worse than an escape in it
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
                 stream.write(text)
             os.chmod(temporary, 0o644)
             os.replace(temporary, path)

@@ -162,8 +162,8 @@ def _summary(report: Report) -> str:
 
 def _check_mode_summary(report: Report) -> str:
     number = len(report.changes)
-    made = [f"{stage.name} {len(stage.record.changes)}" for stage in report.stages if stage.record and stage.record.changes]
-    text = f"check mode: {number} change{'' if number == 1 else 's'} would be made{f' ({chr(44).join(made)})' if made else ''}"
+    made = ", ".join(f"{stage.name} {len(stage.record.changes)}" for stage in report.stages if stage.record and stage.record.changes)
+    text = f"check mode: {number} change{'' if number == 1 else 's'} would be made{f' ({made})' if made else ''}"
     return f"{text}, nothing is proven" if report.success else f"{text}, and {_first_obstacle(report)}"
 
 

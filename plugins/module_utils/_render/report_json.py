@@ -35,7 +35,7 @@ def render_json(report: Report) -> str:
         "stages": [_stage(stage) for stage in report.stages],
         "waivers": [_waiver(used) for used in report.waivers],
     }
-    return json.dumps(redact(data), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(redact(data), indent=2, sort_keys=True) + "\n"
 
 
 def _stage(stage: StageReport) -> typing.Dict[str, typing.Any]:

@@ -1,0 +1,250 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The frame under a real ansible-playbook: real playbooks, modules and roles of the frame; only what the stages look at is made up.
+
+A copy of the collection gets tiny roles, whose observers leave a mark on the 'node' (this machine), and a table of checks that return what they are told.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import typing
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+COLLECTIONS = ROOT / "build" / "collections" / "ansible_collections"
+FRAME_ROLES = ("stage", "validate", "report")
+TABLE = '''
+from __future__ import annotations
+import dataclasses
+import typing
+from .._model.findings import Finding
+from . import validate
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    findings: typing.Tuple[Finding, ...]
+    nodes: typing.Any = None
+
+def check(_intent, facts):
+    return facts.findings
+
+TABLE = {stage: (Facts, check) for stage in STAGES_HERE}
+TABLE["validate"] = (validate.Facts, validate.check)
+'''
+OBSERVE = [
+    {
+        "name": "Leave a mark",
+        "ansible.builtin.file": {"path": "{{ fake_marks }}/{{ stage_name }}-{{ inventory_hostname }}", "state": "touch", "mode": "0644"},
+        "changed_when": False,
+    },
+    {"name": "Look", "ansible.builtin.ping": {}, "register": "fake_look", "failed_when": "inventory_hostname in fake_broken | default([])"},
+]
+MAIN = [
+    {"name": "Fail where told to", "ansible.builtin.fail": {"msg": "broken {{ '{{' }} 1 }}"}, "when": "stage_name == fake_crash | default('')"},
+    {
+        "name": "Set facts",
+        "ansible.builtin.set_fact": {
+            "{{ stage_name }}_facts": {
+                "findings": "{{ (fake_findings | default({}))[stage_name] | default([{'check': stage_name ~ '.fine', 'subject': 'all', 'status': 'pass'}]) }}",
+                "nodes": "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'fake_look', 'ping') }}",
+            },
+            "{{ stage_name }}_changes": "{{ (fake_changes | default({}))[stage_name] | default([]) }}",
+        },
+    },
+]
+
+
+class Run(typing.NamedTuple):
+    """What an invocation of ansible-playbook left behind."""
+
+    code: int
+    output: str
+    report: typing.Optional[typing.Dict[str, typing.Any]]
+    folder: pathlib.Path
+    marks: typing.List[str]
+
+    def stage(self, name: str) -> typing.Dict[str, typing.Any]:
+        assert self.report is not None
+        return next(stage for stage in self.report["stages"] if stage["name"] == name)
+
+    def record(self, name: str) -> typing.Dict[str, typing.Any]:
+        return json.loads((self.folder / "report" / "stages" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A copy of the collection with tiny stages."""
+    folder = tmp_path_factory.mktemp("collections")
+    copy = folder / "ansible_collections" / "linerate" / "rdma"
+    for name in ("plugins", "playbooks", "meta"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "galaxy.yml", copy)
+    for role in FRAME_ROLES:
+        shutil.copytree(ROOT / "roles" / role, copy / "roles" / role)
+    for stage in STAGES[1:]:
+        tasks = copy / "roles" / stage / "tasks"
+        tasks.mkdir(parents=True)
+        (tasks / "observe.yml").write_text(yaml.safe_dump(OBSERVE), encoding="utf-8")
+        (tasks / "main.yml").write_text(yaml.safe_dump(MAIN), encoding="utf-8")
+    table = TABLE.replace("STAGES_HERE", repr(STAGES))
+    (copy / "plugins" / "module_utils" / "_check" / "table.py").write_text(table, encoding="utf-8")
+    for name in ("ansible", "kubernetes"):
+        (folder / "ansible_collections" / name).symlink_to(COLLECTIONS / name)
+    return folder
+
+
+class Player:
+    """Calls ansible-playbook in a folder of its own, which keeps its records between calls."""
+
+    def __init__(self, folder: pathlib.Path, collections: pathlib.Path, fabrics: typing.Any) -> None:
+        self.folder = folder
+        self.collections = collections
+        self.variables: typing.Dict[str, typing.Any] = {"rdma_fabrics": fabrics, "fake_marks": str(folder / "marks")}
+        local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        self.hosts: typing.Dict[str, typing.Any] = {"worker-1": dict(local), "worker-2": dict(local)}
+
+    def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> Run:
+        marks = self.folder / "marks"
+        shutil.rmtree(marks, ignore_errors=True)
+        marks.mkdir()
+        everything = {**self.variables, **variables}
+        inventory = {"all": {"children": {"rdma_nodes": {"hosts": self.hosts}}, "vars": everything}}
+        (self.folder / "hosts.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
+        environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")},
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_COLLECTIONS_PATH": str(self.collections),
+            "ANSIBLE_HOME": str(self.folder / "home"),
+            "ANSIBLE_NOCOLOR": "1",
+        }
+        command = [str(pathlib.Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts.yml", playbook, *arguments]
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False
+        )
+        report = self.folder / "build" / "report"
+        data = json.loads((report / "report.json").read_text(encoding="utf-8")) if (report / "report.json").exists() else None
+        return Run(done.returncode, done.stdout + done.stderr, data, self.folder / "build", sorted(path.name for path in marks.iterdir()))
+
+
+@pytest.fixture
+def player(tmp_path: pathlib.Path, collections: pathlib.Path, fabrics: typing.Any) -> Player:
+    return Player(tmp_path, collections, fabrics())
+
+
+def changed(run: Run) -> typing.Set[str]:
+    return set(re.findall(r"changed=(\d+)", run.output))
+
+
+def test_whole_run_is_green_twice_shows_its_waiver_and_changes_nothing(player: Player) -> None:
+    finding = {"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": "two masters", "remedy": "stop one"}
+    player.variables["fake_findings"] = {"fabric": [finding]}
+    player.variables["rdma_waivers"] = [{"check": "fabric.one_master", "reason": "a fabric under test"}]
+    first = player.play("linerate.rdma.site")
+    assert first.code == 0, first.output
+    assert "linerate.rdma: GREEN - 9 stages" in first.output and "1 waived" in first.output
+    assert first.report is not None and first.report["waivers"][0]["covered"][0]["check"] == "fabric.one_master"
+    assert "a fabric under test" in (first.folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert first.report["green"] is True
+    observed = ("discover", "fabric", "reachability", "platform", "virtual_functions")
+    assert first.marks == sorted(f"{stage}-worker-{number}" for stage in observed for number in (1, 2))
+    assert changed(first) == {"0"}
+    second = player.play("linerate.rdma.site")
+    assert second.code == 0 and changed(second) == {"0"}
+    assert second.report is not None and second.report["run"] > first.report["run"]
+
+
+def test_wrong_type_in_the_intent_is_refused_before_any_host_is_touched(player: Player, fabrics: typing.Any) -> None:
+    run = player.play("linerate.rdma.site", rdma_fabrics=fabrics(virtual_functions="eight"))
+    assert run.code != 0
+    assert "[fail] validate.intent on rdma_fabrics[0].virtual_functions" in run.output
+    assert (run.stage("validate")["findings"][0]["measured"], run.stage("validate")["findings"][0]["expected"]) == ("'eight' (string)", "an integer")
+    assert run.marks == [], "no host may be touched"
+    assert run.report is not None and run.report["summary"].startswith("NOT GREEN - stage validate: 1 fail (validate.intent on rdma_fabrics[0]")
+    assert [stage["state"] for stage in run.report["stages"]] == ["closed"] + ["skipped"] * 8
+    assert (run.folder / "report" / "report.html").exists()
+    assert ElementTree.parse(run.folder / "report" / "report.xml").getroot().get("failures") == "1"
+
+
+def test_wrong_intent_stops_a_stage_that_runs_alone(player: Player, fabrics: typing.Any) -> None:
+    run = player.play("linerate.rdma.fabric", rdma_fabrics=fabrics(resource_name="mlx-compute"))
+    assert run.code != 0 and "validate.names on rdma_fabrics[0].resource_name" in run.output
+    assert run.marks == [] and run.report is None
+
+
+def test_closed_gate_ends_the_run_after_its_stage_and_the_report_follows(player: Player) -> None:
+    finding = {"check": "fabric.one_master", "subject": "compute", "status": "unknown", "why": "two masters", "remedy": "stop one"}
+    run = player.play("linerate.rdma.site", fake_findings={"fabric": [finding]})
+    assert run.code != 0
+    assert "linerate.rdma: NOT GREEN - stage fabric: 1 unknown (fabric.one_master on compute) - report: " in run.output
+    assert not any(mark.startswith(("reachability", "platform")) for mark in run.marks)
+    assert [run.stage(name)["state"] for name in ("discover", "fabric", "reachability", "bandwidth")] == ["open", "closed", "skipped", "skipped"]
+
+
+def test_stage_alone_ends_at_once_with_what_closed_it(player: Player) -> None:
+    finding = {"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": "two masters", "remedy": "stop one"}
+    for arguments in (["linerate.rdma.fabric"], ["linerate.rdma.site", "--tags", "fabric"]):
+        run = player.play(*arguments, fake_findings={"fabric": [finding]})
+        assert run.code != 0 and "why: two masters" in run.output and "do: stop one" in run.output
+        assert run.marks == ["fabric-worker-1", "fabric-worker-2"] and run.report is None
+        assert run.record("fabric")["gate"] == "closed"
+
+
+def test_stage_alone_passes_but_the_report_of_one_stage_is_not_green(player: Player) -> None:
+    assert player.play("linerate.rdma.site", "--tags", "fabric").code == 0
+    run = player.play("linerate.rdma.site", "--tags", "discover,report")
+    assert run.code != 0 and run.report is not None
+    assert [run.stage(name)["state"] for name in ("discover", "fabric", "platform")] == ["open", "stale", "missing"]
+
+
+def test_broken_role_is_a_finding_and_the_report_follows(player: Player) -> None:
+    run = player.play("linerate.rdma.site", fake_crash="operators")
+    assert run.code != 0
+    (finding,) = run.stage("operators")["findings"]
+    assert (finding["check"], finding["status"], finding["measured"]) == ("operators.error", "fail", "Fail where told to: broken {{ 1 }}")
+
+
+def test_node_that_fails_or_is_not_reached_is_never_dropped(player: Player) -> None:
+    player.hosts["worker-2"] = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_common_args": "-o ControlPath=none"}
+    run = player.play("linerate.rdma.discover", fake_broken=["worker-1"])
+    nodes = run.record("discover")["facts"]["nodes"]
+    assert nodes["worker-1"]["value"] is None and nodes["worker-1"]["error"].startswith("failed")
+    assert nodes["worker-2"]["value"] is None and nodes["worker-2"]["error"].startswith("unreachable")
+    assert run.code == 0, "the frame goes on; it is for the check to judge what is missing"
+
+
+def test_limit_cannot_make_a_run_that_proves_nothing(player: Player) -> None:
+    run = player.play("linerate.rdma.site", "--limit", "worker-1")
+    assert run.code != 0 and "--limit 'localhost,worker-1'" in run.output
+    run = player.play("linerate.rdma.discover", "--limit", "localhost,worker-1")
+    assert "left out by --limit" in run.record("discover")["facts"]["nodes"]["worker-2"]["error"]
+
+
+def test_check_mode_says_what_would_be_made_and_is_never_green(player: Player) -> None:
+    missing = {"check": "virtual_functions.count", "subject": "worker-1", "status": "fail", "why": "none", "remedy": "make them"}
+    changes = {"network": ["policy would be created"]}
+    run = player.play("linerate.rdma.site", "--check", "--diff", fake_changes=changes, fake_findings={"virtual_functions": [missing]})
+    assert run.code == 0, run.output
+    assert "linerate.rdma: check mode: 1 change would be made (network 1), nothing is proven" in run.output
+    assert run.report is not None and run.report["green"] is False and run.report["check_mode"] is True
+    assert run.stage("virtual_functions")["state"] == "pending"
+    assert run.marks == [], "the mark is a change, and nothing is changed"
+
+
+def test_empty_inventory_is_not_green(player: Player) -> None:
+    player.hosts = {}
+    run = player.play("linerate.rdma.validate")
+    assert run.code != 0 and "validate.nodes on inventory" in run.output

@@ -1,0 +1,141 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import stat
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record, counts, describe, record_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, redact, redact_text
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import RecordError, read_records, write_record, write_text
+
+BIOS = Finding("platform.bios", "worker-1", "unknown", "not read", "SR-IOV on", "The node has no BMC.", "Ask the BMC.")
+WAIVER = Waiver("platform.*", "the lab has no BMC")
+
+
+def make_record(**changes: typing.Any) -> Record:
+    gate = judge([ok("platform.iommu", "worker-1", "on", "on"), BIOS], [WAIVER])
+    values: typing.Dict[str, typing.Any] = {
+        "stage": "platform",
+        "run": "20260102T030405Z-aaaaaa",
+        "started": "2026-01-02T03:04:05+00:00",
+        "finished": "2026-01-02T03:04:25+00:00",
+        "check_mode": False,
+        "gate": "open",
+        "judged": gate.judged,
+        "waivers": (WAIVER,),
+        "facts": {"nodes": {"worker-1": {"value": 1, "error": None}}},
+    }
+    return Record(**{**values, **changes})
+
+
+def test_record_survives_the_file(tmp_path: pathlib.Path) -> None:
+    record = make_record()
+    path = write_record(str(tmp_path / "new" / "stages"), record)
+    assert path == str(tmp_path / "new" / "stages" / "platform.json")
+    assert read_records(str(tmp_path / "new" / "stages")) == ({"platform": record}, {})
+    assert os.listdir(tmp_path / "new" / "stages") == ["platform.json"], "no temporary file is left"
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o644
+
+
+def test_no_record_is_no_error(tmp_path: pathlib.Path) -> None:
+    assert read_records(str(tmp_path / "nowhere")) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "Expecting value"),
+        ('{"stage": "platf', "Unterminated string"),
+        ("[]", "a list; expected a mapping"),
+        ('{"stage": "platform"}', "missing"),
+        (json.dumps({**record_data(make_record()), "stage": "fabric"}), "'fabric'; expected 'platform'"),
+        (json.dumps({**record_data(make_record()), "gate": "ajar"}), "'ajar'"),
+        (json.dumps({**record_data(make_record()), "extra": 1}), "unknown key"),
+        ("\udcff\udcfe", "can't"),
+    ],
+)
+def test_broken_record_is_named_and_never_taken(tmp_path: pathlib.Path, text: str, said: str) -> None:
+    (tmp_path / "platform.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    records, unreadable = read_records(str(tmp_path))
+    assert records == {}
+    assert list(unreadable) == ["platform"] and said in unreadable["platform"] and "platform.json" in unreadable["platform"]
+
+
+def test_what_is_no_text_is_written_all_the_same(tmp_path: pathlib.Path) -> None:
+    record = make_record(facts={"stderr": "\udcff\x00 noise"})
+    write_record(str(tmp_path), record)
+    assert read_records(str(tmp_path))[0]["platform"] == record
+    write_text(str(tmp_path / "report.html"), "\udcff")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == "\\udcff"
+
+
+def test_folder_that_cannot_be_made_is_said(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"platform\.json can't be written"):
+        write_record(str(tmp_path / "file" / "stages"), make_record())
+
+
+def test_counts_and_words() -> None:
+    record = make_record()
+    assert counts(record.judged) == {"pass": 1, "fail": 0, "unknown": 0, "skipped": 0, "warn": 0, "waived": 1}
+    lines = describe(record)
+    assert lines[0] == "platform: 1 pass, 1 waived - gate open"
+    assert "[waived unknown] platform.bios on worker-1" in lines
+    assert "    waiver: the lab has no BMC" in lines
+
+
+def test_words_without_findings() -> None:
+    assert describe(make_record(judged=(), gate="closed", check_mode=True)) == ["platform: nothing was checked - gate closed (check mode)"]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"token": "abc"}, {"token": REDACTED}),
+        ({"users": [{"user": {"client-key-data": "QUJD", "name": "x"}}]}, {"users": [{"user": {"client-key-data": REDACTED, "name": "x"}}]}),
+        ({"kubeconfig": {"a": "b"}}, {"kubeconfig": {"a": "b"}}),
+        ({"kubeconfig": "apiVersion: v1"}, {"kubeconfig": REDACTED}),
+        ({"m_key": "0x123"}, {"m_key": REDACTED}),
+        # the field's own words stay
+        ({"port_guid": "0x506b4b0300000001", "pkey": "0x7fff"}, {"port_guid": "0x506b4b0300000001", "pkey": "0x7fff"}),
+        ({"tokens_seen": 3, "password": ""}, {"tokens_seen": 3, "password": ""}),
+        ("Authorization: Bearer abcdefghijkl", f"Authorization: Bearer {REDACTED}"),
+        ("mount -o username=a,password=geheim /x", f"mount -o username=a,password={REDACTED} /x"),
+    ],
+)
+def test_redact(data: typing.Any, expected: typing.Any) -> None:
+    assert redact(data) == expected
+
+
+def test_private_keys_and_tokens_in_text() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----"
+    token = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl"
+    text = redact_text(f"before {key} between {token} after; cut off: -----BEGIN PRIVATE KEY-----\nMIIE")
+    assert text == f"before {REDACTED} between {REDACTED} after; cut off: {REDACTED}"
+
+
+def test_no_secret_reaches_the_file(tmp_path: pathlib.Path) -> None:
+    record = make_record(facts={"stderr": "token: geheim-geheim", "kubeconfig": "apiVersion: v1"})
+    text = pathlib.Path(write_record(str(tmp_path), record)).read_text(encoding="utf-8")
+    assert "geheim" not in text and "apiVersion" not in text
+    assert load(Record, json.loads(text)).judged == record.judged
+
+
+@hypothesis.given(some.text(), some.text(max_size=20))
+def test_redaction_is_stable_and_keeps_harmless_text(text: str, word: str) -> None:
+    once = redact_text(text)
+    assert redact_text(once) == once
+    harmless = "".join(letter for letter in word if letter.isdigit())
+    assert redact({"measured": harmless}) == {"measured": harmless}

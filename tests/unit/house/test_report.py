@@ -1,0 +1,253 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import html.parser
+import json
+import typing
+import xml.etree.ElementTree as ElementTree
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._render.figures import figures
+from ansible_collections.linerate.rdma.plugins.module_utils._render.report import Report, build, verdict_line
+from ansible_collections.linerate.rdma.plugins.module_utils._render.report_html import render_html
+from ansible_collections.linerate.rdma.plugins.module_utils._render.report_json import render_json
+from ansible_collections.linerate.rdma.plugins.module_utils._render.report_junit import render_junit
+
+RUN = "20260102T030405Z-aaaaaa"
+OLD = "20260101T030405Z-bbbbbb"
+NOW = "2026-01-02T03:10:00+00:00"
+FAIL = Finding("fabric.one_master", "compute", "fail", "2 masters", "1 master", "Two subnet managers claim the fabric.", "Stop one.")
+UNKNOWN = Finding("platform.bios", "worker-1", "unknown", "not read", "SR-IOV on", "The node has no BMC.", "Ask the BMC.")
+WARN = Finding("network.route", "storage", "warn", "default route", "none", "It steals traffic.", "Remove it.")
+WAIVER = Waiver("platform.bios", "the lab has no BMC")
+HOSTILE = "<script>alert('x')</script>\"&\x00\x1b[31m\ud800 {{ 1 }} ]]>"
+
+
+def record(stage: str, *findings: Finding, waivers: typing.Sequence[Waiver] = (), **rest: typing.Any) -> Record:
+    gate = judge(findings or [ok(f"{stage}.fine", "worker-1", "1", "1")], waivers)
+    values: typing.Dict[str, typing.Any] = {
+        "stage": stage,
+        "run": RUN,
+        "started": "2026-01-02T03:04:05+00:00",
+        "finished": "2026-01-02T03:04:25+00:00",
+        "check_mode": False,
+        "gate": "open" if gate.open else "closed",
+        "judged": gate.judged,
+        "waivers": tuple(waivers),
+    }
+    return Record(**{**values, **rest})
+
+
+def all_open(*others: Record) -> typing.Dict[str, Record]:
+    return {**{stage: record(stage) for stage in STAGES}, **{other.stage: other for other in others}}
+
+
+def report(*others: Record, unreadable: typing.Optional[typing.Dict[str, str]] = None, without: typing.Sequence[str] = (), run: str = RUN) -> Report:
+    records = {stage: item for stage, item in all_open(*others).items() if stage not in without}
+    return build(records, unreadable or {}, run, NOW)
+
+
+def test_green_needs_every_stage() -> None:
+    whole = report()
+    assert (whole.verdict, whole.success) == ("GREEN", True)
+    assert verdict_line(whole, "/x/report.html") == "linerate.rdma: GREEN - 9 stages, 9 findings pass - report: /x/report.html"
+
+
+def test_green_names_waivers_and_warnings() -> None:
+    waived = report(record("platform", UNKNOWN, waivers=[WAIVER]), record("network", WARN, ok("network.made", "storage")))
+    assert waived.summary == "GREEN - 9 stages, 8 findings pass, 1 warn, 1 waived"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_that_did_not_run_is_never_green(stage: str) -> None:
+    assert report(without=[stage]).summary == f"NOT GREEN - stage {stage}: not run"
+    assert not report(record(stage, run=OLD)).success
+    assert not report(unreadable={stage: "x.json can't be read"}).success
+    assert not report(record(stage, gate="closed", judged=())).success
+    assert not report(record(stage, gate="pending")).success, "a pending gate outside check mode is a mistake, not a pass"
+
+
+def test_nothing_at_all_is_not_green() -> None:
+    empty = build({}, {}, "", NOW)
+    assert not empty.success and empty.summary.startswith("NOT GREEN - stages validate, discover")
+
+
+def test_first_closed_gate_is_in_the_verdict_line() -> None:
+    second = Finding("fabric.standby", "compute", "unknown", why="x", remedy="y")
+    closed = report(record("fabric", FAIL, second), record("network", FAIL, closed_by="fabric"))
+    assert closed.summary == "NOT GREEN - stage fabric: 1 fail, 1 unknown (fabric.one_master on compute and 1 more)"
+    assert {stage.name: stage.state for stage in closed.stages}["network"] == "skipped"
+
+
+def test_older_runs_are_named_and_never_counted() -> None:
+    mixed = report(record("bandwidth", FAIL, run=OLD))
+    stage = mixed.stages[-1]
+    assert (stage.state, stage.record) == ("stale", None) and OLD in stage.note
+    assert mixed.counts["fail"] == 0
+    assert mixed.summary == "NOT GREEN - stage bandwidth: not run this time, only an older run's record is there"
+
+
+def test_newest_run_is_taken_when_none_is_given() -> None:
+    assert report(record("bandwidth", run=OLD), run="").run == RUN
+
+
+def test_check_mode_is_never_green() -> None:
+    clean = build({stage: record(stage, check_mode=True) for stage in STAGES}, {}, RUN, NOW)
+    assert (clean.verdict, clean.success) == ("CHECK MODE", True)
+    assert clean.summary == "check mode: 0 changes would be made, nothing is proven"
+    records = {stage: record(stage, check_mode=True) for stage in STAGES}
+    records["operators"] = record("operators", check_mode=True, changes=("a",))
+    records["network"] = record("network", FAIL, check_mode=True, changes=("b", "c"), gate="pending")
+    pending = build(records, {}, RUN, NOW)
+    assert pending.success and pending.summary == "check mode: 3 changes would be made (operators 1, network 2), nothing is proven"
+    records["fabric"] = record("fabric", FAIL, check_mode=True)
+    assert not build(records, {}, RUN, NOW).success
+
+
+class Page(html.parser.HTMLParser):
+    """Elements and text of a page; refuses what is not closed."""
+
+    VOID: typing.ClassVar[typing.Set[str]] = {"meta"}
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: typing.List[str] = []
+        self.text: typing.List[str] = []
+        self.open: typing.List[str] = []
+        self.links: typing.List[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: typing.List[typing.Tuple[str, typing.Optional[str]]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text.append(data)
+
+
+def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
+    page = Page(render_html(report(record("fabric", FAIL, facts={"a": 1}), record("platform", UNKNOWN, waivers=[WAIVER]))))
+    text = " ".join(page.text)
+    assert page.open == []
+    for said in ("NOT GREEN", "2 masters", "1 master", FAIL.why, FAIL.remedy, "What this run does not prove", WAIVER.reason, "waived"):
+        assert said in text, said
+    assert text.index("NOT GREEN") < text.index(FAIL.remedy)
+
+
+def test_html_is_one_file_and_runs_nothing() -> None:
+    page = Page(render_html(report(record("fabric", FAIL))))
+    assert all(link.startswith("#") for link in page.links)
+    assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
+    assert "default-src 'none'" in render_html(report())
+
+
+def hostile(text: str) -> Report:
+    bad = Finding("fabric.one_master", text, "fail", text, text, text, text)
+    waived = Finding("platform.bios", text, "unknown", text, text, text, text)
+    return report(
+        record("fabric", bad, facts={text: [text]}, changes=(text,)),
+        record("platform", waived, waivers=[Waiver("platform.*", text)]),
+        unreadable={"network": text},
+    )
+
+
+def tags(text: str) -> typing.List[str]:
+    return Page(render_html(hostile(text))).tags
+
+
+def test_hostile_text_stays_text() -> None:
+    assert "script" not in tags(HOSTILE)
+    assert tags(HOSTILE) == tags("harmless")
+    ElementTree.fromstring(render_junit(hostile(HOSTILE)))
+    assert json.loads(render_json(hostile(HOSTILE)))["stages"][2]["findings"][0]["subject"] == HOSTILE
+
+
+@hypothesis.given(some.text(min_size=1, max_size=60))
+def test_any_text_stays_text(text: str) -> None:
+    assert tags(text) == tags("harmless")
+    suites = ElementTree.fromstring(render_junit(hostile(text)))
+    assert [suite.get("name") for suite in suites] == list(STAGES)
+    json.loads(render_json(hostile(text)))
+
+
+def test_no_secret_in_any_format() -> None:
+    token = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl"
+    leaky = report(record("fabric", Finding("fabric.sm", token, "fail", token, token, token, token), facts={"kubeconfig": "client-key-data: QUJD", "x": token}))
+    for render in (render_html, render_json, render_junit):
+        assert token not in render(leaky) and "QUJD" not in render(leaky)
+
+
+def test_html_of_large_facts_says_what_it_leaves_out() -> None:
+    text = render_html(report(record("fabric", facts=["x" * 1000] * 500)))
+    assert len(text) < 400_000 and "all of it is in stages/fabric.json" in text
+
+
+def test_junit_maps_every_status() -> None:
+    skipped = Finding("bandwidth.run", "stage bandwidth", "skipped", why="closed", remedy="open")
+    made = report(
+        record("fabric", FAIL, ok("fabric.topology", "compute")),
+        record("platform", UNKNOWN, Finding("platform.iommu", "worker-1", "unknown", why="x", remedy="y"), waivers=[WAIVER]),
+        record("network", WARN),
+        record("bandwidth", skipped, closed_by="fabric"),
+        without=["reachability"],
+    )
+    root = ElementTree.fromstring(render_junit(made))
+    numbers = {suite.get("name"): tuple(int(suite.get(name) or 0) for name in ("tests", "failures", "errors", "skipped")) for suite in root}
+    assert numbers["fabric"] == (2, 1, 0, 0)
+    assert numbers["platform"] == (2, 0, 1, 1)
+    assert numbers["network"] == (1, 0, 0, 0)
+    assert numbers["bandwidth"] == (1, 0, 0, 1)
+    assert numbers["reachability"] == (1, 0, 1, 0), "a stage that did not run must not look good in CI"
+    assert (root.get("tests"), root.get("failures"), root.get("errors"), root.get("skipped")) == ("11", "1", "2", "2")
+    waived = root.find("testsuite[@name='platform']/testcase/skipped")
+    assert waived is not None and waived.get("message") == "waived (unknown): the lab has no BMC"
+
+
+def test_json_schema_is_stable() -> None:
+    data = json.loads(render_json(report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]))))
+    assert set(data) == {"schema", "verdict", "green", "success", "summary", "run", "created", "check_mode", "counts", "changes", "stages", "waivers"}
+    assert data["schema"] == 1 and data["green"] is False
+    stage = data["stages"][2]
+    keys = {"name", "state", "note", "counts", "findings", "started", "finished", "seconds", "closed_by", "changes", "facts"}
+    assert set(stage) == keys and stage["seconds"] == 20.0
+    assert set(stage["findings"][0]) == {"check", "subject", "status", "measured", "expected", "why", "remedy", "waived"}
+    covered = [{"check": "platform.bios", "subject": "worker-1", "status": "unknown"}]
+    assert data["waivers"] == [{"check": "platform.bios", "subject": "*", "reason": "the lab has no BMC", "covered": covered}]
+
+
+def test_unused_waiver_is_shown() -> None:
+    text = " ".join(Page(render_html(report(record("platform", waivers=[WAIVER])))).text)
+    assert "covered nothing; it can be removed" in text
+
+
+def test_figures_are_the_findings() -> None:
+    fast = ok("bandwidth.average", "worker-1 -> worker-2", "373.64 Gb/s average", "at least 368 Gb/s (92 % of 400 Gb/s)")
+    slow = Finding("bandwidth.average", "worker-2 -> worker-1", "fail", "201.5 Gb/s", "at least 368 Gb/s", "slow", "look")
+    lost = Finding("bandwidth.average", "worker-3 -> worker-1", "unknown", "nothing", "at least 368 Gb/s", "lost", "look")
+    (figure,) = figures("bandwidth", None, judge([fast, slow, lost]).judged)
+    assert [(bar.name, bar.value, bar.floor, bar.good) for bar in figure.bars] == [
+        ("worker-1 -> worker-2", 373.64, 368.0, True),
+        ("worker-2 -> worker-1", 201.5, 368.0, False),
+    ]
+    assert "width:100.00%" in render_html(report(record("bandwidth", fast, slow)))
+    assert figures("fabric", None, judge([fast]).judged) == ()
+
+
+def test_time_that_cannot_be_read_is_no_time() -> None:
+    stage = report(record("fabric", started="yesterday")).stages[2]
+    assert stage.seconds is None and "yesterday" not in render_html(report(record("fabric", started="yesterday")))

@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The frame around the stages, without Ansible: may a stage start, and what does the gate say."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import stage as frame
+from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+
+NODES = validate.Facts(nodes=("worker-1",))
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """Facts of the stage that the tests put into the table."""
+
+    findings: typing.Tuple[Finding, ...] = ()
+
+
+@pytest.fixture(autouse=True)
+def table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage whose check returns what its facts say."""
+
+    def check(_intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+        return facts.findings
+
+    for name in ("fabric", "network"):
+        monkeypatch.setitem(frame.TABLE, name, (Facts, check))
+
+
+def finding(status: str, stage: str = "fabric") -> typing.Dict[str, str]:
+    return {"check": f"{stage}.one_master", "subject": "compute", "status": status, "why": "so", "remedy": "do"}
+
+
+def moment(stage: str = "fabric", check_mode: bool = False, **records: Record) -> frame.Moment:
+    return frame.Moment(stage, "run-1", "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:06+00:00", check_mode, records)
+
+
+def record(stage: str, gate: str = "open", **rest: typing.Any) -> Record:
+    return Record(stage, "run-1", "", "", rest.pop("check_mode", False), typing.cast(typing.Any, gate), (), **rest)
+
+
+def test_validate_always_starts() -> None:
+    assert frame.may_start(moment("validate"), frame.Wishes(None), NODES) is None
+
+
+def test_stage_after_open_gates_starts(fabrics: typing.Any) -> None:
+    assert frame.may_start(moment(validate=record("validate")), frame.Wishes(fabrics()), NODES) is None
+
+
+def test_stage_after_a_closed_gate_is_skipped_and_says_by_whom(fabrics: typing.Any) -> None:
+    answer = frame.may_start(
+        moment("network", validate=record("validate"), discover=record("discover", "closed"), fabric=record("fabric", "closed", closed_by="discover")),
+        frame.Wishes(fabrics(), [{"check": "network.*", "reason": "I want green"}]),
+        NODES,
+    )
+    assert answer is not None and (answer.gate, answer.closed_by) == ("closed", "discover")
+    assert [(item.finding.check, item.finding.status, item.waiver) for item in answer.judged] == [("network.run", "skipped", None)], "no waiver may cover it"
+
+
+def test_later_gates_do_not_matter(fabrics: typing.Any) -> None:
+    assert frame.may_start(moment(validate=record("validate"), network=record("network", "closed")), frame.Wishes(fabrics()), NODES) is None
+
+
+def test_stage_alone_looks_at_the_intent_first(fabrics: typing.Any) -> None:
+    assert frame.may_start(moment(), frame.Wishes(fabrics()), NODES) is None
+    answer = frame.may_start(moment(), frame.Wishes(fabrics(resource_name="mlx-compute")), NODES)
+    assert answer is not None and answer.stage == "fabric" and answer.gate == "closed"
+    assert [item.finding.check for item in answer.judged if item.closes] == ["validate.names"]
+    answer = frame.may_start(moment(), frame.Wishes(fabrics(virtual_functions="8")), NODES)
+    assert answer is not None and [item.finding.subject for item in answer.judged] == ["rdma_fabrics[0].virtual_functions"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "gate"),
+    [(["pass"], "open"), (["pass", "warn"], "open"), (["pass", "fail"], "closed"), (["unknown"], "closed"), (["skipped"], "closed"), ([], "closed")],
+)
+def test_gate(fabrics: typing.Any, statuses: typing.List[str], gate: str) -> None:
+    facts = {"findings": [finding(status) for status in statuses]}
+    assert frame.judge_stage(moment(), frame.Wishes(fabrics()), facts).gate == gate
+
+
+def test_waiver_opens_the_gate(fabrics: typing.Any) -> None:
+    wishes = frame.Wishes(fabrics(), [{"check": "fabric.one_master", "reason": "a spare fabric"}])
+    answer = frame.judge_stage(moment(), wishes, {"findings": [finding("fail")]})
+    assert answer.gate == "open" and answer.judged[0].waiver is not None
+
+
+def test_facts_that_do_not_fit_close_the_gate_with_their_path(fabrics: typing.Any) -> None:
+    (item,) = frame.judge_stage(moment(), frame.Wishes(fabrics()), {"findngs": []}).judged
+    assert (item.finding.check, item.finding.status) == ("fabric.error", "fail")
+    assert "fabric_facts.findngs: unknown key" in item.finding.measured
+
+
+def test_wrong_intent_closes_the_gate() -> None:
+    answer = frame.judge_stage(moment(), frame.Wishes("compute"), {})
+    assert answer.gate == "closed" and answer.judged[0].finding.check == "fabric.intent"
+
+
+def test_failure_closes_the_gate_unless_it_is_waived_by_name(fabrics: typing.Any) -> None:
+    answer = frame.judge_error(moment(), frame.Wishes(fabrics()), "Read the API: connection refused", {"so": "far"})
+    assert answer.gate == "closed" and answer.facts == {"so": "far"}
+    assert answer.judged[0].finding.measured == "Read the API: connection refused"
+    assert frame.judge_error(moment(), frame.Wishes(None), "x").gate == "closed"
+
+
+def test_check_mode_waits_for_what_would_be_made(fabrics: typing.Any) -> None:
+    wishes, failing = frame.Wishes(fabrics()), {"findings": [finding("fail", "network")]}
+    made = frame.judge_stage(moment("network", check_mode=True), wishes, failing, ["policy storage would be created"])
+    assert made.gate == "pending" and made.changes == ("policy storage would be created",)
+    # a later stage looks at what is not there yet: pending as well, also when its role failed
+    later = moment("virtual_functions", check_mode=True, network=made)
+    assert frame.judge_error(later, wishes, "no VF").gate == "pending"
+    # with nothing to make, a failure is a failure in check mode too
+    assert frame.judge_stage(moment("network", check_mode=True), wishes, failing).gate == "closed"
+    # outside check mode, having made something excuses nothing
+    assert frame.judge_stage(moment("network"), wishes, failing, ["policy storage was created"]).gate == "closed"
+
+
+def test_every_stage_of_the_table_refuses_what_is_no_fact(fabrics: typing.Any) -> None:
+    for name in frame.TABLE:
+        answer = frame.judge_stage(moment(name), frame.Wishes(fabrics()), {"no such key": 1})
+        assert answer.gate == "closed" and answer.judged[0].finding.check == f"{name}.error"
