@@ -15,61 +15,19 @@ import typing
 
 from .._model.findings import Finding
 from .._model.intent import Intent
-from . import validate
+from . import bandwidth, discover, fabric, network, operators, platform, reachability, validate, virtual_functions
 
 Check = typing.Callable[[Intent, typing.Any], typing.Tuple[Finding, ...]]
 
 #: stage: (class of its facts, its check)
 TABLE: typing.Dict[str, typing.Tuple[typing.Any, Check]] = {
     "validate": (validate.Facts, validate.check),
+    "discover": (discover.Facts, discover.check),
+    "fabric": (fabric.Facts, fabric.check),
+    "reachability": (reachability.Facts, reachability.check),
+    "platform": (platform.Facts, platform.check),
+    "operators": (operators.Facts, operators.check),
+    "network": (network.Facts, network.check),
+    "virtual_functions": (virtual_functions.Facts, virtual_functions.check),
+    "bandwidth": (bandwidth.Facts, bandwidth.check),
 }
-
-# until all stages are written: take those that are there
-try:
-    from . import discover
-
-    TABLE["discover"] = (discover.Facts, discover.check)
-except ImportError:
-    pass
-try:
-    from . import fabric
-
-    TABLE["fabric"] = (fabric.Facts, fabric.check)
-except ImportError:
-    pass
-try:
-    from . import reachability
-
-    TABLE["reachability"] = (reachability.Facts, reachability.check)
-except ImportError:
-    pass
-try:
-    from . import platform
-
-    TABLE["platform"] = (platform.Facts, platform.check)
-except ImportError:
-    pass
-try:
-    from . import operators
-
-    TABLE["operators"] = (operators.Facts, operators.check)
-except ImportError:
-    pass
-try:
-    from . import network
-
-    TABLE["network"] = (network.Facts, network.check)
-except ImportError:
-    pass
-try:
-    from . import virtual_functions
-
-    TABLE["virtual_functions"] = (virtual_functions.Facts, virtual_functions.check)
-except ImportError:
-    pass
-try:
-    from . import bandwidth
-
-    TABLE["bandwidth"] = (bandwidth.Facts, bandwidth.check)
-except ImportError:
-    pass

@@ -117,9 +117,7 @@ def _changes(report: Report) -> Html:
     if not report.changes:
         return Html("")
     title = "What would be changed" if report.check_mode else "What this run changed"
-    items = [
-        element("li", element("b", stage.name), f": {_clean(change)}") for stage in report.stages if stage.record for change in stage.record.changes
-    ]
+    items = [element("li", element("b", stage.name), f": {_clean(change)}") for stage in report.stages if stage.record for change in stage.record.changes]
     return element("section", element("h2", title), element("ul", *items), class_="card")
 
 
