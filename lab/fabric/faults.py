@@ -72,9 +72,9 @@ class Fault:
     off: typing.Callable[[FabricPlane, Target], str]
 
 
-def _await(what: str, condition: typing.Callable[[], bool], limit: float = SEEN_LIMIT) -> None:
-    if not wait_until(condition, limit):
-        raise LabError(f"after {limit:.0f} s it is still not so that {what}", "read the logs in .lab/log; 'make lab-down' and start the lab again")
+def _await(what: str, condition: typing.Callable[[], bool]) -> None:
+    if not wait_until(condition, SEEN_LIMIT):
+        raise LabError(f"after {SEEN_LIMIT:.0f} s it is still not so that {what}", "read the logs in .lab/log; 'make lab-down' and start the lab again")
 
 
 def _hca(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node]:

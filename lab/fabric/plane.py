@@ -291,7 +291,7 @@ class FabricPlane:
         done = self._ask(item, nodes)
         if done.returncode:
             raise LabError(f"{item.fabric.name}: {done.stderr.strip()}", f"see {self.processes.logs / self.simulator_process(item)}.log; start the lab again")
-        return port.parse_answer(done.stdout)
+        return port.parse_answer(done.stdout, len(nodes))
 
     def _ask(self, item: Topology, nodes: typing.Sequence[str]) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-m", port.__name__, self.fabrics.address, str(item.fabric.port), *nodes]

@@ -120,15 +120,19 @@ def _bits(data: bytes, first: int, number: int) -> int:
     return value >> (len(data) * 8 - first - number) & (1 << number) - 1
 
 
-def parse_answer(text: str) -> typing.Tuple[PortState, ...]:
+def parse_answer(text: str, expected: int) -> typing.Tuple[PortState, ...]:
     """What this module prints as a program: the states, in the order asked for.
 
+    :param expected: how many were asked for
     :raises LabError: it is no such thing
     """
     try:
-        rows = [(bytes.fromhex(row["port_info"]), row["counters"] and bytes.fromhex(row["counters"])) for row in json.loads(text)]
+        answer: typing.List[typing.Mapping[str, str]] = json.loads(text)
+        rows = [(bytes.fromhex(row["port_info"]), bytes.fromhex(row["counters"]) if row["counters"] else None) for row in answer]
     except (ValueError, KeyError, TypeError) as error:
         raise LabError(f"no port states in '{text[:200]}'", "see the log of ibsim in .lab/log") from error
+    if len(rows) != expected:
+        raise LabError(f"{len(rows)} port states, expected {expected}", "see the log of ibsim in .lab/log")
     return tuple(parse(port_info, counters) for port_info, counters in rows)
 
 

@@ -1,0 +1,311 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plane and its faults, against a stand-in for ibsim, opensm and the diagnostics that keeps to their words."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import typing
+
+import pytest
+
+from lab.console import LabError
+from lab.fabric import faults, plane, port
+from lab.fabric.faults import FAULTS, Target
+from lab.fabric.plane import FabricPlane, Programs, parse_sminfo
+
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
+PORT_INFO = bytes.fromhex(json.loads((FIXTURES / "ibsim/port_states.json").read_text())[0]["port_info"])
+SMINFO = "sminfo: sm lid {lid} sm guid {guid:#x}, activity count 7 priority {priority} state {number} SMINFO_{state}\n"
+
+
+class Manager:
+    """lab.processes.Processes, without processes."""
+
+    namespace = "nowhere"
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.logs = folder / "log"
+        self.running: dict[str, dict[str, typing.Any]] = {}
+        self.stopped: set[str] = set()
+        self.signals: list[tuple[str, signal.Signals]] = []
+
+    def start(self, name, argv, env=None, cwd=None, stdin=None):
+        if name not in self.running:
+            # as a child does, it keeps the console open
+            self.running[name] = {"argv": list(map(str, argv)), "env": env or {}, "stdin": None if stdin is None else os.dup(stdin)}
+        return 1
+
+    def stop(self, name):
+        gone = self.running.pop(name, None)
+        self.stopped.discard(name)
+        if gone and gone["stdin"] is not None:
+            os.close(gone["stdin"])
+
+    def alive(self, name):
+        return name in self.running
+
+    def signal(self, name, number):
+        if name not in self.running:
+            raise LabError(f"{name} does not run", "")
+        self.signals.append((name, number))
+        if number == signal.SIGSTOP:
+            self.stopped.add(name)
+        if number == signal.SIGCONT:
+            self.stopped.discard(name)
+        if number == signal.SIGKILL:
+            self.stop(name)
+
+    def log(self, name, lines=15):
+        return "its last words"
+
+
+class Fabric(FabricPlane):
+    """What the tools would answer on a sound fabric, and with the console commands that were given."""
+
+    processes: Manager
+    commands: list[str]
+    slow = False
+
+    def _read_consoles(self) -> None:
+        for item in self.topologies.values():
+            process = self.processes.running.get(self.simulator_process(item))
+            if process is None:
+                continue
+            os.set_blocking(process["stdin"], False)
+            try:
+                text = os.read(process["stdin"], 4096).decode()
+            except BlockingIOError:
+                continue
+            for line in text.splitlines():
+                self.commands.append(line)
+                name, node, _, rest = re.fullmatch(r'(\w+) "([^"]+)"(\[1\])? ?(.*)', line).groups()
+                self.state.setdefault(node, {})[name] = rest
+
+    def _answering(self, item) -> dict[int, tuple[str, str]]:
+        """LID of each manager that answers -> its host and state."""
+        found: dict[int, tuple[str, str]] = {}
+        for host, node in zip(plane.SUBNET_MANAGERS, item.managers):
+            name = self.manager_process(item, host)
+            if name in self.processes.running and name not in self.processes.stopped:
+                found[node.lid] = (host, "STANDBY" if any(state == "MASTER" for _, state in found.values()) else "MASTER")
+        for worker in self.fabrics.workers:
+            process = self.processes.running.get(self.manager_process(item, worker))
+            if process is not None and "ignore_other_sm TRUE" in pathlib.Path(process["argv"][-1]).read_text():
+                node = next(node for node in item.hcas if node.id == process["env"]["SIM_HOST"])
+                found[node.lid] = (worker, "MASTER")
+        return found
+
+    def _port_row(self, item, word: str) -> dict[str, typing.Any]:
+        name, _, lid = word.partition("@")
+        node = next(node for node in item.hcas if node.id == name)
+        state = self.state.get(node.id, {})
+        masters = [lid for lid, (_, kind) in self._answering(item).items() if kind == "MASTER"]
+        info = bytearray(PORT_INFO)
+        info[16:18] = node.lid.to_bytes(2, "big")
+        info[18:20] = (masters[-1] if masters else 0).to_bytes(2, "big")
+        cut = "Unlink" in state and "ReLink" not in state
+        info[32:34] = bytes((0x71, 0x22)) if cut else bytes((0x74, 0x52))
+        target = next((other for other in item.hcas if lid and other.lid == int(lid)), node)
+        lost = lid and self.state.get(target.id, {}).get("Error", "0") != "0"
+        counters = bytearray(64)
+        counted = re.fullmatch(r"PortCounters.SymbolErrorCounter=(\d+)", state.get("PerformanceSet", ""))
+        counters[4:6] = int(counted[1] if counted else 0).to_bytes(2, "big")
+        return {"port_info": info.hex(), "counters": None if lost else counters.hex()}
+
+    def _inside(self, argv, env, cwd, limit):
+        self._read_consoles()
+        words = list(argv)
+        if port.__name__ in words:
+            _address, number, *nodes = words[words.index(port.__name__) + 1 :]
+            item = next(item for item in self.topologies.values() if str(item.fabric.port) == number)
+            return subprocess.CompletedProcess(words, 0, json.dumps([self._port_row(item, word) for word in nodes]), "")
+        item = next(item for item in self.topologies.values() if str(item.fabric.port) == env["IBSIM_SERVER_PORT"])
+        tool = words[words.index("--argv0") + 1]
+        if tool == "sminfo":
+            host, state = self._answering(item).get(int(words[-1]), (None, None))
+            if host is None or self.slow:
+                return subprocess.CompletedProcess(words, 255, "sminfo: iberror: failed: query\n", "")
+            return subprocess.CompletedProcess(words, 0, SMINFO.format(lid=words[-1], guid=1, priority=15, number=3, state=state), "")
+        if tool == "saquery":
+            node = next(node for node in item.hcas if node.lid == int(words[-1]))
+            state = self.state.get(node.id, {})
+            cut = "Unlink" in state and "ReLink" not in state
+            return subprocess.CompletedProcess(words, 0, "" if cut else f"\t\tNodeDescription.........{node.description}\n", "")
+        assert tool == "ibqueryerrors"
+        return subprocess.CompletedProcess(words, 0, "", "")
+
+
+@pytest.fixture
+def sound(tmp_path, fabrics, monkeypatch):
+    monkeypatch.setattr(plane, "READY_LIMIT", 0.2)
+    monkeypatch.setattr(faults, "SEEN_LIMIT", 0.2)
+    programs = Programs(pathlib.Path("/bin/ibsim"), pathlib.Path("/lib/umad2sim.so"), pathlib.Path("/root-of-workers"))
+    lab = Fabric(fabrics, tmp_path, Manager(tmp_path), programs)
+    lab.state, lab.commands = {}, []
+    lab.start()
+    yield lab
+    lab.stop()
+
+
+def test_start_runs_one_simulator_and_two_managers_on_each_fabric(sound):
+    assert sorted(sound.processes.running) == [
+        "ibsim-fabric-1",
+        "ibsim-fabric-2",
+        "opensm-fabric-1-sm-1",
+        "opensm-fabric-1-sm-2",
+        "opensm-fabric-2-sm-1",
+        "opensm-fabric-2-sm-2",
+    ]
+    argv = sound.processes.running["ibsim-fabric-2"]["argv"]
+    assert argv[:4] == ["/bin/ibsim", "-r", "-l", "7300"]
+    assert "MF0;fabric-2-leaf-1:MQM9700/U1" in pathlib.Path(argv[-1]).read_text()
+
+
+def test_each_manager_has_its_own_place_priority_and_lids(sound):
+    first, second = (sound.processes.running[f"opensm-fabric-1-sm-{number}"] for number in (1, 2))
+    settings = [pathlib.Path(process["argv"][-1]) for process in (first, second)]
+    values = [dict(line.split(" ", 1) for line in path.read_text().splitlines()) for path in settings]
+    assert [value["sm_priority"] for value in values] == ["15", "14"]
+    assert values[0]["guid"] != values[1]["guid"]
+    for process, path in zip((first, second), settings):
+        assert process["env"]["OSM_CACHE_DIR"] == str(path.parent)
+        assert process["env"]["IBSIM_SERVER_NAME"] == sound.fabrics.address
+        assert (path.parent / "guid2lid").read_text().startswith("0x")
+    assert first["env"]["SIM_HOST"] == sound.topologies["fabric-1"].managers[0].id
+
+
+def test_start_again_starts_nothing_and_lets_the_master_look_again(sound):
+    before = dict(sound.processes.running)
+    sound.start()
+    assert sound.processes.running == before
+    assert ("opensm-fabric-1-sm-1", signal.SIGHUP) in sound.processes.signals
+
+
+def test_stop_leaves_no_process_and_no_file(sound):
+    sound.stop()
+    assert sound.processes.running == {}
+    assert not sound.folder.exists()
+    assert [str(status) for status in sound.status()] == ["fabric-1: down", "fabric-2: down"]
+
+
+def test_status_says_who_is_what(sound):
+    first, second = sound.status()
+    assert str(first) == "fabric-1: sm-1 MASTER, sm-2 STANDBY; 10 of 10 HCA ports active"
+    assert (second.hcas, second.active) == (6, 6)
+
+
+def test_a_fabric_that_does_not_get_ready_says_what_it_lacks(sound):
+    sound.processes.stop("opensm-fabric-2-sm-2")
+    with pytest.raises(LabError, match=r"opensm-fabric-2-sm-2 has ended; its last output:\nits last words"):
+        sound.wait_ready(sound.topologies["fabric-2"])
+    sound.slow = True
+    with pytest.raises(LabError, match=r"fabric-1 is not ready .* sm-1 is silent, not MASTER"):
+        sound.wait_ready(sound.topologies["fabric-1"])
+
+
+def test_refresh_writes_what_a_fault_changed(sound):
+    assert sound.refresh() > 2000
+    assert sound.refresh() == 0
+    FAULTS["link-cut"].on(sound, Target())
+    assert sound.refresh() > 0
+    port_folder = sound.sysfs("worker-1") / "class/infiniband/mlx5_0/ports/1"
+    assert (port_folder / "state").read_text() == "1: DOWN\n"
+    assert (sound.sysfs("worker-2") / "class/infiniband/mlx5_0/ports/1/state").read_text() == "4: ACTIVE\n"
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_each_fault_can_be_injected_and_taken_back_twice(sound, name):
+    before = set(sound.processes.running)
+    for _ in range(2):
+        assert FAULTS[name].on(sound, Target())
+    for _ in range(2):
+        assert FAULTS[name].off(sound, Target())
+    assert set(sound.processes.running) == before
+    assert next(str(status) for status in sound.status()) == "fabric-1: sm-1 MASTER, sm-2 STANDBY; 10 of 10 HCA ports active"
+
+
+def test_killed_managers_are_gone_and_the_other_fabric_keeps_its_own(sound):
+    FAULTS["sm-killed"].on(sound, Target(fabric="fabric-2"))
+    assert dict(sound.status()[1].managers) == {"sm-1": "no answer", "sm-2": "no answer"}
+    assert dict(sound.status()[0].managers) == {"sm-1": "MASTER", "sm-2": "STANDBY"}
+    assert ("opensm-fabric-2-sm-1", signal.SIGKILL) in sound.processes.signals
+
+
+def test_the_standby_takes_over(sound):
+    FAULTS["sm-master-killed"].on(sound, Target())
+    assert dict(sound.status()[0].managers) == {"sm-1": "no answer", "sm-2": "MASTER"}
+
+
+def test_hanging_managers_still_run(sound):
+    FAULTS["sm-stopped"].on(sound, Target())
+    assert "opensm-fabric-1-sm-1" in sound.processes.running
+    assert dict(sound.status()[0].managers) == {"sm-1": "no answer", "sm-2": "no answer"}
+
+
+def test_the_second_master_minds_no_other(sound):
+    said = FAULTS["second-master"].on(sound, Target(worker="worker-2", device="mlx5_4"))
+    lid = sound.topologies["fabric-1"].hca("worker-2", "mlx5_4").lid
+    assert f"worker-2 mlx5_4 (LID {lid})" in said
+    assert sound.subnet_manager(sound.topologies["fabric-1"], lid).state == "MASTER"
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "command"),
+    [
+        ("link-cut", Target(device="mlx5_2"), 'Unlink "{id}"[1]'),
+        ("mad-loss", Target(percent=30), 'Error "{id}"[1] 30'),
+        ("ibping-unreachable", Target(worker="worker-2"), 'Error "{id}"[1] 100 0 0x32'),
+        ("error-counters", Target(value=7), 'PerformanceSet "{id}"[1] PortCounters.SymbolErrorCounter=7'),
+    ],
+)
+def test_the_simulator_is_told(sound, name, target, command):
+    FAULTS[name].on(sound, target)
+    item = sound.topologies[sound.fabrics.hca(target.device).fabric]
+    assert sound.commands == [command.format(id=item.hca(target.worker, target.device).id)]
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "why"),
+    [
+        ("link-cut", Target(device="mlx5_9"), "no simulated HCA 'mlx5_9'"),
+        ("link-cut", Target(worker="worker-9"), "worker-9 has no HCA mlx5_0"),
+        ("sm-killed", Target(fabric="fabric-9"), "no fabric 'fabric-9'"),
+        ("mad-loss", Target(percent=0), "0 %"),
+        ("error-counters", Target(counter="nothing"), "no error counter 'nothing'"),
+        ("error-counters", Target(value=70000), "holds 0 to 65535"),
+    ],
+)
+def test_a_target_that_does_not_exist_is_refused(sound, name, target, why):
+    with pytest.raises(LabError) as refused:
+        FAULTS[name].on(sound, target)
+    assert why in f"{refused.value} {refused.value.remedy}"
+
+
+def test_a_fault_that_shows_no_effect_is_an_error(sound, monkeypatch):
+    monkeypatch.setattr(Fabric, "_read_consoles", lambda self: None)
+    with pytest.raises(LabError, match="still not so that the port of worker-1 mlx5_0 is down"):
+        FAULTS["link-cut"].on(sound, Target())
+
+
+def test_a_command_for_a_simulator_that_is_down_is_refused(sound):
+    item = sound.topologies["fabric-1"]
+    sound.processes.stop("ibsim-fabric-1")
+    with pytest.raises(LabError, match="ibsim-fabric-1 does not run"):
+        sound.console(item, "Clear")
+
+
+def test_sminfo_as_the_tools_print_it():
+    folder = FIXTURES / "infiniband-diags"
+    master = parse_sminfo((folder / "sminfo_master.txt").read_text())
+    assert (master.lid, master.priority, master.state) == (4, 8, "MASTER")
+    assert parse_sminfo((folder / "sminfo_no_sm.txt").read_text()) is None
+    assert parse_sminfo(SMINFO.format(lid=7, guid=0xB8, priority=15, number=3, state="MASTER")) == plane.SubnetManager(7, 0xB8, 15, "MASTER")
+    assert parse_sminfo("") is None

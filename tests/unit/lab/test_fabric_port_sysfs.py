@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The port of a simulated HCA, as ibsim answers for it, and the sysfs that is made of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import socket
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs as observed
+from lab.console import LabError
+from lab.fabric import port, sysfs
+
+# captured from a running fabric: worker-1 mlx5_0 with an error counter, mlx5_1 with its cable pulled, sm-1
+CAPTURE = (pathlib.Path(__file__).parents[1] / "fixtures/ibsim/port_states.json").read_text()
+ACTIVE, CUT, MANAGER = port.parse_answer(CAPTURE, 3)
+
+
+def test_an_active_port():
+    assert (ACTIVE.lid, ACTIVE.sm_lid, ACTIVE.state, ACTIVE.phys_state) == (9, 7, 4, 5)
+    assert (ACTIVE.rate, ACTIVE.speed, ACTIVE.active) == ("400 Gb/sec (4X NDR)", "NDR", True)
+    assert ACTIVE.counters["symbol_error"] == 123
+    assert ACTIVE.counters["port_xmit_packets"] == 0x105A
+    assert ACTIVE.counters["port_rcv_errors"] == 0
+
+
+def test_a_port_whose_cable_is_pulled():
+    assert (CUT.state, CUT.phys_state, CUT.active) == (1, 2, False)
+
+
+def test_the_subnet_managers_port_has_is_sm_set():
+    assert MANAGER.capabilities & 2
+    assert not ACTIVE.capabilities & 2
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "[1]", '[{"port_info": "zz", "counters": null}]', '[{"port_info": "00", "counters": null}]', CAPTURE[:200]])
+def test_what_is_no_answer_is_refused(text):
+    with pytest.raises(LabError):
+        port.parse_answer(text, 1)
+
+
+@given(st.binary(max_size=80), st.none() | st.binary(max_size=70))
+def test_any_bytes_are_a_port_state_or_refused(port_info, counters):
+    try:
+        state = port.parse(port_info, counters)
+    except LabError:
+        return
+    assert 0 <= state.state <= 15
+    assert all(0 <= value < 1 << port.COUNTERS[name][1] for name, value in state.counters.items())
+
+
+class Simulator(threading.Thread):
+    """Answers as ibsim does: for the control socket, and for the data socket of client 3."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.control.bind(("127.0.0.1", 0))
+        self.port = self.control.getsockname()[1]
+        self.data = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.data.bind(("127.0.0.1", self.port + 4))
+        self.kinds: list[int] = []
+        self.asked = b""
+        row = json.loads(CAPTURE)[0]
+        self.port_info, self.counters = bytes.fromhex(row["port_info"]), bytes.fromhex(row["counters"])
+
+    def run(self) -> None:
+        while 2 not in self.kinds:
+            message, client = self.control.recvfrom(200)
+            magic, _, kind, length, data = port._CONTROL.unpack(message)
+            self.kinds.append(kind)
+            if kind == 1 and b"unknown" in data:
+                self.control.sendto(port._CONTROL.pack(magic, 0, 0, length, data), client)
+                return
+            answer = {1: b"\3\0\0\0", 8: self.port_info}.get(kind, b"")
+            self.control.sendto(port._CONTROL.pack(magic, 0, kind, length, answer), client)
+            if kind == 8:
+                self.asked, client = self.data.recvfrom(400)
+                self.data.sendto(b"", client)
+                mad = bytes(64) + self.counters
+                self.data.sendto(port._PACKET.pack(0, 0, 0, 0, 0, 256) + mad.ljust(256, b"\0"), client)
+
+
+@pytest.fixture
+def simulator():
+    server = Simulator()
+    server.start()
+    yield server
+    server.join(5)
+    server.control.close()
+    server.data.close()
+
+
+def test_the_client_asks_and_says_good_bye(simulator, capsys):
+    assert port.main(["127.0.0.1", str(simulator.port), "H-1"]) == 0
+    assert port.parse_answer(capsys.readouterr().out, 1) == (ACTIVE,)
+    assert simulator.kinds == [1, 8, 2]
+    # PortCounters of the own LID: performance class, method Get, attribute 0x12, port 1
+    assert int.from_bytes(simulator.asked[:2], "big") == ACTIVE.lid
+    mad = simulator.asked[32:]
+    assert (mad[1], mad[3], mad[16:18], mad[65]) == (4, 1, b"\0\x12", 1)
+
+
+def test_the_counters_of_another_port_are_asked_over_the_fabric(simulator, capsys):
+    assert port.main(["127.0.0.1", str(simulator.port), "H-1@13"]) == 0
+    assert int.from_bytes(simulator.asked[:2], "big") == 13
+    assert capsys.readouterr().err == ""
+
+
+def test_an_unknown_node_is_an_error_that_names_it(simulator, capsys):
+    assert port.main(["127.0.0.1", str(simulator.port), "unknown"]) == 1
+    assert "unknown" in capsys.readouterr().err
+
+
+def test_no_simulator_is_an_error_that_names_its_place(capsys):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
+        closed.bind(("127.0.0.1", 0))
+        free = closed.getsockname()[1]
+    assert port.main(["127.0.0.1", str(free), "H-1"]) == 1
+    assert f"127.0.0.1 port {free}" in capsys.readouterr().err
+
+
+@pytest.fixture
+def states(fabrics, topologies):
+    nodes = [node for item in topologies.values() for (host, _), node in item.hosts.items() if host == "worker-1"]
+    return {node: CUT if node.description == "worker-1 mlx5_1" else ACTIVE for node in nodes}
+
+
+def test_the_collection_reads_all_six_hcas_from_it(tmp_path, fabrics, topologies, states):
+    sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states))
+    node = observed.read_node([str(tmp_path)])
+    assert not node.errors
+    assert {(hca.rdma_device, hca.netdevs[0].name, hca.pci.address, hca.pci.numa_node) for hca in node.hcas} == {
+        (hca.name, hca.netdev, hca.pci, hca.numa_node) for hca in fabrics.hcas
+    }
+    first = next(hca for hca in node.hcas if hca.rdma_device == "mlx5_0")
+    seen = first.ports[0]
+    assert (seen.state, seen.physical_state, seen.link_layer, seen.rate_gbps, seen.speed, seen.lid, seen.sm_lid) == (
+        "ACTIVE",
+        "LinkUp",
+        "InfiniBand",
+        400.0,
+        "NDR",
+        9,
+        7,
+    )
+    assert (first.hca_type, first.node_description, first.sriov.total, first.sriov.current) == ("MT4129", "worker-1 mlx5_0", 16, 0)
+    second = next(hca for hca in node.hcas if hca.rdma_device == "mlx5_1")
+    assert (second.ports[0].state, second.ports[0].physical_state) == ("DOWN", "Polling")
+
+
+def test_links_are_written_as_the_kernel_does(tmp_path, fabrics, topologies, states):
+    sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states))
+    assert os.readlink(tmp_path / "class/infiniband/mlx5_0") == "../../devices/pci0000:3b/0000:3b:01.0/0000:3c:00.0/infiniband/mlx5_0"
+    assert os.readlink(tmp_path / "class/infiniband/mlx5_0/device") == "../../../0000:3c:00.0"
+    assert [path.name for path in (tmp_path / "class/net/ibp60s0/device/infiniband").iterdir()] == ["mlx5_0"]
+    for path in tmp_path.rglob("*"):
+        assert path.exists(), f"{path} leads nowhere"
+        assert path.resolve().is_relative_to(tmp_path)
+
+
+def test_the_ipoib_address_ends_with_the_port_guid(tmp_path, fabrics, topologies, states):
+    sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states))
+    address = (tmp_path / "class/net/ibp60s0/address").read_text().strip().split(":")
+    assert len(address) == 20
+    gid = (tmp_path / "class/infiniband/mlx5_0/ports/1/gids/0").read_text().strip().replace(":", "")
+    assert "".join(address[4:]) == gid
+    assert (tmp_path / "class/net/ibp60s0/mtu").read_text() == "4092\n"
+
+
+def test_only_what_changed_is_written_again(tmp_path, fabrics, topologies, states):
+    assert sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states)) > 1000
+    assert sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states)) == 0
+    node = topologies["fabric-1"].hca("worker-1", "mlx5_0")
+    counted = {"symbol_error", "port_rcv_packets", "port_xmit_packets", "port_rcv_data", "port_xmit_data", "unicast_rcv_packets", "unicast_xmit_packets"}
+    now = sysfs.tree(fabrics, topologies, "worker-1", {**states, node: CUT})
+    before = sysfs.tree(fabrics, topologies, "worker-1", states)
+    changed = {name.rpartition("/")[2] for name, content in now.files.items() if before.files[name] != content}
+    assert changed == {"state", "phys_state", "lid", "operstate", "carrier"} | counted
+    assert sysfs.write(tmp_path, now) == len([name for name in now.files if before.files[name] != now.files[name]])
+    assert not list(tmp_path.rglob(".*"))
