@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import fnmatch
 import re
 import typing
 
-from .._model.findings import FAIL, STAGES, WARN, Finding, Waiver, ok
+from .._model.findings import FAIL, WARN, Finding, Waiver, ok
 from .._model.intent import SUPPORTED_PROFILES, Fabric, Intent, Pods
 from .._model.load import LoadError, nearest
 from .._parse.addresses import RangeError, parse_range
+from .ids import CHECKS
 
 #: variables that the collection reads from the inventory
 VARIABLES = (
@@ -38,7 +40,6 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _GUID = re.compile(r"0x[0-9a-f]{16}")
 _PCI_ID = re.compile(r"[0-9a-f]{4}")
-_CHECK_ID = re.compile(r"[a-z_*?]+\.[a-z0-9_*?]+")
 
 # the Mellanox plugin of the operator raises NUM_OF_VFS up to this; no other NIC that it knows has more
 _MOST_VIRTUAL_FUNCTIONS = 128
@@ -312,19 +313,20 @@ def _check_cluster(intent: Intent) -> typing.List[Finding]:
 
 def _check_waiver(waiver: Waiver, path: str) -> typing.List[Finding]:
     findings = []
-    stage = waiver.check.partition(".")[0]
     if len(waiver.reason.split()) < 2:
         why = "The report prints the reason to those who have to trust the run."
         findings.append(_bad("waivers", f"{path}.reason", f"'{waiver.reason}'", "a reason in words", why, "Say why going on is right all the same."))
-    if not _CHECK_ID.fullmatch(waiver.check):
-        expected = "<stage>.<what>, such as platform.bios; * stands for any text"
-        why = "No check has such an id, so the waiver would cover nothing (or, as '*', everything)."
-        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", expected, why, "Copy the id from the report."))
-    elif stage not in STAGES:
-        why = "A waiver that covers a whole pipeline makes its verdict worthless." if "*" in stage or "?" in stage else "No stage has this name."
-        expected = f"a check of one of: {', '.join(STAGES)}{nearest(stage, STAGES)}"
-        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", expected, why, "Copy the id from the report."))
-    elif stage == "validate":
+    covered = fnmatch.filter(CHECKS, waiver.check)
+    stages = {check_id.partition(".")[0] for check_id in covered}
+    remedy = "Copy the id from the report."
+    if not covered:
+        expected = f"id of a check, such as platform.bios; * stands for any text{nearest(waiver.check, CHECKS)}"
+        why = "No check has such an id, so the waiver would cover nothing."
+        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", expected, why, remedy))
+    elif len(stages) > 1:
+        why = "A waiver that covers several stages at once makes the verdict worthless."
+        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", "checks of one stage", why, remedy))
+    elif stages == {"validate"}:
         why = "An intent that contradicts itself can be corrected by who wrote it; there is nothing to waive."
         findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", "a check of another stage", why, "Correct the intent instead."))
-    return findings or [ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known stage and a reason")]
+    return findings or [ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")]

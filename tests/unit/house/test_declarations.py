@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import re
 import typing
 
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.table import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
 
@@ -81,6 +83,18 @@ def test_stage_has_playbook_role_and_check(stage: str) -> None:
     observed = [play for play in plays if play["hosts"] == "rdma_nodes"]
     assert bool(observed) == (ROOT / "roles" / stage / "tasks" / "observe.yml").exists(), "observers that no play runs, or a play without observers"
     assert all(play["ignore_unreachable"] is True for play in observed), "a node that can't be reached must become a finding"
+
+
+def test_check_ids_are_those_that_the_checks_use() -> None:
+    """Each id is written out in the code of its check, so that who searches for it finds it; the helper of validate puts its stage in front."""
+    used = set()
+    for path in (ROOT / "plugins" / "module_utils" / "_check").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        used |= {(stage, what) for stage, what in re.findall(r'"([a-z_]+)\.([a-z_]+)"', text) if stage in STAGES}
+        if path.stem == "validate":
+            used |= {("validate", what) for what in re.findall(r'_bad\(\s*"([a-z_]+)"', text)}
+    assert used == {(stage, what) for stage, names in WHAT.items() for what in names}, "correct _check/ids.py"
+    assert len(CHECKS) == len(set(CHECKS))
 
 
 def test_site_is_the_table_of_contents() -> None:

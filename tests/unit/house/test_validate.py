@@ -175,9 +175,11 @@ def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: st
 @pytest.mark.parametrize(
     ("waiver", "subject", "hint"),
     [
-        ({"check": "platfrom.bios", "reason": "no BMC here"}, "rdma_waivers[0].check", "did you mean 'platform'?"),
-        ({"check": "*", "reason": "I want green"}, "rdma_waivers[0].check", "platform.bios"),
-        ({"check": "*.*", "reason": "I want green"}, "rdma_waivers[0].check", "a check of one of"),
+        ({"check": "platfrom.bios", "reason": "no BMC here"}, "rdma_waivers[0].check", "did you mean 'platform.bios'?"),
+        ({"check": "platform.bois", "reason": "no BMC here"}, "rdma_waivers[0].check", "did you mean 'platform.bios'?"),
+        ({"check": "bios", "reason": "no BMC here"}, "rdma_waivers[0].check", "such as platform.bios"),
+        ({"check": "*", "reason": "I want green"}, "rdma_waivers[0].check", "checks of one stage"),
+        ({"check": "*.error", "reason": "I want green"}, "rdma_waivers[0].check", "checks of one stage"),
         ({"check": "validate.ipam", "reason": "I want green"}, "rdma_waivers[0].check", "another stage"),
         ({"check": "platform.bios", "reason": " "}, "rdma_waivers[0].reason", "a reason in words"),
     ],

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""All check ids. They are the collection's public names: users waive them, CI systems count them. A test holds this list and the checks together."""
+
+from __future__ import annotations
+
+from .._model.findings import STAGES
+
+#: what each stage looks at; the order of the ids means nothing
+WHAT = {
+    "validate": (
+        "addresses",
+        "cluster",
+        "disjoint_ranges",
+        "gateway",
+        "intent",
+        "ipam",
+        "line_rate",
+        "names",
+        "nodes",
+        "numbers",
+        "pods",
+        "profile",
+        "select",
+        "unique_names",
+        "variables",
+        "waivers",
+    ),
+    "discover": ("guids", "hcas", "node", "pcie", "port", "read", "select"),
+    "fabric": ("activity", "foreign", "hca", "hcas", "membership", "node", "one_master", "rate", "standby", "topology"),
+    "reachability": ("node", "pair", "port", "scope"),
+    "platform": ("bios", "driver", "firmware", "iommu", "node", "scope", "sriov"),
+    "operators": ("config", "daemon", "definition", "label", "multus", "node", "read", "ready", "resource_prefix", "single", "version"),
+    "network": ("allocatable", "attachment_accepted", "name", "namespace", "namespace_accepted", "object_accepted", "policy_accepted"),
+    "virtual_functions": ("allocatable", "count", "driver", "members", "node", "rdma_device", "report"),
+    "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping"),
+}
+#: findings of the frame itself, about any stage: its role failed, it did not run, the intent is wrong
+OF_THE_FRAME = ("error", "run", "intent")
+
+CHECKS = tuple(f"{stage}.{what}" for stage in STAGES for what in sorted({*WHAT[stage], *OF_THE_FRAME}))
