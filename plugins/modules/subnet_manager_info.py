@@ -134,6 +134,11 @@ subnets:
       returned: success
       type: str
       sample: "saquery -C mlx5_0 -P 1 SMIR ended with 110: Query SA failed: Connection timed out"
+    silent:
+      description: The question went out and nobody answered. V(false) beside an error means that it could not be asked.
+      returned: success
+      type: bool
+      sample: false
 """
 
 from ansible.module_utils.basic import AnsibleModule

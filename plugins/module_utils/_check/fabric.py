@@ -82,7 +82,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: _World) -> 
     expected = f"{wanted} HCAs on each node" + (", on one subnet manager" if is_infiniband(fabric) else "")
     if not membership.resolved:
         why = f"{membership.why}.{_words_of_tools(fabric, world)}"
-        return [Finding("fabric.membership", fabric.name, FAIL, "not made out", expected, why, f"{membership.remedy[:1].upper()}{membership.remedy[1:]}.")]
+        return [Finding("fabric.membership", fabric.name, FAIL, "not made out", expected, why, f"{membership.remedy}.")]
     by = f"by subnet manager {membership.subnet_manager}" if membership.subnet_manager else "by the selectors of the intent"
     count = sum(len(members) for members in membership.members.values())
     findings = [ok("fabric.membership", fabric.name, f"{count} HCAs on {len(membership.members)} nodes, {by}", expected)]
@@ -156,6 +156,10 @@ def _check_no_manager(fabric: Fabric, membership: Membership, world: _World) -> 
     if not any(world.subnets.values()):
         why = "No port was asked: no node answered, or none has an InfiniBand port."
         return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", "exactly 1 master", why, "See the findings fabric.node and stage discover.")]
+    if not any(seen.silent for subnets in world.subnets.values() for seen in subnets):
+        why = f"No port could be asked, so it is not known whether there is a subnet manager.{_words_of_tools(fabric, world)}"
+        remedy = "Correct what the ports say first; run sminfo by hand on a node, as root."
+        return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", "exactly 1 master", why, remedy)]
     why = f"No port of any node gets an answer from a subnet manager.{_words_of_tools(fabric, world)}"
     remedy = "Start a subnet manager: opensm on a server, UFM, or the switch's own; if one should run, see its log."
     return [Finding("fabric.one_master", fabric.name, FAIL, "no subnet manager", "exactly 1 master", why, remedy)]

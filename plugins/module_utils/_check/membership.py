@@ -106,7 +106,7 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
             return _unresolved(
                 fabric,
                 f"no port sees the subnet manager {guid}; seen are: {', '.join(_describe(groups, item) for item in groups) or 'none'}",
-                f"start that subnet manager, or correct select.subnet_manager of the fabric '{fabric.name}'",
+                f"Start that subnet manager, or correct select.subnet_manager of the fabric '{fabric.name}'",
             )
         return _number(fabric, guid, _of_group(nodes, groups[guid]))
     count = fabric.select.hcas_per_node
@@ -120,12 +120,12 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
         return _unresolved(
             fabric,
             f"no subnet manager is seen by {count} HCAs of a node: {seen}",
-            f"bring up the ports and the subnet manager of the fabric '{fabric.name}', or correct its select.hcas_per_node",
+            f"Bring up the ports and the subnet manager of the fabric '{fabric.name}', or correct its select.hcas_per_node",
         )
     return _unresolved(
         fabric,
         f"{len(choice)} fabrics have {count} HCAs on a node: {seen}",
-        f"write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': " + " or ".join(sorted(choice)),
+        f"Write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': " + " or ".join(sorted(choice)),
         tuple(sorted(choice)),
     )
 

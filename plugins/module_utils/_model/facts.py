@@ -158,6 +158,7 @@ class SeenSubnet:
         answer to sminfo itself raises the count
     :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is such a fact
     :ivar records_error: why there are no SMInfo records
+    :ivar silent: the question went out and nobody answered; False with an error means that it could not be asked
     """
 
     rdma_device: str
@@ -169,6 +170,7 @@ class SeenSubnet:
     activity_seconds: typing.Optional[float] = None
     error: typing.Optional[str] = None
     records_error: typing.Optional[str] = None
+    silent: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,6 +20,8 @@ from .._model.errors import ToolMissing
 
 #: the diagnostics live in sbin, which a plain user's or a daemon's PATH may lack
 _FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+#: of what a failed program said
+_MOST_WORDS = 600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,9 +43,13 @@ class Finished:
         """Why it can't be trusted, in one line with its own words; empty when it ended with 0."""
         if self.rc == 0:
             return ""
-        words = "; ".join(line.strip() for line in (self.stdout + "\n" + self.stderr).splitlines() if line.strip())[:600]
+        # each line once: some tools repeat one for every packet
+        lines = list(dict.fromkeys(line.strip() for line in (self.stdout + "\n" + self.stderr).splitlines() if line.strip()))
+        words = "; ".join(lines)
+        if len(words) > _MOST_WORDS:
+            words = f"{words[: _MOST_WORDS // 2]} ... {words[-_MOST_WORDS // 2 :]}"
         how = f"did not end within {self.limit_seconds:g} s" if self.rc is None else f"ended with {self.rc}"
-        return f"{' '.join(self.argv)} {how}: {words or 'it said nothing'}"
+        return f"{' '.join((os.path.basename(self.argv[0]), *self.argv[1:]))} {how}: {words or 'it said nothing'}"
 
 
 def search_path() -> str:

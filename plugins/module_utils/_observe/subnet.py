@@ -20,6 +20,8 @@ from . import command
 PACKAGE = "infiniband-diags"
 #: the tools retry by themselves: a query that nobody answers takes some seconds
 _QUERY_SECONDS = 30.0
+#: what sminfo says, on its standard output, when its question stayed without an answer
+_SILENT = "iberror: failed: query"
 #: tools at once: they share the node's one management queue pair a port, and a fabric simulator has few places
 _PARALLEL = 3
 #: between two looks at the activity count
@@ -81,7 +83,7 @@ def _ask(name: PortName) -> SeenSubnet:
         manager = sminfo.parse(finished.stdout) if not finished.failure else None
     except ParseError as error:
         return SeenSubnet(name.device, name.port, error=str(error))
-    return SeenSubnet(name.device, name.port, master=manager, error=finished.failure or None)
+    return SeenSubnet(name.device, name.port, master=manager, error=finished.failure or None, silent=_SILENT in finished.stdout)
 
 
 def _read_records(guid: str, name: PortName, interval_seconds: float) -> typing.Dict[str, typing.Any]:

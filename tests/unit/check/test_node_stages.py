@@ -263,11 +263,19 @@ def test_fabric_passes_and_names_each_place() -> None:
 
 
 def test_no_subnet_manager() -> None:
-    silent = {name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="sminfo ended with 255") for item in world.subnets())) for name in NODES}
+    silent = {
+        name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="sminfo ended with 255", silent=True) for item in world.subnets())) for name in NODES
+    }
     findings = fabrics(subnets=silent)
     master = one(findings, "fabric.one_master")
     assert (master.status, master.measured) == ("fail", "no subnet manager") and "ended with 255" in master.why
     assert one(findings, "fabric.membership", "compute").status == "fail"
+
+
+def test_ports_that_can_not_be_asked_do_not_prove_that_there_is_no_manager() -> None:
+    mute = {name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="Failed to open") for item in world.subnets())) for name in NODES}
+    master = one(fabrics(subnets=mute), "fabric.one_master")
+    assert master.status == "unknown" and "Failed to open" in master.why
 
 
 def test_no_tool_is_unknown_and_names_it() -> None:

@@ -139,7 +139,15 @@ def test_no_manager_is_an_answer(tools: Tools) -> None:
     tools.add("saquery", "exit 1")
     (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
     assert seen.master is None and "ended with 255" in seen.error and "iberror: failed: query" in seen.error
-    assert tools.calls("saquery") == []
+    assert seen.silent and tools.calls("saquery") == []
+
+
+def test_a_tool_that_can_not_ask_is_not_silence(tools: Tools) -> None:
+    tools.add("sminfo", "echo \"sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'\"; for i in 1 2 3; do echo 'ibwarn: no umad' >&2; done; exit 255")
+    tools.add("saquery", "exit 1")
+    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+    assert seen.master is None and not seen.silent
+    assert seen.error == "sminfo -C mlx5_0 -P 1 ended with 255: sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'; ibwarn: no umad"
 
 
 def test_a_line_beside_a_failure_is_not_believed(tools: Tools) -> None:
