@@ -194,7 +194,9 @@ class FabricPlane:
         # ibsim holds its own console open for writing too: it never sees the end of it
         end = os.open(console, os.O_RDWR)
         try:
-            argv = [str(self.programs.ibsim), "-r", "-l", str(item.fabric.port), "-s", str(netfile)]
+            nodes, switches = len(item.switches) + len(item.hcas), len(item.switches)
+            size = ["-N", str(nodes), "-S", str(switches), "-P", str(switches * (topology.SWITCH_ALL_PORTS + 1) + len(item.hcas))]
+            argv = [str(self.programs.ibsim), "-r", "-l", str(item.fabric.port), *size, "-s", str(netfile)]
             self.processes.start(self.simulator_process(item), argv, cwd=folder, stdin=end)
         finally:
             os.close(end)
