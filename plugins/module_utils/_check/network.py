@@ -25,6 +25,7 @@ class Facts:
     :ivar nodes: names of the nodes that must take part
     :ivar applied: what became of each object
     :ivar sync: answer of sriov_sync; None when it did not run
+    :ivar check_mode: nothing was written, so nothing can have come of it
     :ivar unmade: fabrics whose objects could not be written, each with the reason
     """
 
@@ -32,6 +33,7 @@ class Facts:
     applied: typing.Tuple[AppliedObject, ...] = ()
     sync: typing.Optional[SyncFacts] = None
     unmade: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    check_mode: bool = False
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:

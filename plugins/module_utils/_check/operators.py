@@ -136,7 +136,8 @@ def serving(cluster: Cluster, seen: OperatorFacts, nodes: typing.Iterable[str]) 
     """
     labelled = [node for node in seen.nodes if node.name in set(nodes) and all(node.labels.get(key) == value for key, value in cluster.node_selector.items())]
     findings = [*_installation(cluster, seen), _config(cluster, seen), *(_daemon(seen, node) for node in labelled)]
-    return tuple(f"{finding.subject}: {finding.measured}. {finding.why}" for finding in findings if finding.status == FAIL)
+    lines = [f"{finding.subject}: {finding.measured}" for finding in findings if finding.status == FAIL]
+    return (*lines, *seen.troubles) if lines else ()
 
 
 def _prefix(cluster: Cluster, one: OperatorInstallation) -> Finding:

@@ -228,5 +228,5 @@ def _offer(
         if membership.members.get(name)
         else "No physical function of the node is on this fabric."
     )
-    remedy = "Where the findings on the functions pass: see the log of the pod sriov-device-plugin on the node. Where they do not: start there."
+    remedy = "Where the findings on the node's functions do not pass, start there. Else see the log of the pod sriov-device-plugin on the node."
     return Finding("virtual_functions.allocatable", subject, FAIL, measured, expected, why, remedy)

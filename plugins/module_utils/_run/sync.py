@@ -23,6 +23,8 @@ KINDS = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "NetworkAtta
 _FIELDS = {"Node": "nodes", "SriovNetworkNodeState": "states", "SriovNetworkNodePolicy": "policies", "NetworkAttachmentDefinition": "attachments"}
 #: seconds between two tries to reach the API server
 RETRY_SECONDS = 2.0
+#: how long the first answers may take without a word
+QUIET_SECONDS = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +170,8 @@ def wait(
         now = clock()
         judgements = judge_release(targets, world) if release else judge(targets, world)
         nodes = patience.apply(judgements, now)
-        _tell(nodes, told, say, now - start)
+        if not world.unread or now - start >= QUIET_SECONDS:
+            _tell(nodes, told, say, now - start)
         over = now - start >= limit
         if over or all(node.phase != "waiting" for node in nodes):
             finished = all(node.phase != "waiting" for node in nodes)
