@@ -149,20 +149,30 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
 
 
 def _check_no_manager(fabric: Fabric, membership: Membership, world: _World) -> typing.List[Finding]:
-    """An unresolved fabric has no manager that could be judged; when nobody sees any, that is the cause and has its own name."""
+    """An unresolved fabric has no manager that could be judged. When enough ports ask and nobody answers, that is the cause and has its own name."""
+    expected = "exactly 1 master"
+    silent = {
+        name: [
+            seen.rdma_device
+            for seen in world.subnets.get(name, ())
+            if seen.silent and seen.rdma_device in {hca.rdma_device for hca in candidates(fabric, node)}
+        ]
+        for name, node in world.nodes.items()
+    }
+    if any(len(devices) >= fabric.select.hcas_per_node for devices in silent.values()):
+        ports = "; ".join(f"{name} {', '.join(devices)}" for name, devices in silent.items() if devices)
+        why = f"These ports ask and no subnet manager answers: {ports}.{_words_of_tools(fabric, world)}"
+        remedy = "Start a subnet manager: opensm on a server, UFM, or the switch's own; if one should run, see its log."
+        return [Finding("fabric.one_master", fabric.name, FAIL, "no subnet manager", expected, why, remedy)]
     if any(seen.master for subnets in world.subnets.values() for seen in subnets):
         why = f"Which subnet manager is that of the fabric is open: {membership.why}."
-        return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", "exactly 1 master", why, "See the finding fabric.membership.")]
+        return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", expected, why, "See the finding fabric.membership.")]
     if not any(world.subnets.values()):
         why = "No port was asked: no node answered, or none has an InfiniBand port."
-        return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", "exactly 1 master", why, "See the findings fabric.node and stage discover.")]
-    if not any(seen.silent for subnets in world.subnets.values() for seen in subnets):
-        why = f"No port could be asked, so it is not known whether there is a subnet manager.{_words_of_tools(fabric, world)}"
-        remedy = "Correct what the ports say first; run sminfo by hand on a node, as root."
-        return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", "exactly 1 master", why, remedy)]
-    why = f"No port of any node gets an answer from a subnet manager.{_words_of_tools(fabric, world)}"
-    remedy = "Start a subnet manager: opensm on a server, UFM, or the switch's own; if one should run, see its log."
-    return [Finding("fabric.one_master", fabric.name, FAIL, "no subnet manager", "exactly 1 master", why, remedy)]
+        return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", expected, why, "See the findings fabric.node and stage discover.")]
+    why = f"Not enough ports could be asked, so it is not known whether there is a subnet manager.{_words_of_tools(fabric, world)}"
+    remedy = "Correct what the ports say first; run sminfo by hand on a node, as root."
+    return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", expected, why, remedy)]
 
 
 def _seen_by_members(membership: Membership, world: _World) -> typing.List[SeenSubnet]:

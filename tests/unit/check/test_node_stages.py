@@ -272,6 +272,13 @@ def test_no_subnet_manager() -> None:
     assert one(findings, "fabric.membership", "compute").status == "fail"
 
 
+def test_no_subnet_manager_on_one_of_two_fabrics() -> None:
+    silent = {item.rdma_device: SeenSubnet(item.rdma_device, 1, error="query", silent=True) for item in world.subnets() if item.master == world.MASTERS[1]}
+    master = one(fabrics(subnets=both(**silent)), "fabric.one_master")
+    assert (master.status, master.measured) == ("fail", "no subnet manager")
+    assert "worker-1 mlx5_0, mlx5_1, mlx5_4, mlx5_5" in master.why
+
+
 def test_ports_that_can_not_be_asked_do_not_prove_that_there_is_no_manager() -> None:
     mute = {name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="Failed to open") for item in world.subnets())) for name in NODES}
     master = one(fabrics(subnets=mute), "fabric.one_master")
