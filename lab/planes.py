@@ -51,6 +51,7 @@ class Lab:
 
     def build(self) -> pathlib.Path:
         """Build what is not in the cache; returns the workers' disk."""
+        debian.install_host_packages()
         gotools.check_go()
         for name in gotools.TOOL:
             gotools.binary(name)

@@ -32,7 +32,7 @@ def run(
     words = [str(word) for word in argv]
     source: typing.Dict[str, typing.Any] = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin or subprocess.DEVNULL}
     try:
-        done = subprocess.run(
+        done: subprocess.CompletedProcess[str] = subprocess.run(
             words,
             env={**os.environ, **(env or {})},
             cwd=cwd,
@@ -46,7 +46,7 @@ def run(
     except subprocess.TimeoutExpired as error:
         raise LabError(f"'{' '.join(words[:6])}' did not end within {limit:.0f} s", remedy) from error
     except FileNotFoundError as error:
-        raise LabError(f"'{words[0]}' is not installed", "run 'make setup', which installs the packages that the lab needs") from error
+        raise LabError(f"'{words[0]}' is not installed", "run 'make lab', which installs what lab/packages.txt names") from error
     if done.returncode != 0:
         tail = (done.stdout[-2000:] + done.stderr[-3000:]).strip()
         raise LabError(f"'{' '.join(words[:6])}' ended with {done.returncode}:\n{tail}", remedy)

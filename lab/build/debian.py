@@ -10,13 +10,16 @@ Nothing here touches the host's own package state: each suite has a private apt 
 
 from __future__ import annotations
 
+import os
 import pathlib
+import subprocess
 import typing
 
 from ..cache import cached
-from ..console import LabError
+from ..console import LabError, step
 from ..run import run
 
+PACKAGES = pathlib.Path(__file__).parent.parent / "packages.txt"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 QEMU_PACKAGES = ("qemu-system-x86", "seabios", "ipxe-qemu")
 GUEST_PACKAGES = (
@@ -26,6 +29,24 @@ GUEST_PACKAGES = (
 ).split()
 POD_PACKAGES = "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iputils-ping ethtool kmod pciutils jq procps".split()
 WITHOUT_DOCUMENTATION = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
+
+
+def install_host_packages() -> None:
+    """Install what the lab needs on the host (lab/packages.txt) and is not there.
+
+    :raises LabError: not root, or apt fails
+    """
+    wanted = [line for line in PACKAGES.read_text().splitlines() if line and not line.startswith("#")]
+    states = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted], capture_output=True, text=True, check=False).stdout
+    missing = sorted(set(wanted) - {line.split()[0] for line in states.splitlines() if line.endswith(" installed")})
+    if not missing:
+        return
+    if os.geteuid() != 0:
+        raise LabError("the lab needs root: for a network namespace, and to install packages", "run it as root")
+    with step(f"install {' '.join(missing)}"):
+        remedy = "is the Debian mirror reachable? 'make lab' can be run again at once"
+        run(["apt-get", "update", "-q"], remedy=remedy)
+        run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], env={"DEBIAN_FRONTEND": "noninteractive"}, remedy=remedy)
 
 
 def mirror() -> str:
