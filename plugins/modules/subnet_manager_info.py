@@ -16,8 +16,8 @@ author:
 description:
   - Asks through each port for its subnet manager (C(sminfo)), and once for each manager that answers for all managers that the subnet
     administration knows (C(saquery SMIR)).
-  - Looks at the manager's activity count again until it has risen, at most for O(interval) seconds. A manager that answers but no longer
-    sweeps keeps its count.
+  - Looks at the records again until the manager's activity count has risen and its record of another manager has changed, at most for
+    O(interval) seconds. A manager that answers but no longer sweeps keeps the records that it has.
   - That nobody manages a subnet is an answer and no failure of the module. Each port without an answer carries the tool's own words.
 requirements:
   - C(sminfo) and C(saquery) of infiniband-diags on the node
@@ -39,9 +39,9 @@ options:
         default: 1
   interval:
     description:
-      - Most seconds for the activity count to rise. opensm sweeps every 10 seconds unless it is told otherwise.
+      - Most seconds to wait for a sign of a sweep. opensm sweeps every 10 seconds unless it is told otherwise.
     type: int
-    default: 25
+    default: 40
   sysfs:
     description:
       - Where sysfs is mounted, to find the ports when O(ports) is not given. With several folders their devices are taken as one list.
@@ -124,6 +124,11 @@ subnets:
       returned: success
       type: float
       sample: 10.1
+    others_refreshed:
+      description: Whether a record of another manager changed meanwhile, which only a sweep does. V(null) when there is no other.
+      returned: success
+      type: bool
+      sample: true
     error:
       description: Why no manager is known for this port.
       returned: success
@@ -162,7 +167,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "ports": {"type": "list", "elements": "dict", "options": port},
-            "interval": {"type": "int", "default": 25},
+            "interval": {"type": "int", "default": 40},
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
         },
         supports_check_mode=True,

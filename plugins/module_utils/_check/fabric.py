@@ -244,6 +244,10 @@ def _check_activity(fabric: Fabric, seen: typing.Sequence[SeenSubnet]) -> Findin
         why = f"The count could not be compared: {'; '.join(errors[:3])}."
         return Finding("fabric.activity", fabric.name, UNKNOWN, "not known", expected, why, "See the log of the master; try saquery SMIR by hand on a node.")
     rise, seconds = min(rises)
+    if rise > 0 and any(subnet.others_refreshed is False for subnet in seen):
+        why = "The count rises, but that may be the answers to a standby that polls the master: its record of the standby was not refreshed, as a sweep does."
+        remedy = "See the master's log for sweeps. If it sweeps seldom by intent (sweep_interval), raise fabric_activity_seconds above twice that."
+        return Finding("fabric.activity", fabric.name, UNKNOWN, f"+{rise} in {seconds:g} s, no sweep seen", expected, why, remedy)
     if rise > 0:
         return ok("fabric.activity", fabric.name, f"+{rise} in {seconds:g} s", expected)
     if rise < 0:

@@ -156,6 +156,8 @@ class SeenSubnet:
     :ivar activity_first: activity count of the master in its SMInfo record; None when it was not read
     :ivar activity_later: the same at a second read, ``activity_seconds`` later. Both come from the subnet administration, because each
         answer to sminfo itself raises the count
+    :ivar others_refreshed: whether a record of another manager changed between the two looks: the master reads them when it sweeps, so this
+        proves a sweep, while its own count also rises with each answer to a standby that polls it. None when there is no other manager
     :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is such a fact
     :ivar records_error: why there are no SMInfo records
     :ivar silent: the question went out and nobody answered; False with an error means that it could not be asked
@@ -168,6 +170,7 @@ class SeenSubnet:
     activity_first: typing.Optional[int] = None
     activity_later: typing.Optional[int] = None
     activity_seconds: typing.Optional[float] = None
+    others_refreshed: typing.Optional[bool] = None
     error: typing.Optional[str] = None
     records_error: typing.Optional[str] = None
     silent: bool = False

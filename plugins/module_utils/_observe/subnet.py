@@ -92,17 +92,24 @@ def _read_records(guid: str, name: PortName, interval_seconds: float) -> typing.
     try:
         managers = _query_records(name)
         first = _activity(managers, guid)
+        others = tuple(manager for manager in managers if manager.guid != guid)
+        known = {manager.guid: manager.activity for manager in others}
         later: typing.Optional[int] = None
-        while time.monotonic() - started < interval_seconds and (later is None or later == first):
+        refreshed = False if others else None
+        while time.monotonic() - started < interval_seconds and (later is None or later == first or refreshed is False):
             time.sleep(min(_LOOK_SECONDS, interval_seconds))
-            later = _activity(_query_records(name), guid)
+            again = _query_records(name)
+            later = _activity(again, guid)
+            if any(known.get(manager.guid, manager.activity) != manager.activity for manager in again if manager.guid != guid):
+                refreshed = True
     except RdmaError as error:
         return {"records_error": str(error)}
     return {
-        "others": tuple(manager for manager in managers if manager.guid != guid),
+        "others": others,
         "activity_first": first,
         "activity_later": later,
         "activity_seconds": round(time.monotonic() - started, 1),
+        "others_refreshed": refreshed,
     }
 
 

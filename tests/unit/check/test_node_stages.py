@@ -325,6 +325,12 @@ def test_the_activity_count_must_rise(later: typing.Optional[int], status: str) 
     assert one(fabrics(subnets=every(activity_later=later)), "fabric.activity").status == status
 
 
+def test_a_count_that_only_a_polling_standby_raises_proves_no_sweep() -> None:
+    finding = one(fabrics(subnets=every(others_refreshed=False)), "fabric.activity")
+    assert finding.status == "unknown" and "standby that polls" in finding.why
+    assert one(fabrics(subnets=every(others=(), others_refreshed=None)), "fabric.activity").status == "pass"
+
+
 def test_the_least_rise_counts() -> None:
     """Queries of one node raise the count that another one sees: a manager that hangs shows itself to the last one that looks."""
     hung = world.subnets(**{item.rdma_device: dataclasses.replace(item, activity_later=100) for item in world.subnets()})

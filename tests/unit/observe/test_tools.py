@@ -116,11 +116,12 @@ def test_master_standby_and_a_count_that_rises(tools: Tools) -> None:
     tools.add("sminfo", f"echo '{MASTER}'")
     tools.add("saquery", f"cat {tools.folder}/first; [ -e {tools.folder}/seen ] && cat {tools.folder}/second >{tools.folder}/first; : >{tools.folder}/seen")
     (tools.folder / "first").write_text(records(457) + standby)
-    (tools.folder / "second").write_text(records(470) + standby)
+    (tools.folder / "second").write_text(records(470) + standby.replace("ActCount..............9", "ActCount..............12"))
     ports = [(PortName("mlx5_0", 1), ""), (PortName("mlx5_1", 1), ""), (PortName("mlx5_2", 1), "the port is DOWN")]
     first, second, third = subnet.read_subnets(ports, 30)
     assert (first.master.guid, first.master.state, first.activity_first, first.activity_later) == ("0xb83fd20300e00001", "MASTER", 457, 470)
     assert [(other.guid, other.state) for other in first.others] == [("0xb83fd20300e00061", "STANDBY")]
+    assert first.others_refreshed is True
     assert second.others == first.others and second.rdma_device == "mlx5_1"
     assert (third.master, third.error) == (None, "the port is DOWN")
     assert sorted(tools.calls("sminfo")) == ["-C mlx5_0 -P 1", "-C mlx5_1 -P 1"]
@@ -132,6 +133,17 @@ def test_a_manager_that_does_not_sweep_keeps_its_count(tools: Tools) -> None:
     tools.add("saquery", f"cat {FIXTURES}/saquery_smir.txt")
     (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
     assert (seen.activity_first, seen.activity_later) == (457, 457) and seen.activity_seconds >= 1
+
+
+def test_a_count_that_rises_without_a_sweep(tools: Tools) -> None:
+    """A standby that polls the master raises its count; only a sweep refreshes the record of the standby. Seen with opensm at sweep_interval 0."""
+    standby = records(9).replace("e00001", "e00061").replace("SMState...............3", "SMState...............2")
+    tools.add("sminfo", f"echo '{MASTER}'")
+    tools.add("saquery", f"cat {tools.folder}/first; cat {tools.folder}/second >{tools.folder}/first")
+    (tools.folder / "first").write_text(records(1131) + standby)
+    (tools.folder / "second").write_text(records(1139) + standby)
+    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+    assert (seen.activity_first, seen.activity_later, seen.others_refreshed) == (1131, 1139, False)
 
 
 def test_no_manager_is_an_answer(tools: Tools) -> None:
