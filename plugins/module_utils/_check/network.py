@@ -118,7 +118,8 @@ def _remedy(item: AppliedObject) -> str:
 
 def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     subject = f"{fabric.name} {name}"
-    expected = f"{fabric.virtual_functions * fabric.select.hcas_per_node} {fabric.resource_name} allocatable"
+    wanted = fabric.virtual_functions * fabric.select.hcas_per_node
+    expected = f"{wanted} {fabric.resource_name} allocatable"
     refused = [item for item in facts.applied if item.fabric == fabric.name and item.kind == "SriovNetworkNodePolicy" and item.action == "refused"]
     seen = _seen(fabric, name, facts.sync)
     if seen is None or (refused and seen.phase != "ready"):
@@ -130,8 +131,14 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             why, remedy = "The wait did not run for this node.", "Run the stage again; is the node in the group rdma_nodes?"
         return Finding("network.allocatable", subject, UNKNOWN, "nothing asked for", expected, why, remedy)
     measured = f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
-    if seen.phase == "ready":
+    if seen.phase == "ready" and seen.allocatable == wanted:
         return ok("network.allocatable", subject, measured, expected)
+    if facts.check_mode:
+        why = f"In check mode nothing is applied. As it is now: {seen.detail}."
+        return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, "Run without --check.")
+    if seen.phase == "ready":
+        why = "The policy in the cluster is in force, and it asks for another number than the intent."
+        return Finding("network.allocatable", subject, FAIL, measured, expected, why, "Run the stage again; does another tool change the policy?")
     if seen.phase == "failed":
         return Finding(
             "network.allocatable", subject, FAIL, measured, expected, f"{seen.detail}.", seen.remedy or "Correct the cause, and run the stage again."

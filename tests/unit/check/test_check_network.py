@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage network: what the API server refused, and what did not come of what it took."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject, SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+INTENT = parse_intent(
+    [
+        {
+            "name": "storage",
+            "profile": "sriov_ethernet",
+            "select": {"hcas_per_node": 1},
+            "virtual_functions": 4,
+            "resource_name": "igb",
+            "network": {"name": "net", "namespace": "test"},
+            "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+        }
+    ]
+)
+POLICY = AppliedObject("SriovNetworkNodePolicy", "linerate-storage", "ops", "storage", "created")
+NETWORK = AppliedObject("SriovNetwork", "net", "ops", "storage", "unchanged")
+NAMESPACE = AppliedObject("Namespace", "test", action="unchanged")
+READY = SyncNode("storage", "worker-1", "ready", "4 openshift.io/igb", matched=("0000:01:00.0",), allocatable=4)
+FACTS = Facts(("worker-1",), (NAMESPACE, POLICY, NETWORK), SyncFacts(True, False, 24.0, (READY,)))
+
+
+def statuses(facts):
+    return {finding.check: finding.status for finding in check(INTENT, facts)}
+
+
+def found(facts, name):
+    (finding,) = [finding for finding in check(INTENT, facts) if finding.check == name]
+    return finding
+
+
+def refused(text, reason="Forbidden"):
+    return dataclasses.replace(FACTS, applied=(NAMESPACE, dataclasses.replace(POLICY, action="refused", refusal=text, reason=reason), NETWORK))
+
+
+def synced(**changes):
+    return dataclasses.replace(FACTS, sync=SyncFacts(True, False, 24.0, (dataclasses.replace(READY, **changes),)))
+
+
+def test_all_in_place():
+    assert statuses(FACTS) == {
+        "network.namespace_accepted": "pass",
+        "network.policy_accepted": "pass",
+        "network.attachment_accepted": "pass",
+        "network.allocatable": "pass",
+    }
+
+
+def test_facts_survive_the_way_through_ansible():
+    assert load(Facts, to_data(FACTS), "facts") == FACTS
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "why"),
+    [
+        # the words of the webhook of operator v1.6.0, as the lab's API server passed them on
+        (
+            'admission webhook "operator-webhook.sriovnetwork.openshift.io" denied the request:'
+            " no supported NIC is selected by the nicSelector in CR linerate-compute",
+            "Forbidden",
+            "No node reports a function that the policy's nicSelector takes",
+        ),
+        ("numVfs(99) in CR bad1 exceed the maximum allowed value(7) interface(eth2)", "Forbidden", "fewer virtual functions"),
+        ("no matched node is selected by the nodeSelector in CR x", "Forbidden", "No node carries the labels"),
+        ("root device 0000:3c:00.0 is overlapped with existing policy other", "Forbidden", "Another policy already has"),
+        ('resource name "mlx-test" contains invalid characters, the accepted syntax', "Forbidden", "only letters, digits and underscores"),
+        ("vendor 1af4 is not supported", "Forbidden", "list of supported NICs"),
+        ("the server could not find the requested resource", "NotFound", "the operator is not installed"),
+        ("Apply failed with 1 conflict", "Conflict", "Another tool owns a field"),
+        ('sriovnetworknodepolicies is forbidden: User "x" cannot patch', "Forbidden", "may not write this object"),
+        ("something new", "Invalid", "its own words are beside 'measured'"),
+    ],
+)
+def test_a_refused_policy_names_the_cause_and_keeps_the_words(text, reason, why):
+    finding = found(refused(text, reason), "network.policy_accepted")
+    assert finding.status == "fail"
+    assert text in finding.measured
+    assert why in finding.why
+
+
+def test_nothing_is_known_of_nodes_whose_policy_was_refused():
+    facts = dataclasses.replace(refused("no supported NIC is selected by"), sync=None)
+    finding = found(facts, "network.allocatable")
+    assert finding.status == "unknown"
+    assert "was refused" in finding.why
+
+
+def test_a_fabric_that_could_not_be_written():
+    facts = dataclasses.replace(FACTS, applied=(NAMESPACE, NETWORK), sync=None, unmade={"storage": "nothing selects it"})
+    assert found(facts, "network.policy_accepted").why == "nothing selects it"
+    assert found(facts, "network.allocatable").status == "unknown"
+
+
+def test_the_cause_of_a_failed_node_is_the_finding_s():
+    finding = found(synced(phase="failed", detail="the config daemon failed: busy", remedy="look", allocatable=None), "network.allocatable")
+    assert (finding.status, finding.why, finding.remedy) == ("fail", "the config daemon failed: busy.", "look")
+
+
+def test_a_wait_that_timed_out_says_where_it_stood():
+    finding = found(synced(phase="waiting", detail="the node is drained first", allocatable=0), "network.allocatable")
+    assert finding.status == "fail"
+    assert "Last state: the node is drained first" in finding.why
+
+
+def test_check_mode_proves_nothing():
+    facts = dataclasses.replace(synced(phase="failed", detail="there is no policy"), check_mode=True)
+    assert found(facts, "network.allocatable").status == "unknown"
+
+
+def test_another_number_than_the_intent_s_is_no_pass():
+    # the policy in the cluster is an older one, and the operator has done what that asks for
+    given = synced(allocatable=2, detail="2 openshift.io/igb on 1 physical functions")
+    assert found(given, "network.allocatable").status == "fail"
+    assert found(dataclasses.replace(given, check_mode=True), "network.allocatable").status == "unknown"
+
+
+@pytest.mark.parametrize("sync", [None, SyncFacts(True, False, 0.0, ())])
+def test_a_node_that_nobody_looked_at_is_unknown(sync):
+    assert found(dataclasses.replace(FACTS, sync=sync), "network.allocatable").status == "unknown"
+
+
+def test_no_node_and_no_object_is_no_good_news():
+    assert set(statuses(Facts()).values()) == {"fail", "unknown"}
+
+
+def test_an_object_of_unknown_fate_is_no_pass():
+    assert found(dataclasses.replace(FACTS, applied=(NAMESPACE, dataclasses.replace(POLICY, action=""), NETWORK)), "network.policy_accepted").status == "fail"

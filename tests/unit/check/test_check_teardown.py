@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The teardown's proof."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import (
+    AppliedObject,
+    OperatorFacts,
+    OperatorInstallation,
+    SyncFacts,
+    SyncNode,
+    Workload,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+INTENT = parse_intent(
+    [
+        {
+            "name": "storage",
+            "profile": "sriov_ethernet",
+            "select": {"hcas_per_node": 1},
+            "virtual_functions": 4,
+            "resource_name": "igb",
+            "network": {"name": "net", "namespace": "test"},
+            "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+        }
+    ]
+)
+GONE = SyncFacts(True, False, 9.0, (SyncNode("storage", "worker-1", "ready", "no virtual function"),))
+
+
+def statuses(facts):
+    return [(finding.check.split(".")[1], finding.status) for finding in check(INTENT, facts)]
+
+
+def removed(action, refusal=""):
+    return (AppliedObject("Pod", "p", "test", "storage", action, refusal),)
+
+
+@pytest.mark.parametrize(("action", "status"), [("deleted", "pass"), ("absent", "pass"), ("refused", "fail"), ("", "fail")])
+def test_objects(action, status):
+    assert statuses(Facts(("worker-1",), removed(action), GONE)) == [("object", status), ("virtual_functions", "pass")]
+
+
+def test_a_second_run_has_nothing_to_take_back():
+    assert statuses(Facts(("worker-1",), (), GONE)) == [("object", "pass"), ("virtual_functions", "pass")]
+
+
+def test_functions_that_are_left_and_nodes_that_nobody_looked_at():
+    left = SyncFacts(False, True, 300.0, (SyncNode("storage", "worker-1", "waiting", "0000:01:00.0 has 4"),))
+    assert statuses(Facts(("worker-1",), (), left))[1] == ("virtual_functions", "fail")
+    assert statuses(Facts(("worker-1",), (), None))[1] == ("virtual_functions", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("operators", "status"),
+    [
+        (OperatorFacts((), (), (), ()), "pass"),
+        (OperatorFacts((), (OperatorInstallation(Workload("op", "ns", 1, 1)),), (), ()), "fail"),
+        (OperatorFacts((), (), (), (), errors=("forbidden",)), "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_operator(operators, status):
+    assert statuses(Facts((), (), GONE, operators, True))[-1] == ("operator", status)
