@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tests that need the lab. They run the playbooks as a user does, on a lab that is up, and take back every fault that they inject."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import typing
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+PLAYBOOK_SECONDS = 900
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A playbook that ended.
+
+    :ivar records: of each stage, as it left them for the report
+    """
+
+    code: int
+    output: str
+    report_folder: pathlib.Path
+
+    @property
+    def records(self) -> typing.Dict[str, typing.Any]:
+        return {path.stem: json.loads(path.read_text()) for path in (self.report_folder / "stages").glob("*.json")}
+
+    def findings(self, stage: str, *status: str) -> typing.List[typing.Dict[str, str]]:
+        """Findings of a stage with one of these statuses."""
+        return [item["finding"] for item in self.records[stage]["judged"] if item["finding"]["status"] in status]
+
+    def finding(self, stage: str, check: str, subject: str) -> typing.Dict[str, str]:
+        """The one finding of a check on a subject."""
+        found = [item["finding"] for item in self.records[stage]["judged"] if item["finding"]["check"] == check and item["finding"]["subject"] == subject]
+        assert len(found) == 1, f"{check} on {subject}: {found}\n{self.output}"
+        return found[0]
+
+    def recap(self, host: str, counter: str) -> int:
+        """A counter of Ansible's play recap: ok, changed, unreachable, failed..."""
+        match = re.search(rf"^{re.escape(host)} .*\b{counter}=(\d+)", self.output, re.MULTILINE)
+        assert match, self.output
+        return int(match[1])
+
+
+class Lab:
+    """The running lab, and playbooks on it."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """``python -m lab`` with these words."""
+        return subprocess.run([sys.executable, "-m", "lab", *words], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+
+    @contextlib.contextmanager
+    def fault(self, name: str, **target: str) -> typing.Iterator[None]:
+        """Inject a fault; take it back whatever happens."""
+        words = [word for key, value in target.items() for word in (f"--{key}", value)]
+        injected = self.command("fault", name, "on", *words)
+        try:
+            assert injected.returncode == 0, injected.stderr
+            yield
+        finally:
+            removed = self.command("fault", name, "off", *words)
+        assert removed.returncode == 0, removed.stderr
+
+    def start_playbook(self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None) -> subprocess.Popen[str]:
+        """Start a playbook of the collection, its report in this test's own folder."""
+        given = json.dumps({"rdma_report_dir": str(self.folder), **(variables or {})})
+        ansible = pathlib.Path(sys.executable).parent / "ansible-playbook"
+        return subprocess.Popen(
+            [ansible, "-i", "inventory/lab", name, "-e", given, *options],
+            cwd=ROOT,
+            env={**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def wait(self, process: subprocess.Popen[str]) -> Run:
+        output, _ = process.communicate(timeout=PLAYBOOK_SECONDS)
+        return Run(process.returncode, output, self.folder)
+
+    def playbook(self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None) -> Run:
+        """Run a playbook of the collection to its end."""
+        return self.wait(self.start_playbook(name, *options, variables=variables))
+
+    def objects(self, kind: str, *options: str) -> typing.List[typing.Dict[str, typing.Any]]:
+        """Objects of the API server, by the SDK's own client in the lab's namespace."""
+        script = (
+            "import json, sys, kubernetes.config, kubernetes.dynamic as d;"
+            "c = d.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]));"
+            "r = c.resources.get(api_version=sys.argv[2], kind=sys.argv[3]);"
+            "print(json.dumps([i.to_dict() for i in r.get(label_selector=sys.argv[4]).items]))"
+        )
+        version, _, name = kind.rpartition("/")
+        selector = options[0] if options else ""
+        done = self.command("exec", sys.executable, "-c", script, ".lab/pki/admin.kubeconfig", version, name, selector)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def lab(tmp_path: pathlib.Path) -> Lab:
+    """The lab, which 'make lab' has started; a lab that is down or damaged is an error here, not a reason to pass."""
+    here = Lab(tmp_path)
+    status = here.command("status")
+    assert status.returncode == 0, f"the lab is not whole, run 'make lab':\n{status.stdout}{status.stderr}"
+    return here
