@@ -12,6 +12,7 @@ Nothing of it is judged here; a failure is kept with its kind and the line that 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import typing
 
@@ -102,7 +103,7 @@ class Bench:
                 else:
                     pods.append(self._create(fabric, name))
         ready = self._await_ready([item for item in pods if not item.error])
-        with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, self._plan.parallel)) as pool:
+        with self._pool() as pool:
             looked = dict(zip(ready, pool.map(self._look, ready.values())))
         return tuple(looked.get(item.name, item) if not item.error else item for item in pods)
 
@@ -226,7 +227,7 @@ class Bench:
         results: typing.List[PairResult] = []
         for fabric in self._plan.fabrics:
             usable = {item.node: item for item in pods if item.fabric == fabric.name and not item.error}
-            with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, self._plan.parallel)) as pool:
+            with self._pool() as pool:
                 for pairs in rounds(sorted(usable)):
                     # one direction after the other: both at once would share what each is asked to fill
                     for turned in (False, True):
@@ -234,6 +235,17 @@ class Bench:
                         ports = [self._next_port() for _task in tasks]
                         results.extend(pool.map(lambda task, port, of=fabric: self._pair(of, task[0], task[1], port), tasks, ports))
         return tuple(results)
+
+    @contextlib.contextmanager
+    def _pool(self) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
+        pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, self._plan.parallel))
+        try:
+            yield pool
+        except BaseException:
+            # an interrupt: do not wait for what runs, it ends with its pods
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        pool.shutdown()
 
     def _next_port(self) -> int:
         self._port += 2

@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Objects in and out, against an API server that is played: dry run first, one refusal keeps nobody back, nothing else is deleted."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Removal, apply_all, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+
+OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
+
+
+def thing(name, kind="SriovNetwork", namespace="ops", labels=None, **spec):
+    return {
+        "kind": kind,
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": namespace, "labels": dict(OURS if labels is None else labels)},
+        "spec": spec,
+    }
+
+
+class Api:
+    def __init__(self, *items, refuse=None):
+        self.items = {self.key(item): copy.deepcopy(item) for item in items}
+        self.refuse = refuse or {}
+        self.log = []
+        self.stuck = set()
+
+    @staticmethod
+    def key(item):
+        return item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]
+
+    def get(self, kind, namespace, name):
+        if (kind, namespace, name) not in self.items:
+            raise ApiError(404, "NotFound", "not found", "GET")
+        return copy.deepcopy(self.items[kind, namespace, name])
+
+    def list(self, kind, namespace="", selector=""):
+        return Listing(tuple(item for key, item in self.items.items() if key[0] == kind and item["metadata"]["labels"] == OURS), "1")
+
+    def apply(self, definition, manager, dry_run):
+        self.log.append(("dry" if dry_run else "apply", definition["metadata"]["name"]))
+        if definition["metadata"]["name"] in self.refuse:
+            raise self.refuse[definition["metadata"]["name"]]
+        result = copy.deepcopy(definition)
+        # what a server adds by itself
+        result["metadata"].update({"resourceVersion": str(len(self.log)), "uid": "u", "managedFields": [{"time": len(self.log)}]})
+        result["spec"].setdefault("logLevel", "info")
+        if not dry_run:
+            self.items[self.key(definition)] = result
+        return result, ("mind this",)
+
+    def delete(self, kind, namespace, name, grace_seconds=None, dry_run=False):
+        self.log.append(("dry delete" if dry_run else "delete", name))
+        if name in self.refuse:
+            raise self.refuse[name]
+        if not dry_run and name not in self.stuck:
+            self.items.pop((kind, namespace, name))
+        return True
+
+
+FORBIDDEN = ApiError(403, "Forbidden", "no supported NIC is selected", "PATCH")
+
+
+def actions(outcomes):
+    return [(outcome.applied.name, outcome.applied.action) for outcome in outcomes]
+
+
+def test_dry_run_of_all_comes_before_the_first_write():
+    api = Api()
+    outcomes = apply_all(api, [("f", thing("one")), ("f", thing("two"))], False)
+    assert actions(outcomes) == [("one", "created"), ("two", "created")]
+    assert api.log == [("dry", "one"), ("dry", "two"), ("apply", "one"), ("apply", "two")]
+    assert outcomes[0].applied.warnings == ("mind this",)
+
+
+def test_a_second_run_writes_nothing():
+    api = Api()
+    wanted = [("f", thing("one"))]
+    apply_all(api, wanted, False)
+    api.log.clear()
+    assert actions(apply_all(api, wanted, False)) == [("one", "unchanged")]
+    assert api.log == [("dry", "one")]
+
+
+def test_a_change_shows_before_and_after_without_what_the_server_writes():
+    api = Api()
+    apply_all(api, [("f", thing("one", vlan=1))], False)
+    (outcome,) = apply_all(api, [("f", thing("one", vlan=2))], False)
+    assert outcome.applied.action == "changed"
+    assert (outcome.before["spec"]["vlan"], outcome.after["spec"]["vlan"]) == (1, 2)
+    assert set(outcome.after["metadata"]) == {"name", "namespace", "labels"}
+
+
+def test_check_mode_asks_and_writes_nothing():
+    api = Api()
+    assert actions(apply_all(api, [("f", thing("one"))], True)) == [("one", "created")]
+    assert api.items == {}
+
+
+def test_a_refusal_keeps_nobody_back():
+    api = Api(refuse={"one": FORBIDDEN})
+    first, second = apply_all(api, [("compute", thing("one")), ("storage", thing("two"))], False)
+    assert (first.applied.action, first.applied.refusal, first.applied.reason, first.applied.fabric) == (
+        "refused",
+        "no supported NIC is selected",
+        "Forbidden",
+        "compute",
+    )
+    assert not first.changed
+    assert second.applied.action == "created"
+    assert ("apply", "one") not in api.log
+
+
+def test_an_unreachable_server_is_an_error_and_no_refusal():
+    api = Api(refuse={"one": ApiError(0, "Unreachable", "no answer", "PATCH")})
+    with pytest.raises(ApiError, match="no answer"):
+        apply_all(api, [("f", thing("one"))], False)
+
+
+def test_somebody_else_s_namespace_is_left_alone():
+    theirs = thing("test", "Namespace", "", {"team": "x"})
+    api = Api(theirs)
+    assert actions(apply_all(api, [("", thing("test", "Namespace", ""))], False)) == [("test", "unchanged")]
+    assert api.log == []
+
+
+def remove(api, check_mode=False, limit=3.0, **options):
+    now = [0.0]
+
+    def pause(seconds):
+        now[0] += seconds
+
+    removal = Removal(("SriovNetwork", "Namespace"), "app.kubernetes.io/managed-by=linerate.rdma", limit=limit, **options)
+    return remove_all(api, removal, check_mode, lambda: now[0], pause)
+
+
+def test_removal_in_order_and_only_of_ours():
+    api = Api(thing("test", "Namespace", ""), thing("one"), thing("theirs", labels={"a": "b"}))
+    assert actions(remove(api)) == [("one", "deleted"), ("test", "deleted")]
+    assert [key[2] for key in api.items] == ["theirs"]
+
+
+def test_a_namespace_to_keep_stays():
+    api = Api(thing("ops", "Namespace", ""), thing("test", "Namespace", ""))
+    assert actions(remove(api, keep=("ops",))) == [("test", "deleted")]
+
+
+def test_what_does_not_go_is_named_with_its_finalizers():
+    item = thing("one")
+    item["metadata"]["finalizers"] = ["netattdef.finalizers.sriovnetwork.openshift.io"]
+    api = Api(item)
+    api.stuck.add("one")
+    (outcome,) = remove(api)
+    assert (outcome.applied.action, outcome.changed) == ("refused", False)
+    assert "netattdef.finalizers.sriovnetwork.openshift.io" in outcome.applied.refusal
+
+
+def test_removal_in_check_mode_deletes_nothing():
+    api = Api(thing("one"))
+    assert actions(remove(api, True)) == [("one", "deleted")]
+    assert api.items
+    assert api.log == [("dry delete", "one")]
+
+
+def test_a_kind_that_the_server_does_not_know_has_no_objects():
+    api = Api()
+
+    def unknown(kind, namespace="", selector=""):
+        raise ApiError(404, "NotFound", "the server could not find the requested resource", "GET")
+
+    api.list = unknown
+    assert remove(api) == ()

@@ -1,0 +1,203 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The thin edge: what a client library answers or raises, as results and errors of ours."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import urllib3
+import websocket
+from kubernetes.client.exceptions import ApiException
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Session, path_of
+
+
+class Response:
+    status = 200
+
+    def __init__(self, data=b"{}", chunks=(), headers=()):
+        self.data = data
+        self.chunks = chunks
+        self.headers = urllib3.HTTPHeaderDict(headers)
+        self.closed = False
+
+    def stream(self, amt=None, decode_content=True):
+        for chunk in self.chunks:
+            if isinstance(chunk, Exception):
+                raise chunk
+            yield chunk
+
+    def close(self):
+        self.closed = True
+
+
+class Dynamic:
+    def __init__(self, answer):
+        self.answer = answer
+        self.calls = []
+
+    def request(self, method, path, body=None, **options):
+        self.calls.append((method, path, dict(options["query_params"])))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def status_error(code, reason, message):
+    error = ApiException(status=code, reason="x")
+    error.body = json.dumps({"kind": "Status", "reason": reason, "message": message, "code": code})
+    return error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        (("Node",), "/api/v1/nodes"),
+        (("Node", "ignored", "a"), "/api/v1/nodes/a"),
+        (("Pod", "test", "p"), "/api/v1/namespaces/test/pods/p"),
+        (("SriovNetworkNodeState", "ops"), "/apis/sriovnetwork.openshift.io/v1/namespaces/ops/sriovnetworknodestates"),
+        (("NetworkAttachmentDefinition",), "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"),
+    ],
+)
+def test_paths(arguments, path):
+    assert path_of(*arguments) == path
+
+
+def test_list_gives_items_their_kind():
+    listing = Cluster(Dynamic(Response(b'{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}'))).list("Node")
+    assert (listing.version, listing.items) == ("7", ({"kind": "Node", "metadata": {"name": "a"}},))
+
+
+@pytest.mark.parametrize("data", [b"", b"<html>", b"[]", b"{}"])
+def test_an_answer_that_is_no_list_is_an_error(data):
+    with pytest.raises(ApiError):
+        Cluster(Dynamic(Response(data))).list("Node")
+
+
+def test_the_server_s_own_words_are_kept():
+    with pytest.raises(ApiError, match="no supported NIC") as caught:
+        Cluster(Dynamic(status_error(403, "Forbidden", "no supported NIC is selected"))).apply({"kind": "Pod", "metadata": {"name": "x"}}, "m", True)
+    assert (caught.value.status, caught.value.reason, caught.value.absent) == (403, "Forbidden", False)
+
+
+@pytest.mark.parametrize(
+    "error", [urllib3.exceptions.MaxRetryError(None, "/", "refused"), ConnectionResetError("reset"), ApiException(status=0, reason="SSLError")]
+)
+def test_no_answer_is_status_0(error):
+    with pytest.raises(ApiError) as caught:
+        Cluster(Dynamic(error)).get("Node", "", "a")
+    assert caught.value.status == 0
+
+
+def test_apply_is_server_side_and_never_forced():
+    dynamic = Dynamic(Response(b'{"metadata":{}}', headers=[("Warning", '299 - "is created or updated but not used"')]))
+    _result, warnings = Cluster(dynamic).apply({"kind": "SriovNetwork", "metadata": {"name": "x", "namespace": "ops"}}, "linerate.rdma", True)
+    assert warnings == ("is created or updated but not used",)
+    assert dynamic.calls[0][2] == {"fieldManager": "linerate.rdma", "force": "false", "dryRun": "All"}
+
+
+def test_delete_of_what_is_not_there():
+    assert Cluster(Dynamic(status_error(404, "NotFound", "not found"))).delete("Pod", "test", "x") is False
+    with pytest.raises(ApiError, match="cannot delete"):
+        Cluster(Dynamic(status_error(403, "Forbidden", "cannot delete"))).delete("Pod", "test", "x")
+
+
+def test_watch_joins_lines_over_chunks():
+    response = Response(chunks=[b'{"type":"ADDED","object":{"a"', b':1}}\n{"type":"MODIFIED","object":{}}\n', b"\n"])
+    events = list(Cluster(Dynamic(response)).watch("Node", "7"))
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED"]
+    assert response.closed
+
+
+def test_watch_from_too_old_a_version():
+    response = Response(chunks=[b'{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old resource version"}}\n'])
+    with pytest.raises(ApiError, match="too old") as caught:
+        list(Cluster(Dynamic(response)).watch("Node", "1"))
+    assert caught.value.reason == "Expired"
+
+
+@pytest.mark.parametrize("broken", [urllib3.exceptions.ProtocolError("broken"), ConnectionResetError("reset"), b"{no json\n"])
+def test_a_broken_watch_is_an_error(broken):
+    with pytest.raises(ApiError, match="broke off"):
+        list(Cluster(Dynamic(Response(chunks=[b'{"type":"ADDED","object":{}}\n', broken]))).watch("Node", "1"))
+
+
+class Socket:
+    """Plays frames: each update gives one."""
+
+    def __init__(self, *frames):
+        self.frames = list(frames)
+        self.now = {}
+        self.closed = False
+
+    def is_open(self):
+        return bool(self.frames) and not self.closed
+
+    def update(self, timeout=0):
+        frame = self.frames.pop(0)
+        if isinstance(frame, Exception):
+            raise frame
+        self.now = dict(frame)
+
+    def read_channel(self, channel):
+        return self.now.pop(channel, "")
+
+    def close(self):
+        self.closed = True
+
+
+def clock(step=0.1):
+    now = [0.0]
+
+    def tick():
+        now[0] += step
+        return now[0]
+
+    return tick
+
+
+SUCCESS = '{"status":"Success"}'
+
+
+def failure(code):
+    return json.dumps({"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]}})
+
+
+def test_a_command_s_streams_and_exit_code():
+    result = Session(Socket({1: "out "}, {2: "err"}, {1: "put", 3: SUCCESS}), "true", clock()).wait(60)
+    assert (result.exit_code, result.stdout, result.stderr, result.timed_out, result.error) == (0, "out put", "err", False, "")
+
+
+@pytest.mark.parametrize(("code", "timed_out"), [(1, False), (124, True), (137, True)])
+def test_exit_codes_are_true(code, timed_out):
+    result = Session(Socket({3: failure(code)}), "x", clock()).wait(60)
+    assert (result.exit_code, result.timed_out) == (code, timed_out)
+
+
+def test_a_connection_that_ends_without_a_status_is_no_success():
+    result = Session(Socket({1: "perfect table"}), "x", clock()).wait(60)
+    assert (result.exit_code, result.timed_out) == (None, False)
+    assert "no exit code" in result.error
+
+
+@pytest.mark.parametrize("broken", [websocket.WebSocketConnectionClosedException("lost"), ConnectionResetError("reset")])
+def test_a_connection_that_breaks_is_no_success(broken):
+    result = Session(Socket({1: "a"}, broken, {3: SUCCESS}), "x", clock()).wait(60)
+    assert (result.exit_code, result.stdout) == (None, "a")
+    assert "broke" in result.error
+
+
+def test_the_limit_outside_ends_a_command_that_does_not():
+    socket = Socket(*[{1: "."}] * 10000)
+    result = Session(socket, "x", clock()).wait(5)
+    assert (result.exit_code, result.timed_out, socket.closed) == (None, True, True)
+
+
+def test_wait_for_a_text():
+    assert Session(Socket({1: "rdma_"}, {1: "listen\n"}, {1: "more"}), "x", clock()).wait_for("rdma_listen", 60)
+    assert not Session(Socket({1: "other"}), "x", clock()).wait_for("rdma_listen", 60)
+    assert not Session(Socket(*[{}] * 10000), "x", clock()).wait_for("rdma_listen", 5)
