@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Doors of the cluster side: filters, arguments of modules, and the progress that an action plugin shows."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import threading
+
+import pytest
+from ansible.errors import AnsibleFilterError
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.linerate.rdma.plugins.filter.render import FilterModule
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
+
+FABRIC = {
+    "name": "storage",
+    "profile": "sriov_ethernet",
+    "select": {"hcas_per_node": 1, "vendor": "8086", "device": "10c9"},
+    "virtual_functions": 4,
+    "resource_name": "igb",
+    "network": {"name": "net", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+}
+FILTERS = FilterModule().filters()
+POLICY = {"kind": "SriovNetworkNodePolicy", "name": "linerate-storage", "namespace": "ops", "fabric": "storage", "action": "created"}
+
+
+def test_members_of_nodes_that_answered():
+    card = NodeHcas((Hca("eth1", pci=PciFunction("0000:01:00.0", "8086", "10c9", "0200")),))
+    hcas = {"worker-1": to_data(ObservedHcas(card)), "worker-2": {"value": None, "error": "unreachable"}}
+    assert FILTERS["fabric_members"]([FABRIC], hcas) == {"storage": {"worker-1": ["0000:01:00.0"]}}
+
+
+def test_rendered_objects_carry_their_fabric():
+    rendered = FILTERS["render_network"]([FABRIC], {}, {"storage": {"worker-1": ["0000:01:00.0"]}})
+    assert [(item["fabric"], item["object"]["kind"]) for item in rendered["objects"]] == [
+        ("", "Namespace"),
+        ("storage", "SriovNetworkNodePolicy"),
+        ("storage", "SriovNetwork"),
+    ]
+    assert json.loads(json.dumps(rendered)) == rendered
+
+
+def test_one_pod_a_node_and_fabric():
+    pods = FILTERS["render_pods"]([FABRIC], {}, ["a", "b"])
+    assert [item["object"]["metadata"]["name"] for item in pods] == ["linerate-storage-a", "linerate-storage-b"]
+
+
+def test_targets_of_accepted_policies():
+    (target,) = FILTERS["render_targets"]([FABRIC], {"resource_prefix": "nvidia.com"}, ["a"], [POLICY])
+    assert target == {
+        "fabric": "storage",
+        "policies": ["linerate-storage"],
+        "resource": "nvidia.com/igb",
+        "attachment": "test/net",
+        "nodes": ["a"],
+        "hcas_per_node": 1,
+    }
+
+
+def test_nothing_is_waited_for_where_the_policy_was_refused_or_never_made():
+    assert FILTERS["render_targets"]([FABRIC], {}, ["a"], [{**POLICY, "action": "refused"}]) == []
+    assert FILTERS["render_targets"]([FABRIC], {}, ["a"], []) == []
+    (target,) = FILTERS["render_targets"]([FABRIC], {}, ["a"], [], True)
+    assert target["policies"] == []
+
+
+@pytest.mark.parametrize("name", ["fabric_members", "render_network", "render_pods", "render_targets"])
+def test_a_wrong_intent_names_its_path(name):
+    arguments = {"fabric_members": ({},), "render_network": ({}, {}), "render_pods": ({}, []), "render_targets": ({}, [], [])}[name]
+    with pytest.raises(AnsibleFilterError, match=r"rdma_fabrics\[0\].virtual_functions"):
+        FILTERS[name]([{**FABRIC, "virtual_functions": "four"}], *arguments)
+
+
+MODULES = ("custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_sync", "teardown_gate")
+
+
+def run_module(name, arguments, capsys):
+    module = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.modules.{name}")
+    with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
+        module.main()
+    return ended.value.code, json.loads(capsys.readouterr().out)
+
+
+ARGUMENTS = {
+    "custom_resources": {"objects": []},
+    "rdma_bandwidth": {"fabrics": [FABRIC], "nodes": ["a"]},
+    "sriov_operator_info": {},
+    "sriov_sync": {"targets": []},
+}
+
+
+@pytest.mark.parametrize("name", sorted(ARGUMENTS))
+def test_no_kubeconfig_is_a_message_and_no_traceback(name, capsys, tmp_path):
+    code, result = run_module(name, {**ARGUMENTS[name], "kubeconfig": str(tmp_path / "none")}, capsys)
+    assert (code, result["failed"]) == (1, True)
+    assert "kubeconfig" in result["msg"]
+    assert "exception" not in result
+
+
+def test_a_measurement_in_check_mode_starts_nothing(capsys):
+    code, result = run_module("rdma_bandwidth", {**ARGUMENTS["rdma_bandwidth"], "_ansible_check_mode": True}, capsys)
+    assert code == 0
+    assert [pod["error"] for pod in result["bandwidth"]["pods"]] == ["in check mode no pod is started"]
+
+
+def test_a_wrong_intent_is_refused_before_anything_is_touched(capsys):
+    code, result = run_module("rdma_bandwidth", {"fabrics": [{**FABRIC, "podz": {}}], "nodes": ["a"]}, capsys)
+    assert code == 1
+    assert "rdma_fabrics[0].podz" in result["msg"]
+
+
+def test_a_selector_without_our_label_is_refused(capsys, monkeypatch):
+    module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.custom_resources")
+    monkeypatch.setattr(module, "connect", lambda given: None)
+    code, result = run_module("custom_resources", {"state": "absent", "label_selector": "app=x"}, capsys)
+    assert code == 1
+    assert "app.kubernetes.io/managed-by=linerate.rdma" in result["msg"]
+
+
+@pytest.mark.parametrize(("phase", "code"), [("ready", 0), ("waiting", 1)])
+def test_the_teardown_s_gate(phase, code, capsys):
+    node = {"fabric": "storage", "node": "a", "phase": phase, "detail": "0000:01:00.0 has 4"}
+    facts = {"nodes": ["a"], "sync": {"finished": True, "timed_out": False, "waited_seconds": 1.0, "nodes": [node]}}
+    found, result = run_module("teardown_gate", {"fabrics": [FABRIC], "facts": facts}, capsys)
+    assert found == code
+    assert {finding["check"] for finding in result["findings"]} == {"teardown.object", "teardown.virtual_functions"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_declared_check_mode_is_the_module_s(name):
+    module = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.modules.{name}")
+    assert "supports_check_mode=True" in (source := open(module.__file__, encoding="utf-8").read())
+    assert "check_mode:\n    support: full" in source
+
+
+def test_progress_shows_whole_lines_and_the_last_ones(tmp_path):
+    path = tmp_path / "progress"
+    path.write_text("one\ntwo\nhal")
+    done, shown = threading.Event(), []
+    done.set()
+    follow(str(path), done, shown.append)
+    assert shown == ["  one", "  two"]

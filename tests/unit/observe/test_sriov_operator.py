@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is seen of the operator: by what it runs, not by its name; and the wait until it serves."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import established, is_operator, observe
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_stand import stand_of_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._run.serve import wait_until_serving
+
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+CONTAINER = {"image": "op:v1.6.0", "command": ["sriov-network-operator"], "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}
+
+
+def deployment(container, available=1):
+    return {
+        "kind": "Deployment",
+        "metadata": {"name": "any-name", "namespace": "ops", "generation": 1},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": [container]}}},
+        "status": {"observedGeneration": 1, "availableReplicas": available, "updatedReplicas": 1},
+    }
+
+
+DAEMON = {
+    "kind": "DaemonSet",
+    "metadata": {"name": "sriov-network-config-daemon", "namespace": "ops", "uid": "u1"},
+    "spec": {"template": {"spec": {"containers": [{"image": "d:1"}]}}},
+    "status": {"desiredNumberScheduled": 1, "numberReady": 1, "updatedNumberScheduled": 1},
+}
+POD = {
+    "kind": "Pod",
+    "metadata": {"name": "sriov-network-config-daemon-x", "namespace": "ops", "ownerReferences": [{"uid": "u1"}]},
+    "spec": {"nodeName": "worker-1"},
+    "status": READY,
+}
+NODE = {"kind": "Node", "metadata": {"name": "worker-1", "labels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}}, "status": READY}
+CONFIG = {"kind": "SriovOperatorConfig", "metadata": {"name": "default", "namespace": "ops"}}
+
+
+class Api:
+    def __init__(self, **kinds):
+        self.kinds = {"Deployment": [deployment(CONTAINER)], "DaemonSet": [DAEMON], "Pod": [POD], "Node": [NODE], "SriovOperatorConfig": [CONFIG], **kinds}
+
+    def list(self, kind, namespace="", selector=""):
+        answer = self.kinds.get(kind, [])
+        if callable(answer):
+            answer = answer()
+        if isinstance(answer, Exception):
+            raise answer
+        return Listing(tuple(answer), "1")
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        (CONTAINER, True),
+        ({"image": "x", "env": [{"name": "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE", "value": "y"}]}, True),
+        ({"image": "sriov-network-operator-webhook:1", "command": ["webhook"]}, False),
+        ({"image": "x", "env": None, "command": None}, False),
+    ],
+)
+def test_operator_by_what_it_runs(container, expected):
+    assert is_operator(deployment(container)) is expected
+
+
+def test_only_established_definitions_of_our_groups():
+    good = {"metadata": {"name": "sriovnetworks.sriovnetwork.openshift.io"}, "status": {"conditions": [{"type": "Established", "status": "True"}]}}
+    assert established(good) == "sriovnetworks.sriovnetwork.openshift.io"
+    assert established({**good, "status": {}}) == ""
+    assert established({**good, "metadata": {"name": "pods.example.org"}}) == ""
+
+
+def test_facts():
+    facts = observe(Api(), "ops")
+    assert (facts.installations[0].version, facts.installations[0].resource_prefix, facts.configs) == ("v1.6.0", "openshift.io", ("ops",))
+    assert (facts.daemon.nodes, facts.troubles, facts.errors) == (("worker-1",), (), ())
+
+
+def test_a_kind_that_may_not_be_read_is_no_absent_one():
+    facts = observe(Api(Deployment=ApiError(403, "Forbidden", "deployments is forbidden", "GET /apis/apps/v1/deployments")), "ops")
+    assert facts.installations == ()
+    assert facts.errors == ("GET /apis/apps/v1/deployments: deployments is forbidden",)
+
+
+def test_a_kind_that_the_server_does_not_know_is_no_error():
+    facts = observe(Api(NetworkAttachmentDefinition=ApiError(404, "NotFound", "could not find", "GET")), "ops")
+    assert (facts.attachments, facts.errors) == (None, ())
+    assert observe(Api(), "ops").attachments == 0
+
+
+def test_a_server_that_does_not_answer_is_an_error():
+    with pytest.raises(ApiError):
+        observe(Api(Node=ApiError(0, "Unreachable", "refused", "GET")), "ops")
+
+
+def serve(api, limit=60.0):
+    now, lines = [0.0], []
+
+    def pause(seconds):
+        now[0] += seconds
+
+    return wait_until_serving(api, Cluster(operator_namespace="ops"), ["worker-1"], limit, lambda: now[0], pause, lines.append), lines
+
+
+def test_the_wait_ends_when_the_operator_serves():
+    answers = [[deployment(CONTAINER, 0)], [deployment(CONTAINER, 0)], [deployment(CONTAINER)]]
+    facts, lines = serve(Api(Deployment=lambda: answers.pop(0)))
+    assert facts.installations[0].deployment.ready == 1
+    assert lines == ["0 s  Deployment ops/any-name: 0 of 1 pods available", "4 s  the operator serves"]
+
+
+def test_the_wait_ends_with_its_time_and_says_what_is_missing():
+    pod = {**POD, "status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]}}
+    facts, lines = serve(Api(Pod=[pod]), 10.0)
+    assert facts.daemon.nodes == ()
+    assert any("not scheduled: 0/1 nodes are available" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("status", "phase", "detail", "suspect"),
+    [
+        (READY, "ready", "Ready", ""),
+        ({}, "waiting", "the scheduler has not looked", ""),
+        ({"conditions": [{"type": "PodScheduled", "status": "True"}]}, "waiting", "is being created", ""),
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False", "message": "Insufficient openshift.io/igb"}]},
+            "waiting",
+            "Insufficient openshift.io/igb",
+            "unschedulable",
+        ),
+        (
+            {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImageNeverPull", "message": "not present"}}}]},
+            "waiting",
+            "ErrImageNeverPull: not present",
+            "image",
+        ),
+        ({"containerStatuses": [{"state": {"waiting": {"reason": "CreateContainerError"}}}]}, "waiting", "CreateContainerError", "container"),
+        ({"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory"}, "failed", "Evicted The node was low on memory", ""),
+        ({"phase": "Succeeded"}, "failed", "it ended", ""),
+    ],
+)
+def test_where_a_pod_stands(status, phase, detail, suspect):
+    stand = stand_of_pod({"metadata": {"name": "p"}, "status": status})
+    assert (stand.phase, stand.suspect) == (phase, suspect)
+    assert detail in stand.detail
+
+
+def test_a_pod_that_is_being_deleted_will_not_be_ready():
+    assert stand_of_pod({"metadata": {"deletionTimestamp": "2026-11-21T08:00:00Z"}, "status": READY}).phase == "failed"
