@@ -128,8 +128,8 @@ changes:
 import time
 import typing
 
-import yaml
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.yaml import yaml_dump
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
@@ -147,7 +147,7 @@ def describe(outcome: Outcome) -> str:
 
 def difference(outcomes: typing.Iterable[Outcome]) -> typing.List[typing.Dict[str, str]]:
     def text(resource: typing.Any) -> str:
-        return yaml.safe_dump(resource, sort_keys=True) if resource is not None else ""
+        return yaml_dump(resource, sort_keys=True) if resource is not None else ""
 
     return [
         {
