@@ -85,6 +85,4 @@ def describe(record: Record) -> typing.List[str]:
 
 def record_data(record: Record) -> typing.Dict[str, typing.Any]:
     """The record as JSON can hold it; ``load(Record, data)`` takes it back."""
-    data = to_data(record)
-    assert isinstance(data, dict)
-    return data
+    return {str(key): value for key, value in to_data(record).items()}

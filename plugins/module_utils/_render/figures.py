@@ -46,6 +46,8 @@ def figures(stage: str, facts: typing.Any, judged: typing.Sequence[Judged]) -> t
         return ()
     bars = []
     for item in judged:
+        if item.finding.check != "bandwidth.floor":
+            continue
         value, floor = _rate(item.finding.measured), _rate(item.finding.expected)
         if value is not None and floor is not None:
             bars.append(Bar(item.finding.subject, value, floor, item.finding.status == PASS))

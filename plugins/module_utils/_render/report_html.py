@@ -167,18 +167,18 @@ def _cause(finding: Finding, item: Judged) -> Html:
 
 def _figure(figure: Figure) -> Html:
     """Horizontal bars with the floor as a line, as far as figures are known; drawn with the style sheet alone."""
-    top = max([bar.value for bar in figure.bars] + [bar.floor or 0.0 for bar in figure.bars]) or 1.0
+    top = max([item.value for item in figure.bars] + [item.floor or 0.0 for item in figure.bars]) or 1.0
     rows = []
-    for bar in figure.bars:
-        floor = element("i", class_="floor", style=f"left:{_percent(bar.floor, top)}") if bar.floor is not None else None
-        filled = element("span", class_="fill good" if bar.good else "fill bad", style=f"width:{_percent(bar.value, top)}")
+    for item in figure.bars:
+        floor = element("i", class_="floor", style=f"left:{_percent(item.floor, top)}") if item.floor is not None else None
+        filled = element("span", class_="fill good" if item.good else "fill bad", style=f"width:{_percent(item.value, top)}")
         rows.append(
             element(
                 "tr",
-                element("th", _clean(bar.name), scope="row"),
+                element("th", _clean(item.name), scope="row"),
                 element("td", element("div", filled, floor, class_="bar"), class_="wide"),
-                element("td", f"{bar.value:.4g}", class_="number"),
-                element("td", "-" if bar.floor is None else f"{bar.floor:.4g}", class_="number"),
+                element("td", f"{item.value:.4g}", class_="number"),
+                element("td", "-" if item.floor is None else f"{item.floor:.4g}", class_="number"),
             )
         )
     head = element("tr", element("th", figure.what), element("th", ""), element("th", f"average, {figure.unit}"), element("th", f"floor, {figure.unit}"))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import typing
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 from .._model.findings import Finding, Judged
 from .._model.redact import redact_text

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import typing
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 import pytest
 import yaml

@@ -7,7 +7,7 @@ from __future__ import annotations
 import html.parser
 import json
 import typing
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 import hypothesis
 import hypothesis.strategies as some
@@ -236,16 +236,17 @@ def test_unused_waiver_is_shown() -> None:
 
 
 def test_figures_are_the_findings() -> None:
-    fast = ok("bandwidth.average", "worker-1 -> worker-2", "373.64 Gb/s average", "at least 368 Gb/s (92 % of 400 Gb/s)")
-    slow = Finding("bandwidth.average", "worker-2 -> worker-1", "fail", "201.5 Gb/s", "at least 368 Gb/s", "slow", "look")
-    lost = Finding("bandwidth.average", "worker-3 -> worker-1", "unknown", "nothing", "at least 368 Gb/s", "lost", "look")
+    fast = ok("bandwidth.floor", "worker-1 -> worker-2", "373.64 Gb/s", ">= 368.00 Gb/s (0.92 x 400 Gb/s, the slowest of: port 400 Gb/s)")
+    slow = Finding("bandwidth.floor", "worker-2 -> worker-1", "fail", "201.5 Gb/s", ">= 368.00 Gb/s (0.92 x 400 Gb/s)", "slow", "look")
+    lost = Finding("bandwidth.floor", "worker-3 -> worker-1", "unknown", "nothing", ">= 368.00 Gb/s (0.92 x 400 Gb/s)", "lost", "look")
     (figure,) = figures("bandwidth", None, judge([fast, slow, lost]).judged)
-    assert [(bar.name, bar.value, bar.floor, bar.good) for bar in figure.bars] == [
+    assert [(item.name, item.value, item.floor, item.good) for item in figure.bars] == [
         ("worker-1 -> worker-2", 373.64, 368.0, True),
         ("worker-2 -> worker-1", 201.5, 368.0, False),
     ]
     assert "width:100.00%" in render_html(report(record("bandwidth", fast, slow)))
     assert figures("fabric", None, judge([fast]).judged) == ()
+    assert figures("bandwidth", None, judge([ok("bandwidth.fleet", "x", "1 Gb/s", ">= 1 Gb/s")]).judged) == (), "one bar for each pair"
 
 
 def test_time_that_cannot_be_read_is_no_time() -> None:

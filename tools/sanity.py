@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""``ansible-test sanity`` without a single ignore, on the ansible-core releases that this Python can install.
+
+Each release has a virtual environment of its own below ``build/``, and looks at the copy of the checkout that tools/tree.py makes.
+The newest release runs all tests. The older ones run those that can differ between releases: does it compile, import and document itself.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import sys
+import typing
+
+from .setup import make_environment
+from .steps import BUILD, CACHE, VENV, guarded, run, say
+from .tree import TREE, make_tree
+
+PYTHONS = BUILD / "pythons"
+
+#: release of ansible-core: tests to run, empty for all
+RELEASES = {
+    "2.19": (),
+    "2.18": ("compile", "import", "validate-modules", "ansible-doc", "runtime-metadata"),
+    "2.16": ("compile", "import", "validate-modules", "ansible-doc", "runtime-metadata"),
+}
+
+# ansible-test fetches pip's installer from a server of its own, unless it lies in its cache. This one does the same with what Python carries
+_BOOTSTRAP = """
+import subprocess
+import sys
+
+packages = [word for word in sys.argv[1:] if word not in ("--no-setuptools", "--no-wheel")]
+subprocess.run([sys.executable, "-m", "ensurepip"], check=True, stdout=subprocess.DEVNULL)
+sys.exit(subprocess.call([sys.executable, "-m", "pip", "install", "--quiet", *packages]))
+"""
+_BOOTSTRAP_NAMES = ("get_pip_24_2.py", "get_pip_23_1_2.py")
+
+
+def main() -> None:
+    copy = make_tree()
+    home = CACHE / "ansible-test-home"
+    _lay_bootstrap(home)
+    _gather_pythons()
+    for release in sys.argv[1:] or RELEASES:
+        _sanity(release, copy, home)
+
+
+def _sanity(release: str, copy: pathlib.Path, home: pathlib.Path) -> None:
+    if release == "2.19":
+        environment = VENV
+    else:
+        environment = BUILD / f"venv-core-{release}"
+        make_environment(environment, pathlib.Path(__file__).parent / f"sanity-{release}.txt")
+    command = [environment / "bin" / "ansible-test", "sanity", "--color", "no"]
+    for test in RELEASES[release]:
+        command += ["--test", test]
+    variables = {
+        # ansible-test keeps its virtual environments below its home; there they outlive this checkout and touch nothing of the user
+        "HOME": str(home),
+        "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR", str(pathlib.Path.home() / ".cache" / "pip")),
+        "PATH": os.pathsep.join([str(environment / "bin"), str(VENV / "bin"), str(PYTHONS), *_plain_path()]),
+        "ANSIBLE_COLLECTIONS_PATH": str(TREE),
+        "GIT_CEILING_DIRECTORIES": str(BUILD),
+    }
+    remedy = f"Correct what it names; alone it is run by: build/venv/bin/python -m tools.sanity {release}"
+    run(f"ansible-test sanity, ansible-core {release}", command, remedy, cwd=copy, env=variables)
+
+
+def _plain_path() -> typing.List[str]:
+    """PATH without pyenv's shims: they are there for Pythons that then refuse to start, and ansible-test takes that for a failure."""
+    return [folder for folder in os.environ["PATH"].split(os.pathsep) if pathlib.Path(folder).name != "shims"]
+
+
+def _gather_pythons() -> None:
+    """Links to the Pythons of this machine that start, so that modules are compiled and imported by each of them, the oldest one of a node first of all."""
+    shutil.rmtree(PYTHONS, ignore_errors=True)
+    PYTHONS.mkdir(parents=True)
+    versions = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv") / "versions"
+    found = []
+    for minor in range(9, 14):
+        name = f"python3.{minor}"
+        folders = [*_plain_path(), *map(str, sorted(versions.glob(f"3.{minor}.*/bin")))]
+        path = shutil.which(name, path=os.pathsep.join(folders))
+        if path:
+            (PYTHONS / name).symlink_to(path)
+            found.append(f"3.{minor}")
+    say(f"- Pythons for compile and import: {', '.join(found)}")
+
+
+def _lay_bootstrap(home: pathlib.Path) -> None:
+    cache = home / ".ansible" / "test" / "cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    for name in _BOOTSTRAP_NAMES:
+        (cache / name).write_text(_BOOTSTRAP, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    guarded(main)

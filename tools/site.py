@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""``site.yml`` in the foreground, then its verdict once more as the last line. Arguments go to ansible-playbook."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+from .steps import BUILD, ROOT, VENV, say
+
+
+def site(*arguments: str) -> int:
+    """Run it.
+
+    :returns: ansible-playbook's exit code
+    """
+    report = BUILD / "report" / "report.json"
+    start = time.time()
+    environment = {**os.environ, "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    code = subprocess.call([str(VENV / "bin" / "ansible-playbook"), "site.yml", *arguments], cwd=ROOT, env=environment)
+    minutes, seconds = divmod(int(time.time() - start), 60)
+    say(f"site.yml took {minutes} min {seconds} s")
+    if report.exists() and report.stat().st_mtime >= start:
+        data = json.loads(report.read_text(encoding="utf-8"))
+        say(f"linerate.rdma: {data['summary']} - report: {report.with_suffix('.html')}")
+    else:
+        say("linerate.rdma: NOT GREEN - the run ended before its report; what stopped it is above")
+        code = code or 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(site(*sys.argv[1:]))

@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""All tests, in the order of their cost; the first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import typing
+
+from .steps import ROOT, VENV, say
+
+PYTHON = str(VENV / "bin" / "python")
+
+
+def main() -> int:
+    start = time.monotonic()
+    code = _part("lint", [PYTHON, "-m", "tools.lint"]) or _part("tests without a lab", [PYTHON, "-m", "pytest", "tests/unit"]) or _on_the_lab()
+    say(f"== {'all tests passed' if code == 0 else 'FAILED'} after {time.monotonic() - start:.0f} s")
+    return code
+
+
+def _on_the_lab() -> int:
+    """Molecule first: it wants the lab as it is made. Its destroy comes last, also when something failed."""
+    molecule = [str(VENV / "bin" / "molecule")]
+    try:
+        return (
+            _part("lab", [PYTHON, "-m", "lab", "up"])
+            or _part("molecule, scenario default", [*molecule, "test", "--scenario-name", "default", "--destroy", "never"])
+            or _part("tests on the lab", [PYTHON, "-m", "pytest", "tests/lab"])
+        )
+    finally:
+        _part("lab down", [*molecule, "destroy", "--scenario-name", "default"])
+
+
+def _part(name: str, command: typing.Sequence[str]) -> int:
+    say(f"== {name}")
+    start = time.monotonic()
+    environment = {**os.environ, "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    code = subprocess.call(command, cwd=ROOT, env=environment)
+    say(f"== {name}: {'ok' if code == 0 else f'FAILED with {code}'}, {time.monotonic() - start:.0f} s")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A copy of the checkout at ``build/tree/ansible_collections/linerate/rdma``.
+
+``ansible-test`` and ``antsibull-docs`` want a collection at a real path of that form, inside a git repository, and take no link for it.
+The copy holds what git tracks and what it would track; so uncommitted work is looked at too.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import subprocess
+
+from .steps import BUILD, COLLECTIONS, ROOT
+
+TREE = BUILD / "tree"
+COPY = TREE / "ansible_collections" / "linerate" / "rdma"
+
+
+def make_tree() -> pathlib.Path:
+    """Make or refresh the copy and return its path. Files that did not change keep their times, so that caches stay good."""
+    listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True).stdout
+    names = {name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()}
+    COPY.mkdir(parents=True, exist_ok=True)
+    for path in sorted(COPY.rglob("*"), reverse=True):
+        relative = path.relative_to(COPY).as_posix()
+        if relative.split("/")[0] in (".git", "tests/output"):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif relative not in names:
+            path.unlink()
+    for name in sorted(names):
+        source, target = ROOT / name, COPY / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() or target.read_bytes() != source.read_bytes() or target.stat().st_mode != source.stat().st_mode:
+            shutil.copy2(source, target)
+    for name in ("ansible", "kubernetes"):
+        link = TREE / "ansible_collections" / name
+        if not link.exists():
+            link.symlink_to(COLLECTIONS / "ansible_collections" / name)
+    if not (COPY / ".git").exists():
+        subprocess.run(["git", "init", "--quiet"], cwd=COPY, check=True)
+    subprocess.run(["git", "add", "--all", "--force"], cwd=COPY, check=True)
+    return COPY

@@ -1,0 +1,24 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tests that need no lab. Arguments go to pytest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from .steps import ROOT, VENV
+
+
+def unit(*arguments: str) -> int:
+    """Run them in the foreground: pytest shows its own progress.
+
+    :returns: pytest's exit code
+    """
+    return subprocess.call([str(VENV / "bin" / "python"), "-m", "pytest", *(arguments or ("tests/unit",))], cwd=ROOT)
+
+
+if __name__ == "__main__":
+    sys.exit(unit(*sys.argv[1:]))
