@@ -28,8 +28,16 @@ try:
 
     HAS_KUBERNETES = True
 except ImportError:
-    ApiException = ConfigException = HTTPError = Exception  # type: ignore[misc, assignment]
     HAS_KUBERNETES = False
+
+    class ApiException(Exception):  # type: ignore[no-redef]
+        """Stands for that of the client."""
+
+    class ConfigException(Exception):  # type: ignore[no-redef]
+        """Stands for that of the client."""
+
+    class HTTPError(Exception):  # type: ignore[no-redef]
+        """Stands for that of urllib3."""
 
 
 def cluster_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
@@ -66,4 +74,8 @@ def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str
         yield lambda line: None
         return
     with open(os.path.expanduser(path), "a", encoding="utf-8", buffering=1) as file:
-        yield lambda line: print(line, file=file)
+
+        def say(line: str) -> None:
+            file.write(f"{line}\n")
+
+        yield say

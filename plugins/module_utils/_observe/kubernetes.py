@@ -29,7 +29,12 @@ try:
     from urllib3.exceptions import HTTPError
 except ImportError:
     # the modules name the missing library before they come here
-    ApiException = HTTPError = Exception  # type: ignore[misc, assignment]
+    class ApiException(Exception):  # type: ignore[no-redef]
+        """Stands for that of the client."""
+
+    class HTTPError(Exception):  # type: ignore[no-redef]
+        """Stands for that of urllib3."""
+
 
 Resource = typing.Dict[str, typing.Any]
 Clock = typing.Callable[[], float]
