@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import sys
 
 from . import sanity
-from .steps import BUILD, COLLECTIONS, ROOT, VENV, guarded, run
+from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, guarded, run
 from .tree import TREE, make_tree
 
 PURE_CORE = "ansible_collections/linerate/rdma/plugins/module_utils"
@@ -23,19 +22,18 @@ def main() -> None:
     mypy = [binaries / "mypy", "--config-file", ROOT / "pyproject.toml", PURE_CORE]
     run("mypy on the pure core", mypy, "Correct the types that it names.", cwd=COLLECTIONS)
     run("yamllint", [binaries / "yamllint", "--strict", "."], "Correct what it names.")
-    path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
-    run("ansible-lint, profile production", [binaries / "ansible-lint", "--nocolor"], "Correct what it names; nothing is skipped here.", env={"PATH": path})
+    run("ansible-lint, profile production", [binaries / "ansible-lint", "--nocolor"], "Correct what it names; nothing is skipped here.", env=ANSIBLE_ENV)
     run("antsibull-changelog", [binaries / "antsibull-changelog", "lint"], "Correct the fragment that it names; see CONTRIBUTING.md.")
-    _docs(path, make_tree())
+    _docs(make_tree())
     if "quick" not in sys.argv[1:]:
         sys.argv[1:] = []
         sanity.main()
 
 
-def _docs(path: str, copy: pathlib.Path) -> None:
+def _docs(copy: pathlib.Path) -> None:
     """Markup and references of all documentation. The dependencies are found beside the copy, and git must not take them for ignored files of this one."""
     command = [VENV / "bin" / "antsibull-docs", "lint-collection-docs", "--plugin-docs", "--validate-collection-refs=dependent", "."]
-    environment = {"PATH": path, "ANSIBLE_COLLECTIONS_PATH": str(TREE), "GIT_CEILING_DIRECTORIES": str(BUILD)}
+    environment = {**ANSIBLE_ENV, "ANSIBLE_COLLECTIONS_PATH": str(TREE), "GIT_CEILING_DIRECTORIES": str(BUILD)}
     run("antsibull-docs", command, "Correct the documentation that it names.", cwd=copy, env=environment)
 
 

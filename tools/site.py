@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from .steps import BUILD, ROOT, VENV, say
+from .steps import ANSIBLE_ENV, BUILD, ROOT, VENV, say
 
 
 def site(*arguments: str) -> int:
@@ -22,8 +22,7 @@ def site(*arguments: str) -> int:
     """
     report = BUILD / "report" / "report.json"
     start = time.time()
-    environment = {**os.environ, "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
-    code = subprocess.call([str(VENV / "bin" / "ansible-playbook"), "site.yml", *arguments], cwd=ROOT, env=environment)
+    code = subprocess.call([str(VENV / "bin" / "ansible-playbook"), "site.yml", *arguments], cwd=ROOT, env={**os.environ, **ANSIBLE_ENV})
     minutes, seconds = divmod(int(time.time() - start), 60)
     say(f"site.yml took {minutes} min {seconds} s")
     if report.exists() and report.stat().st_mtime >= start:

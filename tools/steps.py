@@ -20,6 +20,13 @@ COLLECTIONS = BUILD / "collections"
 LOGS = BUILD / "logs"
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "linerate-rdma"
 
+#: what the tools of Ansible keep stays with the checkout: two checkouts must not find each other's
+ANSIBLE_ENV = {
+    "ANSIBLE_HOME": str(BUILD / "ansible-home"),
+    "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+    "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+}
+
 _SIGN_OF_LIFE_SECONDS = 8.0
 _TAIL_LINES = 40
 

@@ -12,7 +12,7 @@ import sys
 import time
 import typing
 
-from .steps import ROOT, VENV, say
+from .steps import ANSIBLE_ENV, ROOT, VENV, say
 
 PYTHON = str(VENV / "bin" / "python")
 
@@ -40,8 +40,7 @@ def _on_the_lab() -> int:
 def _part(name: str, command: typing.Sequence[str]) -> int:
     say(f"== {name}")
     start = time.monotonic()
-    environment = {**os.environ, "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
-    code = subprocess.call(command, cwd=ROOT, env=environment)
+    code = subprocess.call(command, cwd=ROOT, env={**os.environ, **ANSIBLE_ENV})
     say(f"== {name}: {'ok' if code == 0 else f'FAILED with {code}'}, {time.monotonic() - start:.0f} s")
     return code
 
