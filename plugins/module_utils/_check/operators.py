@@ -238,9 +238,15 @@ def _daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
     if daemon is None:
         why = "The operator has not made the DaemonSet sriov-network-config-daemon: it waits for a SriovOperatorConfig, or does not run."
         return Finding("operators.daemon", node.name, FAIL, "no DaemonSet", "config daemon ready", why, "See the findings on the operator above.")
+    expected = "config daemon ready, with a report of the node's functions"
     if node.name in daemon.nodes:
-        return ok("operators.daemon", node.name, "config daemon ready", "config daemon ready")
+        # a policy that comes before the first report is refused by the webhook: no NIC is known yet
+        if any(state.node == node.name and state.sync_status for state in seen.states):
+            return ok("operators.daemon", node.name, expected, expected)
+        why = "The config daemon runs, and its SriovNetworkNodeState has no status yet: it has not looked at the node, or cannot write."
+        remedy = f"kubectl -n {daemon.namespace} get sriovnetworknodestates {node.name} -o yaml, and the log of the config daemon on the node."
+        return Finding("operators.daemon", node.name, FAIL, "config daemon ready, no report", expected, why, remedy)
     why = "The config daemon makes the virtual functions, and it is not ready on the node: configDaemonNodeSelector leaves the node out, or its pod fails."
     why += _because(seen, daemon.name)
     remedy = f"kubectl -n {daemon.namespace} get pods -o wide; compare configDaemonNodeSelector with the node's labels."
-    return Finding("operators.daemon", node.name, FAIL, f"ready on: {', '.join(daemon.nodes) or 'no node'}", "config daemon ready", why, remedy)
+    return Finding("operators.daemon", node.name, FAIL, f"ready on: {', '.join(daemon.nodes) or 'no node'}", expected, why, remedy)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import typing
 
 
@@ -87,7 +88,7 @@ def _load_dataclass(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
     for key in data:
         if key not in fields:
             raise LoadError(_join(path, key), "unknown key", f"one of: {', '.join(fields)}{nearest(str(key), fields)}")
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     values = {}
     for name, field in fields.items():
         if name in data:
@@ -95,6 +96,12 @@ def _load_dataclass(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise LoadError(_join(path, name), "missing", _describe(hints[name]))
     return cls(**values)
+
+
+@functools.lru_cache(maxsize=None)
+def _hints(cls: typing.Any) -> typing.Dict[str, typing.Any]:
+    """Its field types; reading them out of the annotations is slow, and a topology has a hundred thousand records."""
+    return typing.get_type_hints(cls)
 
 
 def _load_plain(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:

@@ -11,7 +11,7 @@ import dataclasses
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import Facts, check, serving
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, OperatorFacts, OperatorInstallation, Workload
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, NodeState, OperatorFacts, OperatorInstallation, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, PciFunction, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -43,6 +43,7 @@ GOOD = OperatorFacts(
     configs=("sriov-network-operator",),
     nodes=(ClusterNode("worker-1", LABEL, True),),
     daemon=Workload("sriov-network-config-daemon", "sriov-network-operator", 1, 1, (), ("worker-1",)),
+    states=(NodeState("worker-1", sync_status="Succeeded"),),
     multus=(Workload("kube-multus-ds", "kube-system", 1, 1),),
 )
 
@@ -98,6 +99,9 @@ def test_facts_survive_the_way_through_ansible():
         ({"configs": ("default",)}, {"operators.config": "fail"}),
         ({"daemon": None}, {"operators.daemon": "fail"}),
         ({"daemon": dataclasses.replace(GOOD.daemon, nodes=())}, {"operators.daemon": "fail"}),
+        # the daemon runs before it has looked at its node, and until then the webhook knows no NIC there
+        ({"states": ()}, {"operators.daemon": "fail"}),
+        ({"states": (NodeState("worker-1"),)}, {"operators.daemon": "fail"}),
         ({"multus": (Workload("kube-multus-ds", "kube-system", 2, 1),)}, {"operators.multus": "fail"}),
         ({"multus": ()}, {"operators.multus": "warn"}),
         ({"multus": (), "multus_pods": 3}, {}),
