@@ -95,7 +95,8 @@ def seen_topologies(seen: typing.Optional[Topology] = None, error: typing.Option
 def fabric(name: str = "compute", profile: str = "sriov_infiniband", virtual_functions: int = 8, **select: typing.Any) -> Fabric:
     """A fabric of the intent; keywords are those of ``select``."""
     values = {"hcas_per_node": 4, "subnet_manager": "any", **select}
-    return Fabric(name, profile, Select(**values), virtual_functions, name, Network(name, "test"), Ipam("whereabouts", "100.100.0.0/22"))  # type: ignore[arg-type]
+    ipam = Ipam("whereabouts", "100.100.0.0/22")
+    return Fabric(name, profile, Select(**values), virtual_functions, name, Network(name, "test"), ipam)  # type: ignore[arg-type]
 
 
 def storage(**select: typing.Any) -> Fabric:

@@ -152,7 +152,8 @@ def test_discover_names_a_listed_virtual_function() -> None:
 
 
 def test_discover_warns_of_a_narrow_slot_and_of_unread_files() -> None:
-    slow = dataclasses.replace(world.hca(1, 0), pci=dataclasses.replace(world.hca(1, 0).pci, link=dataclasses.replace(world.LINK, current_width=8)))  # type: ignore[type-var]
+    link = dataclasses.replace(world.LINK, current_width=8)
+    slow = dataclasses.replace(world.hca(1, 0), pci=dataclasses.replace(world.hca(1, 0).pci, link=link))  # type: ignore[type-var]
     node = NodeHcas(world.node(1, mlx5_0=slow).hcas, ("/sys/x: Invalid argument",))
     findings = run(discover, discovered(worker_1=ObservedHcas(node)))
     assert (one(findings, "discover.pcie", "worker-1 mlx5_0").status, one(findings, "discover.pcie", "worker-1 mlx5_0").measured) == ("warn", "32 GT/s x8")

@@ -75,13 +75,13 @@ def test_network_of_both_profiles():
     rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), Cluster(), members)
     assert rendered.unmade == {}
     assert [name for name, _object in rendered.objects] == ["", "compute", "storage", "compute", "storage"]
-    same_as_golden("network.yml", [item for _name, item in rendered.objects])
+    same_as_golden("network.golden", [item for _name, item in rendered.objects])
 
 
 def test_openshift_settings():
     cluster = Cluster({"node-role.kubernetes.io/worker": ""}, "openshift-sriov-network-operator", "openshift.io")
     rendered = network.render((fabric(COMPUTE),), cluster, {"compute": {"worker-1": RAILS}})
-    same_as_golden("network-openshift.yml", [item for _name, item in rendered.objects])
+    same_as_golden("network-openshift.golden", [item for _name, item in rendered.objects])
 
 
 def test_nodes_with_other_addresses_get_policies_of_their_own():
@@ -135,7 +135,7 @@ def test_the_gateway_is_no_pod_s_address(ipam, exclude):
 
 
 def test_pods():
-    same_as_golden("pods.yml", [pods.pod(fabric(COMPUTE), Cluster(), "worker-1"), pods.pod(fabric(STORAGE), Cluster(), "worker-2.example.org")])
+    same_as_golden("pods.golden", [pods.pod(fabric(COMPUTE), Cluster(), "worker-1"), pods.pod(fabric(STORAGE), Cluster(), "worker-2.example.org")])
 
 
 def test_a_pod_is_guaranteed_and_not_privileged():
