@@ -17,14 +17,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 UTILS = ROOT / "plugins" / "module_utils"
 OURS = "ansible_collections.linerate.rdma.plugins.module_utils"
 
-# layer: layers it may import from, beside itself. Observers may use the pure core (a wait asks a check whether it is over); never the other way round
+# layer: layers it may import from, beside itself. _run holds the loops that observe and decide in turn (waits, measurements); nothing below knows it
 ALLOWED = {
     "_model": set(),
     "_parse": {"_model"},
     "_check": {"_model", "_parse"},
     "_render": {"_model", "_parse"},
     "_schedule": {"_model", "_parse"},
-    "_observe": {"_model", "_parse", "_check", "_render", "_schedule"},
+    "_observe": {"_model", "_parse"},
+    "_run": {"_model", "_parse", "_check", "_render", "_schedule", "_observe"},
 }
 # what may do no I/O and know no Ansible
 PURE = {"_model", "_parse", "_check", "_render", "_schedule"}
@@ -59,6 +60,8 @@ def layer_of(path: pathlib.Path) -> str:
 def violations(path: pathlib.Path) -> typing.List[str]:
     """What a file of module_utils imports and may not."""
     layer = layer_of(path)
+    if path.parent != UTILS and layer not in ALLOWED:
+        return [f"{path.relative_to(ROOT)}: {layer} is no layer; see docs/architecture.md"]
     found = []
     for name, line in imports(path):
         place = f"{path.relative_to(ROOT)}:{line} imports {name}"
@@ -117,6 +120,7 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
         ("_model", "from .._parse import sminfo", "may import nothing of ours"),
         ("_parse", "from .._check import validate", "may import ['_model'] of ours"),
         ("_check", "from .._observe.command import run", "may import ['_model', '_parse'] of ours"),
+        ("_observe", "from .._run import sync", "may import ['_model', '_parse'] of ours"),
         ("_render", "import subprocess", "_render is pure"),
         ("_check", "def f():\n    import os", "_check is pure"),
         ("_observe", "from ansible.module_utils.basic import AnsibleModule", "know Ansible"),
