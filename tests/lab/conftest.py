@@ -17,9 +17,13 @@ import sys
 import typing
 
 import pytest
+import yaml
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 PLAYBOOK_SECONDS = 900
+SETTINGS = yaml.safe_load((ROOT / "inventory/lab/group_vars/all.yml").read_text())
+#: label of all that the collection makes
+MANAGED = "app.kubernetes.io/managed-by=linerate.rdma"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +102,7 @@ class Lab:
         return self.wait(self.start_playbook(name, *options, variables=variables))
 
     def objects(self, kind: str, *options: str) -> typing.List[typing.Dict[str, typing.Any]]:
-        """Objects of the API server, by the SDK's own client in the lab's namespace."""
+        """Objects of the API server, by the Kubernetes client, in the lab's network namespace."""
         script = (
             "import json, sys, kubernetes.config, kubernetes.dynamic as d;"
             "c = d.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]));"
