@@ -35,7 +35,7 @@ WHAT = {
     "reachability": ("node", "pair", "port", "scope"),
     "platform": ("bios", "driver", "firmware", "iommu", "node", "scope", "sriov"),
     "operators": ("config", "daemon", "definition", "label", "multus", "node", "read", "ready", "resource_prefix", "single", "version"),
-    "network": ("allocatable", "attachment_accepted", "name", "namespace", "namespace_accepted", "object_accepted", "policy_accepted"),
+    "network": ("allocatable", "attachment_accepted", "namespace_accepted", "object_accepted", "policy_accepted"),
     "virtual_functions": ("allocatable", "count", "driver", "members", "node", "rdma_device", "report"),
     "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping"),
 }

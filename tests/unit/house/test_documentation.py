@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Documentation that a reader trusts must agree with the code: intent, modules, check ids, links."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import pathlib
+import re
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WHAT
+from ansible_collections.linerate.rdma.plugins.module_utils._model import intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("roles/*/README.md")])
+SECTIONS = {
+    "rdma_fabrics": intent.Fabric,
+    "select": intent.Select,
+    "network": intent.Network,
+    "ipam": intent.Ipam,
+    "line_rate": intent.LineRate,
+    "pods": intent.Pods,
+    "rdma_cluster": intent.Cluster,
+    "rdma_waivers": Waiver,
+}
+
+
+def sections(text: str) -> typing.Dict[str, str]:
+    """Text below each heading that starts with a name in back-quotes."""
+    parts = re.split(r"^#+ `(\w+)`.*$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+@pytest.mark.parametrize(("name", "schema"), SECTIONS.items())
+def test_intent_is_documented_key_by_key(name: str, schema: typing.Any) -> None:
+    section = sections((ROOT / "docs" / "intent.md").read_text(encoding="utf-8"))[name].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == {field.name for field in dataclasses.fields(schema)}
+
+
+def test_variables_are_documented() -> None:
+    text = (ROOT / "docs" / "intent.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in text for name in validate.VARIABLES)
+
+
+@pytest.mark.parametrize("stage", WHAT)
+def test_every_check_is_in_the_readme_of_its_role(stage: str) -> None:
+    text = (ROOT / "roles" / stage / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(rf"\b{stage}\.([a-z_]+)\b", text)) - {"md", "yml"} == set(WHAT[stage])
+
+
+def test_readme_lists_every_module() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for path in (ROOT / "plugins" / "modules").glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        documentation = next(node.value for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DOCUMENTATION")
+        assert isinstance(documentation, ast.Constant)
+        assert f"| `{path.stem}` | {yaml.safe_load(documentation.value)['short_description']} |" in text
+
+
+def test_readme_has_absolute_links_only() -> None:
+    """Galaxy and Automation Hub show it away from the repository."""
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert links and all(link.startswith("https://") for link in links)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: pathlib.Path) -> None:
+    ours = "https://github.com/linerate/linerate.rdma/blob/main/"
+    for link in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+        target, _hash, heading = link.partition("#")
+        if target.startswith(ours):
+            found = ROOT / target[len(ours) :]
+        elif target.startswith("https://"):
+            continue
+        else:
+            found = path.parent / target if target else path
+        assert found.exists(), link
+        if heading:
+            headings = re.findall(r"^#+ (.+)$", found.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in headings}, link
+
+
+@pytest.mark.parametrize("name", ["example", "lab"])
+def test_shown_intent_is_a_right_one(name: str) -> None:
+    variables = yaml.safe_load((ROOT / "inventory" / name / "group_vars" / "all.yml").read_text(encoding="utf-8"))
+    wishes = parse_intent(variables["rdma_fabrics"], variables.get("rdma_waivers"), variables.get("rdma_cluster"))
+    findings = validate.check(wishes, validate.Facts(nodes=("worker-1", "worker-2"), variables=tuple(key for key in variables if key.startswith("rdma_"))))
+    assert [finding for finding in findings if finding.status != "pass"] == []
+    assert judge(findings).open
+
+
+def test_intent_of_the_readme_is_a_right_one() -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    together: typing.Dict[str, typing.Any] = {}
+    for block in blocks:
+        together.update(yaml.safe_load(block))
+    wishes = parse_intent(together["rdma_fabrics"], together["rdma_waivers"], together["rdma_cluster"])
+    findings = validate.check(wishes, validate.Facts(nodes=("worker-1", "worker-2")))
+    assert [finding for finding in findings if finding.status != "pass"] == []
