@@ -41,7 +41,7 @@ h2{margin:0 0 10px;font-size:20px;font-weight:620}
 table{border-collapse:collapse;width:100%}
 th,td{padding:7px 10px;border-top:1px solid var(--line);text-align:left;vertical-align:top;overflow-wrap:anywhere}
 thead th{border-top:0;color:var(--soft);font-weight:500;font-size:13px;white-space:nowrap}
-td p{margin:0 0 4px}td ul{margin:0;padding-left:18px}
+td p{margin:0 0 4px}td ul{margin:0;padding-left:18px}td small{display:block;color:var(--soft)}td code{white-space:nowrap}
 code{font:13px/1.5 ui-monospace,"SF Mono",Menlo,Consolas,monospace}
 .badge{display:inline-block;min-width:64px;padding:1px 8px;border-radius:999px;text-align:center;font-size:13px;background:var(--mute-bg);color:var(--mute)}
 .badge.pass{background:var(--good-bg);color:var(--good)}.badge.fail{background:var(--bad-bg);color:var(--bad)}
