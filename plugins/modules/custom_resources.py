@@ -104,7 +104,9 @@ applied:
       description: Its fabric; empty for what fabrics share.
       type: str
     action:
-      description: V(created), V(changed), V(unchanged), V(deleted), V(absent) or V(refused). In check mode what would become of it.
+      description:
+        - V(created), V(changed), V(unchanged), V(deleted), V(absent) or V(refused). In check mode what would become of it.
+        - V(unjudged) in check mode, when the kind or the namespace is not there yet, so that the API server cannot judge the object.
       type: str
     refusal:
       description: Why it was refused, in the words of the API server or its webhook.
@@ -142,7 +144,8 @@ KINDS = ["Pod", "SriovNetwork", "SriovIBNetwork", "SriovNetworkNodePolicy", "Nam
 
 def describe(outcome: Outcome) -> str:
     applied = outcome.applied
-    return f"{applied.action} {applied.kind} {applied.namespace + '/' if applied.namespace else ''}{applied.name}"
+    name = f"{applied.kind} {applied.namespace + '/' if applied.namespace else ''}{applied.name}"
+    return f"created {name}, not judged by the API server yet" if applied.action == "unjudged" else f"{applied.action} {name}"
 
 
 def difference(outcomes: typing.Iterable[Outcome]) -> typing.List[typing.Dict[str, str]]:

@@ -66,6 +66,9 @@ def _judge(item: AppliedObject, check_id: str, subject: str) -> Finding:
     expected = "accepted by the API server and its webhooks"
     if item.action in ("created", "changed", "unchanged"):
         return ok(check_id, subject, item.action + (f"; warned: {'; '.join(item.warnings)}" if item.warnings else ""), expected)
+    if item.action == "unjudged":
+        why = "Check mode: what the object needs is not there yet, so the API server could not judge it."
+        return Finding(check_id, subject, UNKNOWN, f"would be created: {item.refusal}", expected, why, "Run without check mode; see the stage operators.")
     return Finding(check_id, subject, FAIL, f"{item.action or 'not tried'}: {item.refusal}", expected, _cause(item), _remedy(item))
 
 

@@ -172,7 +172,7 @@ class AppliedObject:
     """What became of one object that was to be applied.
 
     :ivar fabric: which the object belongs to; empty for what fabrics share
-    :ivar action: created, changed, unchanged, deleted, absent or refused
+    :ivar action: created, changed, unchanged, deleted, absent or refused; unjudged in check mode, when what the object needs would be made first
     :ivar refusal: text of the API server or its webhook
     :ivar reason: of the API's Status: Forbidden, Invalid, NotFound...
     :ivar warnings: that the API server sent along

@@ -32,7 +32,7 @@ class Outcome:
 
     @property
     def changed(self) -> bool:
-        return self.applied.action in ("created", "changed", "deleted")
+        return self.applied.action in ("created", "changed", "deleted", "unjudged")
 
 
 def ours(resource: Resource) -> bool:
@@ -51,7 +51,7 @@ def apply_all(cluster: Cluster, wanted: typing.Sequence[typing.Tuple[str, Resour
     """
     planned = [(definition, _plan(cluster, fabric, definition)) for fabric, definition in wanted]
     if check_mode:
-        return tuple(outcome for _definition, outcome in planned)
+        return tuple(_unjudged(definition, outcome) for definition, outcome in planned)
     return tuple(_commit(cluster, definition, outcome) if outcome.changed else outcome for definition, outcome in planned)
 
 
@@ -68,6 +68,13 @@ def _plan(cluster: Cluster, fabric: str, definition: Resource) -> Outcome:
     after = stable(result)
     action = "created" if before is None else "unchanged" if before == after else "changed"
     return Outcome(dataclasses.replace(applied, action=action, warnings=warnings), before, after)
+
+
+def _unjudged(definition: Resource, planned: Outcome) -> Outcome:
+    """In check mode, a kind or a namespace that is missing may be one that an earlier stage would make: the server cannot judge the object yet."""
+    if planned.applied.action != "refused" or planned.applied.reason != "NotFound":
+        return planned
+    return Outcome(dataclasses.replace(planned.applied, action="unjudged"), planned.before, stable(definition))
 
 
 def _commit(cluster: Cluster, definition: Resource, planned: Outcome) -> Outcome:

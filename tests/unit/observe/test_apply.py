@@ -104,6 +104,15 @@ def test_check_mode_asks_and_writes_nothing():
     assert api.items == {}
 
 
+def test_check_mode_shows_what_the_server_cannot_judge_yet():
+    """The namespace would be made by an earlier stage of the same run."""
+    api = Api(refuse={"one": ApiError(404, "NotFound", 'namespaces "operator" not found', "PATCH")})
+    (outcome,) = apply_all(api, [("f", thing("one"))], True)
+    assert (outcome.applied.action, outcome.changed) == ("unjudged", True)
+    assert outcome.after["metadata"]["name"] == "one"
+    assert actions(apply_all(api, [("f", thing("one"))], False)) == [("one", "refused")]
+
+
 def test_a_refusal_keeps_nobody_back():
     api = Api(refuse={"one": FORBIDDEN})
     first, second = apply_all(api, [("compute", thing("one")), ("storage", thing("two"))], False)
