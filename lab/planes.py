@@ -98,9 +98,22 @@ class Lab:
             for path in self.folder.iterdir():
                 if path != self.processes.logs:
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            left = [name for name, there in self._leftovers().items() if there]
+            if left:
+                raise LabError(f"still there: {', '.join(left)}", "run it again; what it cannot take away has to go by hand")
 
     def start_worker(self, worker: Worker, image: pathlib.Path) -> None:
         workers.start(self.description, self.folder, self.processes, worker, image)
+
+    def _leftovers(self) -> typing.Dict[str, bool]:
+        """What must be gone when the lab is down, and whether it is there."""
+        mounts = pathlib.Path("/proc/self/mountinfo").read_text()
+        return {
+            f"network namespace {self.description.network.namespace}": network.exists(self.description),
+            "processes": any(self.processes.alive(name) for name in self.processes.names()),
+            f"mounts below {self.folder}": f" {self.folder}" in mounts,
+            f"files in {self.folder} other than logs": any(path != self.processes.logs for path in self.folder.iterdir()),
+        }
 
     def refresh(self) -> None:
         """Bring the sysfs of the simulated HCAs on the running workers up to date with their fabrics."""

@@ -21,9 +21,8 @@ CUSTOM = ("SriovNetworkNodePolicy", "SriovNetwork", "SriovIBNetwork", "SriovOper
 def everything(lab: Lab) -> typing.Set[typing.Tuple[str, str, str, str]]:
     """Kind, namespace, name and version of all that the stages could make."""
     kinds = (*MADE, *(f"sriovnetwork.openshift.io/v1/{kind}" for kind in CUSTOM), "k8s.cni.cncf.io/v1/NetworkAttachmentDefinition")
-    return {
-        (kind, item["metadata"].get("namespace", ""), item["metadata"]["name"], item["metadata"]["resourceVersion"]) for kind in kinds for item in lab.objects(kind)
-    }
+    found = ((kind, item["metadata"]) for kind in kinds for item in lab.objects(kind))
+    return {(kind, metadata.get("namespace", ""), metadata["name"], metadata["resourceVersion"]) for kind, metadata in found}
 
 
 def test_teardown_takes_back_what_the_stages_made(lab: Lab) -> None:

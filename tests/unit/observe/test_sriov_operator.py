@@ -41,11 +41,13 @@ POD = {
 }
 NODE = {"kind": "Node", "metadata": {"name": "worker-1", "labels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}}, "status": READY}
 CONFIG = {"kind": "SriovOperatorConfig", "metadata": {"name": "default", "namespace": "ops"}}
+STATE = {"kind": "SriovNetworkNodeState", "metadata": {"name": "worker-1", "namespace": "ops"}, "spec": {}, "status": {"syncStatus": "Succeeded"}}
 
 
 class Api:
     def __init__(self, **kinds):
-        self.kinds = {"Deployment": [deployment(CONTAINER)], "DaemonSet": [DAEMON], "Pod": [POD], "Node": [NODE], "SriovOperatorConfig": [CONFIG], **kinds}
+        self.kinds = {"Deployment": [deployment(CONTAINER)], "DaemonSet": [DAEMON], "Pod": [POD], "Node": [NODE], **kinds}
+        self.kinds = {"SriovOperatorConfig": [CONFIG], "SriovNetworkNodeState": [STATE], **self.kinds}
 
     def list(self, kind, namespace="", selector=""):
         answer = self.kinds.get(kind, [])
@@ -113,6 +115,12 @@ def test_the_wait_ends_when_the_operator_serves():
     facts, lines = serve(Api(Deployment=lambda: answers.pop(0)))
     assert facts.installations[0].deployment.ready == 1
     assert lines == ["0 s  Deployment ops/any-name: 0 of 1 pods available", "4 s  the operator serves"]
+
+
+def test_an_operator_that_has_not_reported_the_node_does_not_serve_it():
+    reports = [[{**STATE, "status": {}}], [STATE]]
+    _facts, lines = serve(Api(SriovNetworkNodeState=lambda: reports.pop(0)))
+    assert lines == ["0 s  worker-1: config daemon ready, no report", "2 s  the operator serves"]
 
 
 def test_the_wait_ends_with_its_time_and_says_what_is_missing():
