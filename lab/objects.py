@@ -26,11 +26,12 @@ def client(kubeconfig: pathlib.Path) -> kubernetes.dynamic.DynamicClient:
 
 
 def read(path: pathlib.Path, values: typing.Optional[typing.Mapping[str, str]] = None) -> typing.List[Object]:
-    """The documents of a YAML file, with ``$NAME`` replaced by ``values``."""
+    """The objects of a YAML file, those of a List one by one, with ``$NAME`` replaced by ``values``."""
     text = path.read_text()
     if values is not None:
         text = string.Template(text).substitute(values)
-    return [document for document in yaml.safe_load_all(text) if document]
+    documents = [document for document in yaml.safe_load_all(text) if document]
+    return [item for document in documents for item in (document["items"] if document["kind"] == "List" else [document])]
 
 
 def apply(dynamic: kubernetes.dynamic.DynamicClient, documents: typing.Iterable[Object]) -> None:

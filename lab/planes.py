@@ -128,7 +128,7 @@ class Lab:
         :raises LabError: the lab is down, or the kernel refuses
         """
         # what it runs may have to be fetched, and inside there is no way to the mirror
-        _ = self.fabric
+        self.fabric.topologies.keys()
         try:
             with open(f"/run/netns/{self.description.network.namespace}", "rb") as handle:
                 if ctypes.CDLL(None, use_errno=True).setns(handle.fileno(), CLONE_NEWNET) != 0:

@@ -40,7 +40,8 @@ def disk(umad2sim: pathlib.Path) -> pathlib.Path:
     kernel_folder = kernel.kernel()
     image_folder = images.images()
     binaries = [gotools.binary(name) for name in ("kubelet", "multus", "whereabouts")]
-    inputs: typing.List[typing.Union[str, pathlib.Path]] = [root.parent.name, kernel_folder.name, image_folder.name, *(str(path) for path in binaries), umad2sim, GUEST, FABRIC_GUEST, HERE]
+    inputs: typing.List[typing.Union[str, pathlib.Path]] = [root.parent.name, kernel_folder.name, image_folder.name, *map(str, binaries)]
+    inputs += [umad2sim, GUEST, FABRIC_GUEST, HERE]
 
     def build(target: pathlib.Path) -> None:
         work = target / "root"

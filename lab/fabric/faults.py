@@ -166,7 +166,7 @@ def _second_master(plane: FabricPlane, target: Target) -> str:
 
 
 def _second_master_gone(plane: FabricPlane, target: Target) -> str:
-    item, _ = _hca(plane, target)
+    item = _hca(plane, target)[0]
     plane.processes.stop(plane.manager_process(item, target.worker))
     # the ports still name the one that is gone
     plane.sweep(item)

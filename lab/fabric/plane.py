@@ -332,7 +332,7 @@ class FabricPlane:
         """
         states: typing.Dict[Node, port.PortState] = {}
         for item in self.topologies.values():
-            states.update(self.port_states(item, [node for (host, _), node in item.hosts.items() if host in self.fabrics.workers]))
+            states.update(self.port_states(item, [node for (host, _device), node in item.hosts.items() if host in self.fabrics.workers]))
         return sum(sysfs.write(self.sysfs(worker), sysfs.tree(self.fabrics, self.topologies, worker, states)) for worker in self.fabrics.workers)
 
     def sysfs(self, worker: str) -> pathlib.Path:

@@ -167,7 +167,7 @@ class Client:
 
     def _ask(self, kind: int, data: bytes) -> bytes:
         self._control.send(_CONTROL.pack(_MAGIC, self._id, kind, len(data), data))
-        _, _, answered, _, answer = _CONTROL.unpack(self._control.recv(_CONTROL.size))
+        _magic, _client, answered, _length, answer = _CONTROL.unpack(self._control.recv(_CONTROL.size))
         if answered == _ERROR:
             raise OSError("ibsim refuses: unknown node, or no client more")
         return bytes(answer)
@@ -197,7 +197,7 @@ def main(arguments: typing.Sequence[str]) -> int:
     rows = []
     try:
         for item in nodes:
-            node, _, other = item.partition("@")
+            node, _sign, other = item.partition("@")
             with Client(address, int(port), node) as client:
                 port_info = client.port_info()
                 lid = int(other) if other else int.from_bytes(port_info[16:18], "big")

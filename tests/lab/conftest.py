@@ -94,7 +94,7 @@ class Lab:
         )
 
     def wait(self, process: subprocess.Popen[str]) -> Run:
-        output, _ = process.communicate(timeout=PLAYBOOK_SECONDS)
+        output = process.communicate(timeout=PLAYBOOK_SECONDS)[0]
         return Run(process.returncode, output, self.folder)
 
     def playbook(self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None) -> Run:
@@ -109,7 +109,7 @@ class Lab:
             "r = c.resources.get(api_version=sys.argv[2], kind=sys.argv[3]);"
             "print(json.dumps([i.to_dict() for i in r.get(label_selector=sys.argv[4]).items]))"
         )
-        version, _, name = kind.rpartition("/")
+        version, _slash, name = kind.rpartition("/")
         selector = options[0] if options else ""
         done = self.command("exec", sys.executable, "-c", script, ".lab/pki/admin.kubeconfig", version, name, selector)
         assert done.returncode == 0, done.stderr

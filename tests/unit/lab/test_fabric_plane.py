@@ -86,7 +86,7 @@ class Fabric(FabricPlane):
                 continue
             for line in text.splitlines():
                 self.commands.append(line)
-                name, node, _, rest = re.fullmatch(r'(\w+) "([^"]+)"(\[1\])? ?(.*)', line).groups()
+                name, node, _port, rest = re.fullmatch(r'(\w+) "([^"]+)"(\[1\])? ?(.*)', line).groups()
                 self.state.setdefault(node, {})[name] = rest
 
     def _answering(self, item) -> dict[int, tuple[str, str]]:
@@ -95,7 +95,7 @@ class Fabric(FabricPlane):
         for host, node in zip(plane.SUBNET_MANAGERS, item.managers):
             name = self.manager_process(item, host)
             if name in self.processes.running and name not in self.processes.stopped:
-                found[node.lid] = (host, "STANDBY" if any(state == "MASTER" for _, state in found.values()) else "MASTER")
+                found[node.lid] = (host, "STANDBY" if any(state == "MASTER" for _host, state in found.values()) else "MASTER")
         for worker in self.fabrics.workers:
             process = self.processes.running.get(self.manager_process(item, worker))
             if process is not None and "ignore_other_sm TRUE" in pathlib.Path(process["argv"][-1]).read_text():
@@ -104,10 +104,10 @@ class Fabric(FabricPlane):
         return found
 
     def _port_row(self, item, word: str) -> dict[str, typing.Any]:
-        name, _, lid = word.partition("@")
+        name, _sign, lid = word.partition("@")
         node = next(node for node in item.hcas if node.id == name)
         state = self.state.get(node.id, {})
-        masters = [lid for lid, (_, kind) in self._answering(item).items() if kind == "MASTER"]
+        masters = [lid for lid, (_host, kind) in self._answering(item).items() if kind == "MASTER"]
         info = bytearray(PORT_INFO)
         info[16:18] = node.lid.to_bytes(2, "big")
         info[18:20] = (masters[-1] if masters else 0).to_bytes(2, "big")
@@ -224,9 +224,9 @@ def test_refresh_writes_what_a_fault_changed(sound):
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_each_fault_can_be_injected_and_taken_back_twice(sound, name):
     before = set(sound.processes.running)
-    for _ in range(2):
+    for _time in range(2):
         assert FAULTS[name].on(sound, Target())
-    for _ in range(2):
+    for _time in range(2):
         assert FAULTS[name].off(sound, Target())
     assert set(sound.processes.running) == before
     assert next(str(status) for status in sound.status()) == "fabric-1: sm-1 MASTER, sm-2 STANDBY; 10 of 10 HCA ports active"

@@ -76,7 +76,7 @@ class Simulator(threading.Thread):
     def run(self) -> None:
         while 2 not in self.kinds:
             message, client = self.control.recvfrom(200)
-            magic, _, kind, length, data = port._CONTROL.unpack(message)
+            magic, _client, kind, length, data = port._CONTROL.unpack(message)
             self.kinds.append(kind)
             if kind == 1 and b"unknown" in data:
                 self.control.sendto(port._CONTROL.pack(magic, 0, 0, length, data), client)
@@ -131,7 +131,7 @@ def test_no_simulator_is_an_error_that_names_its_place(capsys):
 
 @pytest.fixture
 def states(fabrics, topologies):
-    nodes = [node for item in topologies.values() for (host, _), node in item.hosts.items() if host == "worker-1"]
+    nodes = [node for item in topologies.values() for (host, _device), node in item.hosts.items() if host == "worker-1"]
     return {node: CUT if node.description == "worker-1 mlx5_1" else ACTIVE for node in nodes}
 
 
