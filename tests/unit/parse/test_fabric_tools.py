@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import pathlib
-import time
 
 import pytest
 from hypothesis import given
@@ -197,37 +196,3 @@ def test_ibping_never_invents_a_packet(transmitted: int, received: int) -> None:
         assert transmitted == 0 or received > transmitted
     else:
         assert counts == (1, transmitted, received)
-
-
-def large_fabric(hosts: int) -> str:
-    """ibnetdiscover text of a fat tree: leaves of 32 hosts and 32 uplinks."""
-    lines = []
-    leaves = -(-hosts // 32)
-    for leaf in range(leaves):
-        lines.append(f'Switch\t65 "S-{leaf + 1:016x}"\t\t# "leaf{leaf}" enhanced port 0 lid {leaf + 1} lmc 0')
-        for place in range(32):
-            host = leaf * 32 + place
-            lines.append(f'[{place + 1}]\t"H-{0x100000 + host:016x}"[1]({0x200000 + host:x}) \t\t# "worker{host} mlx5_0" lid {host + 5000} 4xNDR')
-            lines.append(f'[{place + 33}]\t"S-{0x1000 + place:016x}"[{leaf % 200 + 1}]\t\t# "spine{place}" lid {4000 + place} 4xNDR')
-    for spine in range(32):
-        lines.append(f'Switch\t250 "S-{0x1000 + spine:016x}"\t\t# "spine{spine}" enhanced port 0 lid {4000 + spine} lmc 0')
-    for host in range(leaves * 32):
-        lines.append(f'Ca\t1 "H-{0x100000 + host:016x}"\t\t# "worker{host} mlx5_0"')
-        lines.append(
-            f'[1]({0x200000 + host:x}) \t"S-{host // 32 + 1:016x}"[{host % 32 + 1}]\t\t# lid {host + 5000} lmc 0 "leaf{host // 32}" lid {host // 32 + 1} 4xNDR'
-        )
-    return "\n".join(lines) + "\n"
-
-
-def test_a_large_topology_takes_time_in_proportion() -> None:
-    """Ten times the hosts may take some twenty times as long, not a hundred: no search through all nodes for each line."""
-
-    def seconds(hosts: int) -> float:
-        output = large_fabric(hosts)
-        started = time.process_time()
-        topology = ibnetdiscover.parse(output)
-        assert sum(node.kind == "Ca" for node in topology.nodes) == -(-hosts // 32) * 32
-        return time.process_time() - started
-
-    small = min(seconds(320) for _attempt in range(3))
-    assert seconds(3200) < 25 * max(small, 0.005)
