@@ -40,20 +40,8 @@ options:
       - Seconds that one discovery may take.
     type: int
     default: 120
-attributes:
-  check_mode:
-    description: Can run in check mode and tell what it would do.
-    support: full
-    details:
-      - It changes nothing in either mode.
-  diff_mode:
-    description: Shows what it would change.
-    support: none
-    details:
-      - It changes nothing.
-  idempotent:
-    description: A second run changes nothing.
-    support: full
+extends_documentation_fragment:
+  - linerate.rdma._attributes.reads
 """
 
 EXAMPLES = r"""

@@ -24,20 +24,8 @@ options:
     elements: path
     default:
       - /sys
-attributes:
-  check_mode:
-    description: Can run in check mode and tell what it would do.
-    support: full
-    details:
-      - It changes nothing in either mode.
-  diff_mode:
-    description: Shows what it would change.
-    support: none
-    details:
-      - It changes nothing.
-  idempotent:
-    description: A second run changes nothing.
-    support: full
+extends_documentation_fragment:
+  - linerate.rdma._attributes.reads
 """
 
 EXAMPLES = r"""

@@ -14,6 +14,7 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.doc_fragments._attributes import ModuleDocFragment
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.table import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
@@ -39,12 +40,22 @@ def supports_check_mode(path: pathlib.Path) -> bool:
     return False
 
 
+def shared_attributes(documentation: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    """Attributes out of the collection's own documentation fragments."""
+    attributes: typing.Dict[str, typing.Any] = {}
+    for name in documentation.get("extends_documentation_fragment", []):
+        namespace, _dot, rest = name.partition("._attributes.")
+        if namespace == "linerate.rdma":
+            attributes.update(yaml.safe_load(getattr(ModuleDocFragment, rest.upper()))["attributes"])
+    return attributes
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
 def test_module_declares_what_it_does(path: pathlib.Path) -> None:
     found = documents(path)
     documentation = found["DOCUMENTATION"]
     assert documentation["module"] == path.stem
-    attributes = documentation.get("attributes", {})
+    attributes = {**shared_attributes(documentation), **documentation.get("attributes", {})}
     assert set(attributes) >= {"check_mode", "diff_mode", "idempotent"}
     assert supports_check_mode(path) == (attributes["check_mode"]["support"] != "none")
     for name, attribute in attributes.items():
