@@ -13,6 +13,7 @@ import time
 import typing
 
 HEARTBEAT_SECONDS = 8
+_running: typing.List[object] = []
 
 
 class LabError(Exception):
@@ -38,19 +39,23 @@ def step(what: str) -> typing.Iterator[None]:
 
     def heartbeat() -> None:
         while not done.wait(HEARTBEAT_SECONDS):
-            say(f"  ... {what} ({time.monotonic() - start:.0f} s)")
+            # of steps in steps, the innermost speaks
+            if _running[-1] is done:
+                say(f"  ... {what} ({time.monotonic() - start:.0f} s)")
 
     say(what)
+    _running.append(done)
     thread = threading.Thread(target=heartbeat, daemon=True)
     thread.start()
     try:
         yield
     except BaseException:
-        done.set()
         say(f"FAILED: {what} ({time.monotonic() - start:.1f} s)")
         raise
-    done.set()
-    thread.join()
+    finally:
+        done.set()
+        thread.join()
+        _running.remove(done)
     say(f"  {what}: {time.monotonic() - start:.1f} s")
 
 

@@ -50,11 +50,12 @@ class Lab:
         return FabricPlane(self.description.fabric_plane, self.folder, self.processes, ibsim.programs())
 
     def build(self) -> pathlib.Path:
-        """Build what is not in the cache; returns the workers' disk."""
+        """Build what is not in the cache; returns the workers' disk. What only the scale plane needs is built when it is asked for."""
         debian.install_host_packages()
         gotools.check_go()
         for name in gotools.TOOL:
-            gotools.binary(name)
+            if name not in scale.TOOLS:
+                gotools.binary(name)
         debian.qemu()
         return disk.disk(ibsim.programs().umad2sim)
 
@@ -64,6 +65,8 @@ class Lab:
         :param nodes: simulated nodes for scale
         """
         image = self.build()
+        if nodes:
+            scale.build()
         start = time.monotonic()
         authority = self.authority
         maps = {worker.name: hca_map(self.description.fabric_plane, self.fabric.topologies, worker.name) for worker in self.description.workers}

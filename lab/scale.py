@@ -16,6 +16,7 @@ from .pki import Pki
 from .processes import Processes, wait_until
 
 MODULE = "sigs.k8s.io/kwok"
+TOOLS = ("kwok",)
 READY_SECONDS = 120
 LABEL = "lab.linerate.rdma/simulated"
 #: resources of a simulated node, as a GPU server has them
@@ -24,6 +25,12 @@ CAPACITY = {"cpu": "128", "memory": "1Ti", "pods": "250"}
 
 def name(number: int) -> str:
     return f"simulated-{number:04d}"
+
+
+def build() -> None:
+    """Build what the plane needs, outside of the lab's network namespace."""
+    for tool in TOOLS:
+        gotools.binary(tool)
 
 
 def start(description: Description, processes: Processes, authority: Pki, nodes: int) -> None:
