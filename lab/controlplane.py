@@ -24,6 +24,10 @@ WEBHOOK_PORT = 9443
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "sriov-network-webhook")
 READY_SECONDS = 60
 HERE = pathlib.Path(__file__).parent
+#: tools module and Go module whose sources bring custom resource definitions
+OPERATOR = ("sriov-operator", gotools.OPERATOR)
+WHEREABOUTS = ("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts")
+ATTACHMENTS = ("multus", "github.com/k8snetworkplumbingwg/network-attachment-definition-client")
 
 
 def pki(description: Description, folder: pathlib.Path) -> Pki:
@@ -134,9 +138,7 @@ def start_webhook(description: Description, processes: Processes, authority: Pki
 def apply_base(description: Description, authority: Pki) -> None:
     """The operators' own custom resource definitions, and what the lab itself needs in the API server."""
     client = objects.client(authority.path("admin.kubeconfig"))
-    operator = gotools.module_folder("sriov-operator", gotools.OPERATOR)
-    whereabouts = gotools.module_folder("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts")
-    attachments = gotools.module_folder("multus", "github.com/k8snetworkplumbingwg/network-attachment-definition-client")
+    operator, whereabouts, attachments = (gotools.module_folder(*module) for module in (OPERATOR, WHEREABOUTS, ATTACHMENTS))
     with step("apply the operators' custom resource definitions"):
         for folder in (operator / "config/crd/bases", whereabouts / "doc/crds"):
             for path in sorted(folder.glob("*.yaml")):

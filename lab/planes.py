@@ -56,6 +56,9 @@ class Lab:
         for name in gotools.TOOL:
             if name not in scale.TOOLS:
                 gotools.binary(name)
+        # here, because from inside of the lab's network namespace nothing can be fetched
+        for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS):
+            gotools.module_folder(*module)
         debian.qemu()
         return disk.disk(ibsim.programs().umad2sim)
 

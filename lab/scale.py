@@ -31,6 +31,7 @@ def build() -> None:
     """Build what the plane needs, outside of the lab's network namespace."""
     for tool in TOOLS:
         gotools.binary(tool)
+    gotools.module_folder("kwok", MODULE)
 
 
 def start(description: Description, processes: Processes, authority: Pki, nodes: int) -> None:
