@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""For all tests: a long one says that it still runs, as every step of this project does."""
+
+from __future__ import annotations
+
+import threading
+import time
+import typing
+
+import pytest
+
+SECONDS = 8
+
+
+@pytest.fixture(autouse=True)
+def sign_of_life(request: pytest.FixtureRequest) -> typing.Iterator[None]:
+    """Every few seconds a line with the name of the test that runs."""
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    start = time.monotonic()
+    done = threading.Event()
+
+    def speak() -> None:
+        while not done.wait(SECONDS):
+            reporter.write_line(f"  ... {request.node.name} ({time.monotonic() - start:.0f} s)")
+
+    speaker = threading.Thread(target=speak, daemon=True)
+    speaker.start()
+    yield
+    done.set()
+    speaker.join()
