@@ -19,12 +19,14 @@ SECONDS = 8
 def sign_of_life(request: pytest.FixtureRequest) -> typing.Iterator[None]:
     """Every few seconds a line with the name of the test that runs."""
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    capture = request.config.pluginmanager.get_plugin("capturemanager")
     start = time.monotonic()
     done = threading.Event()
 
     def speak() -> None:
         while not done.wait(SECONDS):
-            reporter.write_line(f"  ... {request.node.name} ({time.monotonic() - start:.0f} s)")
+            with capture.global_and_fixture_disabled():
+                reporter.write_line(f"  ... {request.node.name} ({time.monotonic() - start:.0f} s)")
 
     speaker = threading.Thread(target=speak, daemon=True)
     speaker.start()
