@@ -14,6 +14,7 @@ import typing
 import kubernetes
 import kubernetes.config
 import kubernetes.dynamic
+import kubernetes.dynamic.exceptions
 import yaml
 
 FIELD_MANAGER = "linerate-lab"
@@ -46,6 +47,16 @@ def apply(dynamic: kubernetes.dynamic.DynamicClient, documents: typing.Iterable[
             field_manager=FIELD_MANAGER,
             force_conflicts=True,
         )
+
+
+def served(dynamic: kubernetes.dynamic.DynamicClient, api_version: str, kind: str) -> bool:
+    """Whether the API server serves a kind; asks it anew each time."""
+    dynamic.resources.invalidate_cache()
+    try:
+        dynamic.resources.get(api_version=api_version, kind=kind)
+    except kubernetes.dynamic.exceptions.ResourceNotFoundError:
+        return False
+    return True
 
 
 def encoded(path: pathlib.Path) -> str:

@@ -45,9 +45,12 @@ def start(description: Description, processes: Processes, authority: Pki, nodes:
     module = gotools.module_folder("kwok", MODULE)
     client = objects.client(authority.path("admin.kubeconfig"))
     with step(f"start kwok and {nodes} simulated nodes"):
-        for folder in ("crd/bases", "stage/node/fast", "stage/node/heartbeat-with-lease", "stage/pod/fast"):
-            for path in sorted((module / "kustomize" / folder).glob("*.yaml")):
-                objects.apply(client, [item for item in objects.read(path) if item["kind"] in ("CustomResourceDefinition", "Stage")])
+        objects.apply(client, objects.read(module / "kustomize/crd/bases/kwok.x-k8s.io_stages.yaml"))
+        if not wait_until(lambda: objects.served(client, "kwok.x-k8s.io/v1alpha1", "Stage"), READY_SECONDS):
+            raise LabError("the API server does not serve kwok's Stage", f"look into the output of the API server in {processes.logs}")
+        for folder in ("node/fast", "node/heartbeat-with-lease", "pod/fast"):
+            for path in sorted((module / "kustomize/stage" / folder).glob("*.yaml")):
+                objects.apply(client, [item for item in objects.read(path) if item["kind"] == "Stage"])
         processes.start("kwok", _command(description, authority))
         for number in range(1, nodes + 1):
             objects.apply(client, [_node(name(number))])
