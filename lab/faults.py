@@ -55,7 +55,7 @@ def _power_off(lab: Lab, target: Target) -> str:
 
 def _power_on(lab: Lab, target: Target) -> str:
     lab.start_worker(_worker(lab, target.worker), lab.build())
-    workers.wait_ready(lab.description, lab.processes, lab.authority)
+    workers.wait_ready(lab.description, lab.folder, lab.processes, lab.authority)
     lab.refresh()
     return f"{target.worker} has booted"
 

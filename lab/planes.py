@@ -89,7 +89,7 @@ class Lab:
         with step("start two fabrics, each with a master and a standby subnet manager"):
             self.fabric.start()
         with step("wait until the workers are Ready"):
-            workers.wait_ready(self.description, self.processes, authority)
+            workers.wait_ready(self.description, self.folder, self.processes, authority)
         self.refresh()
         workers.label(self.description, authority)
         scale.start(self.description, self.processes, authority, nodes)

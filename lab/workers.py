@@ -156,8 +156,8 @@ def accelerator() -> typing.List[str]:
     return ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
 
 
-def wait_ready(description: Description, processes: Processes, authority: Pki) -> None:
-    """Wait until the workers are Ready in the API server.
+def wait_ready(description: Description, folder: pathlib.Path, processes: Processes, authority: Pki) -> None:
+    """Wait until the workers are Ready in the API server, as booted now: a worker that lost its power stays Ready there for 40 s.
 
     :raises LabError: one has ended, or is not Ready in time; with the end of its console
     """
@@ -167,13 +167,13 @@ def wait_ready(description: Description, processes: Processes, authority: Pki) -
 
     def missing() -> typing.Set[str]:
         processes.check(*names)
-        ready = {
-            node.metadata.name
+        boots = {
+            node.metadata.name: node.status.nodeInfo.bootID
             for node in nodes.get().items
             for condition in node.status.conditions or []
             if condition.type == "Ready" and condition.status == "True"
         }
-        return names - ready
+        return {worker.name for worker in description.workers if boots.get(worker.name, "") != _boot_id(folder, worker, worker.name in boots)}
 
     if not wait_until(lambda: not missing(), READY_SECONDS, 0.5):
         late = sorted(missing())
@@ -182,6 +182,14 @@ def wait_ready(description: Description, processes: Processes, authority: Pki) -
             f"{', '.join(late)} not Ready after {READY_SECONDS} s; the end of its console:\n{console}",
             f"log in with 'lab/ssh {late[0]}' and look at 'journalctl -u kubelet'",
         )
+
+
+def _boot_id(folder: pathlib.Path, worker: Worker, asked: bool) -> typing.Optional[str]:
+    """The worker's own word for its boot; None when it does not answer, or is not asked since nobody holds it for ready."""
+    if not asked:
+        return None
+    answer = subprocess.run([*ssh(folder, worker), "cat", "/proc/sys/kernel/random/boot_id"], capture_output=True, text=True, timeout=30, check=False)
+    return answer.stdout.strip() if answer.returncode == 0 else None
 
 
 def label(description: Description, authority: Pki) -> None:
