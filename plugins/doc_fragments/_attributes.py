@@ -10,7 +10,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """``linerate.rdma._attributes.reads``: a module that only reads."""
+    """``reads``: a module that only reads. ``records``: one of the frame, which writes nothing but the record of the run."""
 
     READS = r"""
 options: {}
@@ -27,5 +27,20 @@ attributes:
       - It changes nothing.
   idempotent:
     description: A second run changes nothing.
+    support: full
+"""
+
+    RECORDS = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return what it would return without it.
+    support: full
+  diff_mode:
+    description: Will return details on what has changed, when in diff mode.
+    support: none
+    details: It changes nothing of the system; the record is its answer.
+  idempotent:
+    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
     support: full
 """

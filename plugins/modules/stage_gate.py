@@ -53,17 +53,8 @@ options:
     description: Folder of the records, on the controller.
     type: path
     required: true
-attributes:
-  check_mode:
-    description: Can run in C(check_mode) and return what it would return without it.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed, when in diff mode.
-    support: none
-    details: It changes nothing of the system; the record is its answer.
-  idempotent:
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
-    support: full
+extends_documentation_fragment:
+  - linerate.rdma._attributes.records
 seealso:
   - module: linerate.rdma.stage_begin
   - module: linerate.rdma.report

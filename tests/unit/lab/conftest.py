@@ -2,21 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tests of the lab import it from the checkout; and the plane of lab.yml, for all of them."""
+"""The plane of lab.yml, for all tests of the lab."""
 
 from __future__ import annotations
 
-import pathlib
-import sys
-
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT))
-
-from lab import description  # noqa: E402
-from lab.fabric import topology  # noqa: E402
-from lab.fabric.model import Fabrics  # noqa: E402
+from lab import description
+from lab.fabric import topology
+from lab.fabric.model import Fabrics
 
 
 @pytest.fixture(scope="session")
