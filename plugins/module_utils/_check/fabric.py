@@ -15,6 +15,7 @@ from .._model.facts import FabricNode, Link, LinkEnd, NodeHcas, ObservedHcas, Ob
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
 from .membership import Member, Membership, candidates, is_infiniband, resolve
+from .places import far_ends, topology_of
 
 _TOOLS = "sminfo, saquery and ibnetdiscover of the package infiniband-diags"
 
@@ -133,7 +134,7 @@ def _words_of_tools(fabric: Fabric, world: _World) -> str:
 def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: _World) -> typing.List[Finding]:
     if not membership.resolved:
         return _check_no_manager(fabric, membership, world)
-    topology, why_none = _topology(membership, facts)
+    topology, why_none = topology_of(membership, facts.topologies)
     seen = _seen_by_members(membership, world)
     findings = _check_managers(fabric, seen, _managers_in(topology, world))
     findings.append(_check_activity(fabric, seen))
@@ -266,23 +267,6 @@ def _check_activity(fabric: Fabric, seen: typing.Sequence[SeenSubnet]) -> Findin
     return Finding("fabric.activity", fabric.name, FAIL, f"+0 in {seconds:g} s", expected, why, remedy)
 
 
-def _topology(membership: Membership, facts: Facts) -> typing.Tuple[typing.Optional[Topology], str]:
-    """The topology that was seen from a member, or why there is none."""
-    words = []
-    for name, members in membership.members.items():
-        ports = {(member.hca.rdma_device, member.port.number) for member in members if member.port}
-        observed = facts.topologies.get(name)
-        if observed is None or observed.value is None:
-            words.append(f"{name}: {observed.error if observed and observed.error else 'was not asked'}")
-            continue
-        for seen in observed.value:
-            if (seen.rdma_device, seen.port) in ports:
-                if seen.topology is not None:
-                    return seen.topology, ""
-                words.append(f"{name} {seen.rdma_device}: {seen.error}")
-    return None, f"No topology was read from a port of this fabric{': ' if words else ''}{'; '.join(words[:6])}."
-
-
 def _describe_topology(fabric: Fabric, topology: Topology) -> Finding:
     switches = sum(node.kind == "Switch" for node in topology.nodes)
     hcas = sum(node.kind == "Ca" and not node.aggregation for node in topology.nodes)
@@ -292,15 +276,11 @@ def _describe_topology(fabric: Fabric, topology: Topology) -> Finding:
 def _check_hcas(fabric: Fabric, membership: Membership, topology: Topology) -> typing.List[Finding]:
     """Each member must be there in the fabric, and linked."""
     nodes = {node.guid: node for node in topology.nodes}
-    far_ends: typing.Dict[str, typing.Tuple[LinkEnd, Link]] = {}
-    for link in topology.links:
-        for near, far in ((link.a, link.b), (link.b, link.a)):
-            if near.port_guid:
-                far_ends[near.port_guid] = (far, link)
+    ends = far_ends(topology)
     findings = []
     for name, members in membership.members.items():
         for member in members:
-            findings.append(_check_hca(f"{name} {member.hca.name}", fabric, member, nodes, far_ends))
+            findings.append(_check_hca(f"{name} {member.hca.name}", fabric, member, nodes, ends))
     return findings
 
 
@@ -309,15 +289,15 @@ def _check_hca(
     fabric: Fabric,
     member: Member,
     nodes: typing.Mapping[str, FabricNode],
-    far_ends: typing.Mapping[str, typing.Tuple[LinkEnd, Link]],
+    ends: typing.Mapping[str, typing.Tuple[LinkEnd, Link]],
 ) -> Finding:
     expected = f"linked in the topology of {fabric.name}"
     guid = member.port.guid if member.port else None
     if guid is None:
         why = "The port's GUID could not be read, so it can't be looked up in the topology."
         return Finding("fabric.hca", subject, UNKNOWN, "no port GUID", expected, why, "See the finding discover.read of this node.")
-    if guid in far_ends:
-        far, link = far_ends[guid]
+    if guid in ends:
+        far, link = ends[guid]
         place = nodes[far.guid].description or far.guid
         return ok("fabric.hca", subject, f"rail {member.rail}, {place} port {far.port}, {link.width or '?'}x{link.speed or '?'}", expected)
     why = f"The port {guid} is not in the topology, although its node shows it: the discovery did not reach it, or it is on another fabric."

@@ -231,6 +231,23 @@ class SeenTopology:
 
 
 @dataclasses.dataclass(frozen=True)
+class Place:
+    """Where the port of an HCA is.
+
+    :ivar hca: its name as a reader calls it: the RDMA device where there is one
+    :ivar rail: 0 for the first HCA of each node on the fabric, the same on every node
+    :ivar leaf: description of the switch at the other end of its cable, the GUID of a nameless one; None when no topology shows it
+    :ivar leaf_port: number of that switch's port; None as above
+    """
+
+    node: str
+    hca: str
+    rail: int
+    leaf: typing.Optional[str] = None
+    leaf_port: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Ping:
     """One ibping run, client side: from a port of this node to a LID.
 
