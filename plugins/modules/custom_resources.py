@@ -40,8 +40,8 @@ options:
     description: What to take back, in this order.
     type: list
     elements: str
-    choices: [Pod, SriovNetwork, SriovIBNetwork, SriovNetworkNodePolicy, Namespace]
-    default: [Pod, SriovNetwork, SriovIBNetwork, SriovNetworkNodePolicy, Namespace]
+    choices: [Pod, SriovNetwork, SriovIBNetwork, SriovNetworkNodePolicy, IPPool.nv-ipam.nvidia.com, CIDRPool.nv-ipam.nvidia.com, Namespace]
+    default: [Pod, SriovNetwork, SriovIBNetwork, SriovNetworkNodePolicy, IPPool.nv-ipam.nvidia.com, CIDRPool.nv-ipam.nvidia.com, Namespace]
   label_selector:
     description: What carries this label is taken back. It must name the collection's label; more can be added to it.
     type: str
@@ -139,7 +139,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import t
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, apply_all, remove_all
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
-KINDS = ["Pod", "SriovNetwork", "SriovIBNetwork", "SriovNetworkNodePolicy", "Namespace"]
+POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
+KINDS = ["Pod", "SriovNetwork", "SriovIBNetwork", "SriovNetworkNodePolicy", *POOLS, "Namespace"]
 
 
 def describe(outcome: Outcome) -> str:

@@ -25,6 +25,7 @@ WHAT = {
         "numbers",
         "pods",
         "profile",
+        "routes",
         "select",
         "unique_names",
         "variables",

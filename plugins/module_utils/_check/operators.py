@@ -19,6 +19,7 @@ from .._model.intent import Cluster, Intent
 _NFD = "feature.node.kubernetes.io/"
 _GROUP = "sriovnetwork.openshift.io"
 _ATTACHMENTS = "network-attachment-definitions.k8s.cni.cncf.io"
+_OWNERS = {"k8s.cni.cncf.io": "multus", "whereabouts.cni.cncf.io": "whereabouts", "nv-ipam.nvidia.com": "nv-ipam (of NVIDIA's network operator)"}
 _NETWORKS = {"sriov_infiniband": "sriovibnetworks", "sriov_ethernet": "sriovnetworks"}
 
 
@@ -73,12 +74,13 @@ def _definitions(intent: Intent, seen: OperatorFacts) -> typing.List[Finding]:
     ]
     if any(fabric.ipam.type == "whereabouts" for fabric in intent.fabrics):
         wanted.append("ippools.whereabouts.cni.cncf.io")
+    wanted += sorted({f"{fabric.ipam.pool.kind.lower()}s.nv-ipam.nvidia.com" for fabric in intent.fabrics if fabric.ipam.pool is not None})
     findings = []
     for name in wanted:
         if name in seen.crds:
             findings.append(ok("operators.definition", name, "established", "established"))
         else:
-            owner = {"k8s.cni.cncf.io": "multus", "whereabouts.cni.cncf.io": "whereabouts"}.get(name.partition(".")[2], "the SR-IOV network operator")
+            owner = _OWNERS.get(name.partition(".")[2], "the SR-IOV network operator")
             why = f"The API server does not serve this kind: {owner} is not installed, or its definition was refused."
             remedy = f"Install {owner}." + (" With operators_install this stage does it by Helm." if "SR-IOV" in owner else "")
             findings.append(Finding("operators.definition", name, FAIL, "absent", "established", why, remedy))

@@ -20,7 +20,7 @@ import typing
 from .._model.findings import FAIL, WARN, Finding, Waiver, ok
 from .._model.intent import SUPPORTED_PROFILES, Fabric, Intent, Pods
 from .._model.load import LoadError, nearest
-from .._parse.addresses import RangeError, parse_range
+from . import ranges
 from .ids import CHECKS
 
 #: variables that the collection reads from the inventory
@@ -64,8 +64,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += _check_variables(facts.variables)
     findings += _check_unique(intent)
     for index, fabric in enumerate(intent.fabrics):
-        findings += _check_fabric(fabric, f"rdma_fabrics[{index}]", facts.nodes)
-    findings += _check_disjoint(intent)
+        findings += _check_fabric(fabric, f"rdma_fabrics[{index}]")
+    findings += ranges.check(intent, facts.nodes)
     findings += _check_cluster(intent)
     for index, waiver in enumerate(intent.waivers):
         findings += _check_waiver(waiver, f"rdma_waivers[{index}]")
@@ -129,17 +129,15 @@ def _check_unique(intent: Intent) -> typing.List[Finding]:
     return findings or [ok("validate.unique_names", "rdma_fabrics", "all different", "name, resource_name and network.name differ")]
 
 
-def _check_fabric(fabric: Fabric, path: str, nodes: typing.Tuple[str, ...]) -> typing.List[Finding]:
-    findings = (
+def _check_fabric(fabric: Fabric, path: str) -> typing.List[Finding]:
+    return (
         _check_profile(fabric, path)
         + _check_names(fabric, path)
         + _check_select(fabric, path)
         + _check_numbers(fabric, path)
         + _check_line_rate(fabric, path)
         + _check_pods(fabric.pods, f"{path}.pods")
-        + _check_ipam(fabric, f"{path}.ipam", nodes)
     )
-    return findings
 
 
 def _check_profile(fabric: Fabric, path: str) -> typing.List[Finding]:
@@ -156,7 +154,10 @@ def _check_names(fabric: Fabric, path: str) -> typing.List[Finding]:
         why = "The webhook of the SR-IOV operator refuses it: releases up to 1.6 and OpenShift's reject a hyphen."
         expected = "up to 63 letters, digits and underscores, with a letter or digit at both ends"
         findings.append(_bad("names", f"{path}.resource_name", f"'{fabric.resource_name}'", expected, why, "Write mlx_compute instead of mlx-compute."))
-    for what, name in (("name", fabric.name), ("network.name", fabric.network.name), ("network.namespace", fabric.network.namespace)):
+    names = [("name", fabric.name), ("network.name", fabric.network.name), ("network.namespace", fabric.network.namespace)]
+    if fabric.ipam.pool is not None:
+        names += [("ipam.pool.name", fabric.ipam.pool.name), ("ipam.pool.namespace", fabric.ipam.pool.namespace)]
+    for what, name in names:
         if not _LABEL.fullmatch(name) or len(name) > 63:
             expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
             why = "It becomes the name of a Kubernetes object, and the API server refuses this one."
@@ -239,59 +240,6 @@ def _check_pods(pods: Pods, path: str) -> typing.List[Finding]:
         remedy = "Leave room for connecting: limit_seconds should be twice seconds at least."
         findings.append(_bad("pods", f"{path}.limit_seconds", f"{pods.limit_seconds} s", f"more than {pods.seconds} s (seconds)", why, remedy))
     return findings or [ok("validate.pods", path, f"{pods.seconds} s, at most {pods.limit_seconds} s", "a measurement that fits its limit")]
-
-
-def _check_ipam(fabric: Fabric, path: str, nodes: typing.Tuple[str, ...]) -> typing.List[Finding]:
-    ipam = fabric.ipam
-    try:
-        pool = parse_range(ipam.range, ipam.range_start, ipam.range_end, ipam.exclude)
-    except RangeError as error:
-        return [_bad("ipam", f"{path}.{error.field}", f"'{error.seen}'", error.expected, error.why, error.remedy)]
-    findings = []
-    needed_each = fabric.select.hcas_per_node * fabric.virtual_functions
-    needed = needed_each * max(1, len(nodes))
-    arithmetic = f"{needed} addresses: {max(1, len(nodes))} nodes x {fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
-    if pool.capacity < needed:
-        why = "Each VF in use takes an address, so the last pods would wait for ever with 'Could not allocate IP in range'."
-        remedy = "Widen range (or range_start and range_end), or lower virtual_functions."
-        findings.append(_bad("addresses", f"{path}.range", f"{pool.capacity} addresses", arithmetic, why, remedy))
-    else:
-        findings.append(ok("validate.addresses", f"{path}.range", f"{pool.capacity} addresses", arithmetic))
-    if ipam.gateway is not None:
-        findings.append(_check_gateway(fabric, path))
-    return findings
-
-
-def _check_gateway(fabric: Fabric, path: str) -> Finding:
-    ipam = fabric.ipam
-    pool = parse_range(ipam.range, ipam.range_start, ipam.range_end, ipam.exclude)
-    gateway = str(ipam.gateway)
-    if not pool.on_network(gateway):
-        why = "A pod can't reach a gateway that is outside its own network."
-        remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
-        return _bad("gateway", f"{path}.gateway", f"'{gateway}'", f"an address in {pool.network}", why, remedy)
-    if pool.hands_out(gateway):
-        why = "whereabouts does not reserve the gateway: it will give this address to a pod, and two hosts will answer for it."
-        remedy = f"Add {gateway} to {path}.exclude, or start range_start after it."
-        return Finding("validate.gateway", f"{path}.gateway", WARN, f"{gateway} is in the pool", "a gateway that no pod can get", why, remedy)
-    return ok("validate.gateway", f"{path}.gateway", gateway, f"in {pool.network}, never handed out")
-
-
-def _check_disjoint(intent: Intent) -> typing.List[Finding]:
-    pools = []
-    for index, fabric in enumerate(intent.fabrics):
-        try:
-            pools.append((f"rdma_fabrics[{index}].ipam.range", parse_range(fabric.ipam.range).network))
-        except RangeError:
-            continue  # named already, by its own finding
-    findings = []
-    for index, (path, network) in enumerate(pools):
-        for other_path, other in pools[:index]:
-            if network.version == other.version and network.overlaps(other):
-                why = "A pod on both fabrics would have two ways to the same addresses and send on the wrong one."
-                expected = f"no overlap with {other_path} ({other})"
-                findings.append(_bad("disjoint_ranges", path, str(network), expected, why, "Give each fabric its own network."))
-    return findings or [ok("validate.disjoint_ranges", "rdma_fabrics", f"{len(pools)} networks", "networks that do not overlap")]
 
 
 def _check_cluster(intent: Intent) -> typing.List[Finding]:

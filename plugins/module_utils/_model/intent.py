@@ -58,15 +58,55 @@ class Network:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ipam:
-    """Addresses of the pods on this network; ranges as whereabouts reads them."""
+class Route:
+    """A route in the pods, keys as CNI names them.
 
-    type: typing.Literal["whereabouts"]
+    :ivar dst: network that it leads to
+    :ivar gw: address on the range; None takes the gateway
+    """
+
+    dst: str
+    gw: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class NodePool:
+    """The pool of nv-ipam out of which each node gets its share.
+
+    :ivar name: of the IPPool or CIDRPool
+    :ivar kind: shares are blocks of addresses (IPPool), or networks of their own (CIDRPool)
+    :ivar namespace: that nv-ipam watches (its flag --ippools-namespace)
+    :ivar per_node_block_size: addresses of a node's block; IPPool only
+    :ivar per_node_network_prefix: length of the prefix of a node's network; CIDRPool only, and needed there
+    :ivar gateway_index: of the gateway in each node's network, 1 is the first host; CIDRPool only
+    :ivar create: make the pool; else it must be there
+    """
+
+    name: str
+    kind: typing.Literal["IPPool", "CIDRPool"] = "IPPool"
+    namespace: str = "nvidia-network-operator"
+    per_node_block_size: int = 100
+    per_node_network_prefix: typing.Optional[int] = None
+    gateway_index: typing.Optional[int] = None
+    create: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Ipam:
+    """Addresses of the pods on this network; ranges as whereabouts and nv-ipam read them.
+
+    :ivar range_start: whereabouts only, like range_end
+    :ivar pool: nv-ipam only, and needed there
+    """
+
+    type: typing.Literal["whereabouts", "nv-ipam"]
     range: str
     range_start: typing.Optional[str] = None
     range_end: typing.Optional[str] = None
     gateway: typing.Optional[str] = None
     exclude: typing.Tuple[str, ...] = ()
+    routes: typing.Tuple[Route, ...] = ()
+    pool: typing.Optional[NodePool] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ import dataclasses
 import typing
 
 from .._model.cluster import AppliedObject
-from .kubernetes import ApiError, Clock, Cluster, Resource
+from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of
 
 #: of server-side apply
 FIELD_MANAGER = "linerate.rdma"
@@ -121,7 +121,7 @@ def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Cloc
 def _remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
     applied = _identity((item["metadata"].get("labels") or {}).get("linerate.rdma/fabric", ""), item)
     try:
-        there = cluster.delete(item["kind"], applied.namespace, applied.name, dry_run=check_mode)
+        there = cluster.delete(kind_of(item), applied.namespace, applied.name, dry_run=check_mode)
     except ApiError as error:
         return Outcome(_refused(applied, error), stable(item), stable(item))
     return Outcome(dataclasses.replace(applied, action="deleted" if there else "absent"), stable(item))
@@ -160,7 +160,7 @@ def _list(cluster: Cluster, kind: str, removal: Removal) -> typing.Tuple[Resourc
 
 def _existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource]:
     try:
-        return cluster.get(definition["kind"], definition["metadata"].get("namespace", ""), definition["metadata"]["name"])
+        return cluster.get(kind_of(definition), definition["metadata"].get("namespace", ""), definition["metadata"]["name"])
     except ApiError as error:
         if error.absent:
             return None

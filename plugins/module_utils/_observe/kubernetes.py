@@ -39,7 +39,7 @@ except ImportError:
 Resource = typing.Dict[str, typing.Any]
 Clock = typing.Callable[[], float]
 
-#: kind: (path of its API, plural, namespaced)
+#: kind: (path of its API, plural, namespaced). whereabouts and nv-ipam both have an IPPool, so their group stands behind it, as kubectl writes it
 KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "Namespace": ("/api/v1", "namespaces", False),
     "Node": ("/api/v1", "nodes", False),
@@ -48,6 +48,12 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "DaemonSet": ("/apis/apps/v1", "daemonsets", True),
     "Deployment": ("/apis/apps/v1", "deployments", True),
     "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets", True),
+    "Service": ("/api/v1", "services", True),
+    "ServiceCIDR": ("/apis/networking.k8s.io/v1", "servicecidrs", False),
+    "Network.config.openshift.io": ("/apis/config.openshift.io/v1", "networks", False),
+    "IPPool.whereabouts.cni.cncf.io": ("/apis/whereabouts.cni.cncf.io/v1alpha1", "ippools", True),
+    "IPPool.nv-ipam.nvidia.com": ("/apis/nv-ipam.nvidia.com/v1alpha1", "ippools", True),
+    "CIDRPool.nv-ipam.nvidia.com": ("/apis/nv-ipam.nvidia.com/v1alpha1", "cidrpools", True),
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
     "NetworkAttachmentDefinition": ("/apis/k8s.cni.cncf.io/v1", "network-attachment-definitions", True),
     "SriovIBNetwork": ("/apis/sriovnetwork.openshift.io/v1", "sriovibnetworks", True),
@@ -88,6 +94,12 @@ def path_of(kind: str, namespace: str = "", name: str = "") -> str:
     base, plural, namespaced = KINDS[kind]
     folder = f"{base}/namespaces/{namespace}/{plural}" if namespaced and namespace else f"{base}/{plural}"
     return f"{folder}/{name}" if name else folder
+
+
+def kind_of(definition: Resource) -> str:
+    """The kind of an object as KINDS names it."""
+    kind, group = str(definition["kind"]), str(definition.get("apiVersion", "")).partition("/")[0]
+    return f"{kind}.{group}" if f"{kind}.{group}" in KINDS else kind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,14 +181,14 @@ class Cluster:
         :raises ApiError: refused by the server or a webhook; reason Conflict when another manager owns a field
         """
         metadata = definition["metadata"]
-        path = path_of(definition["kind"], metadata.get("namespace", ""), metadata["name"])
+        path = path_of(kind_of(definition), metadata.get("namespace", ""), metadata["name"])
         query = [("fieldManager", manager), ("force", "false")] + ([("dryRun", "All")] if dry_run else [])
         response = self._call("patch", path, query, definition, content_type="application/apply-patch+yaml")
         return json.loads(response.data), _warnings(response)
 
     def create(self, definition: Resource) -> Resource:
         """:raises ApiError: refused; reason AlreadyExists"""
-        return self._json("post", path_of(definition["kind"], definition["metadata"].get("namespace", "")), body=definition)
+        return self._json("post", path_of(kind_of(definition), definition["metadata"].get("namespace", "")), body=definition)
 
     def delete(self, kind: str, namespace: str, name: str, grace_seconds: typing.Optional[int] = None, dry_run: bool = False) -> bool:
         """Ask for deletion; False when it was not there.

@@ -18,7 +18,7 @@ from .._parse.pod_stand import stand_of_pod
 from .kubernetes import ApiError, Cluster, Resource
 
 #: of the custom resource definitions, those of these API groups
-GROUPS = ("sriovnetwork.openshift.io", "k8s.cni.cncf.io", "whereabouts.cni.cncf.io")
+GROUPS = ("sriovnetwork.openshift.io", "k8s.cni.cncf.io", "whereabouts.cni.cncf.io", "nv-ipam.nvidia.com")
 DAEMON = "sriov-network-config-daemon"
 
 

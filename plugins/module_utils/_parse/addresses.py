@@ -4,10 +4,12 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Address ranges as whereabouts reads them.
+"""Address ranges as whereabouts and nv-ipam read them.
 
-Sources: whereabouts 0.9 README and pkg/iphelpers: usable are network + 1 to broadcast - 1; ``a-b/len`` is a range inside a network;
-range_start and range_end outside the usable range are ignored in silence there, so they are refused here.
+Sources: whereabouts 0.9 README, pkg/iphelpers and pkg/config: usable are network + 1 to broadcast - 1; ``a-b/len`` is a range inside a network and
+overrules range_start and range_end; those outside the usable range are ignored in silence there, so they are refused here.
+nvidia-k8s-ipam api/v1alpha1/{helpers,*_validate}.go, pkg/ipam-controller/allocator: an IPPool is cut into blocks of equal size from network + 1 on, a CIDRPool
+into networks of equal prefix; each node gets one, and one that is excluded as a whole is passed over.
 """
 
 from __future__ import annotations
@@ -90,6 +92,10 @@ def parse_range(text: str, start: typing.Optional[str] = None, end: typing.Optio
     inner, network = _split(text)
     if network.num_addresses < 4:
         raise RangeError("range", text, "a prefix that leaves host addresses", "A network of this size has no address for a pod.", "Use a wider network.")
+    for field, value in (("range_start", start), ("range_end", end)):
+        if inner is not None and value is not None:
+            why = "range names its first and last address itself, and whereabouts takes those."
+            raise RangeError(field, value, f"no {field} beside a range of the form a-b/prefix", why, "Say it in one of the two ways.")
     first, last = network.network_address + 1, network.broadcast_address - 1
     if inner is not None:
         first, last = _bounded("range", inner[0], network, first, last), _bounded("range", inner[1], network, first, last)
@@ -101,6 +107,130 @@ def parse_range(text: str, start: typing.Optional[str] = None, end: typing.Optio
         field = "range_end" if end else "range"
         raise RangeError(field, end or text, f"an address from {first} up", "The range ends before it starts.", "Swap or correct the two.")
     return Pool(network, first, last, _excluded(exclude, int(first), int(last), network.version))
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """What the nodes get of a pool of nv-ipam: each one block.
+
+    :ivar network: the network that all blocks are in
+    :ivar first: lowest address of the first block, as an integer
+    :ivar last: highest address that a block may have, as an integer
+    :ivar size: addresses of a block
+    :ivar edges: how many addresses at the two ends of each block no pod gets
+    :ivar excluded: closed intervals of integers, sorted, apart from each other
+    :ivar gateway: address that no pod gets, as an integer
+    :ivar gateway_index: of the address in each block that no pod gets
+    """
+
+    network: Network
+    first: int
+    last: int
+    size: int
+    edges: typing.Tuple[int, int] = (0, 0)
+    excluded: typing.Tuple[typing.Tuple[int, int], ...] = ()
+    gateway: typing.Optional[int] = None
+    gateway_index: typing.Optional[int] = None
+
+    def share(self, nodes: int) -> typing.Tuple[int, int]:
+        """How many of ``nodes`` get a block, and how many addresses the poorest of them has for pods."""
+        found, poorest, start = 0, self.size, self.first
+        while found < nodes and start + self.size - 1 <= self.last:
+            end = start + self.size - 1
+            hole = next((high for low, high in self.excluded if low <= start and end <= high), None)
+            if hole is not None:
+                start = max(end + 1, self.first + (hole + 1 - self.first) // self.size * self.size)
+                continue
+            # a block of one address that is the gateway's is passed over as well
+            if self.size > 1 or start != self.gateway:
+                found, poorest = found + 1, min(poorest, self._usable(start, end))
+            start = end + 1
+        return found, poorest if found else 0
+
+    def _usable(self, start: int, end: int) -> int:
+        gateway = self.gateway if self.gateway_index is None else start + self.gateway_index
+        start, end = start + self.edges[0], end - self.edges[1]
+        holes = [(max(low, start), min(high, end)) for low, high in self.excluded if low <= end and high >= start]
+        reserved = gateway is not None and start <= gateway <= end and not any(low <= gateway <= high for low, high in holes)
+        return end - start + 1 - sum(high - low + 1 for low, high in holes) - reserved
+
+
+def parse_blocks(text: str, size: int, gateway: typing.Optional[str] = None, exclude: typing.Sequence[str] = ()) -> Blocks:
+    """Read an IPPool of nv-ipam.
+
+    :param text: ``subnet``
+    :param size: ``perNodeBlockSize``
+    :param exclude: networks and single addresses inside of it
+    :raises RangeError: with the key of the intent that is wrong
+    """
+    network = _plain(text)
+    bits, start, end = network.max_prefixlen, int(network.network_address), int(network.broadcast_address)
+    # point-to-point networks and single addresses are used as they are; IPv6 has no broadcast
+    if network.prefixlen < bits - 1:
+        start, end = start + 1, end - (network.version == 4)
+    if not 1 <= size <= end - start + 1:
+        why = "The operator's webhook refuses a block that is larger than its network."
+        raise RangeError("pool.per_node_block_size", str(size), f"1 to {end - start + 1}", why, "Correct it, or widen range.")
+    return Blocks(network, start, end, size, excluded=_inside(exclude, network), gateway=None if gateway is None else _gateway(gateway, network))
+
+
+def parse_networks(text: str, prefix: int, gateway_index: typing.Optional[int] = None, exclude: typing.Sequence[str] = ()) -> Blocks:
+    """Read a CIDRPool of nv-ipam.
+
+    :param text: ``cidr``
+    :param prefix: ``perNodeNetworkPrefix``
+    :param gateway_index: ``gatewayIndex``
+    :param exclude: networks and single addresses inside of it
+    :raises RangeError: with the key of the intent that is wrong
+    """
+    network = _plain(text)
+    bits = network.max_prefixlen
+    if not max(1, network.prefixlen) <= prefix <= bits:
+        why = "Each node gets a network of this prefix, out of range."
+        raise RangeError("pool.per_node_network_prefix", str(prefix), f"{max(1, network.prefixlen)} to {bits}", why, "Correct it, or widen range.")
+    size = 1 << (bits - prefix)
+    edges = (1, int(network.version == 4)) if prefix < bits - 1 else (0, 0)
+    if gateway_index is not None and not edges[0] <= gateway_index <= size - 1 - edges[1]:
+        why = "The gateway is counted from the network address of each node's network, and must be a host address of it."
+        raise RangeError("pool.gateway_index", str(gateway_index), f"{edges[0]} to {size - 1 - edges[1]}", why, "Use 1.")
+    first, last = int(network.network_address), int(network.broadcast_address)
+    return Blocks(network, first, last, size, edges, _inside(exclude, network), gateway_index=gateway_index)
+
+
+def parse_network(text: str) -> Network:
+    """A network in CIDR form; bits beyond the prefix are dropped, as CNI does with routes.
+
+    :raises RangeError: it is none
+    """
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError as error:
+        raise RangeError("", text, _EXAMPLE, f"It can't be read: {error}.", "Correct it.") from error
+
+
+def _plain(text: str) -> Network:
+    inner, network = _split(text)
+    if inner is not None:
+        raise RangeError("range", text, _EXAMPLE, "nv-ipam knows no first and last address, only networks.", "Write the network, and exclude the rest.")
+    return network
+
+
+def _inside(exclude: typing.Sequence[str], network: Network) -> typing.Tuple[typing.Tuple[int, int], ...]:
+    """Exclusions of nv-ipam, whose webhook refuses what is outside of the pool."""
+    for index, item in enumerate(exclude):
+        hole = _hole(item, index, network.version)
+        if not (int(network.network_address) <= int(hole.network_address) and int(hole.broadcast_address) <= int(network.broadcast_address)):
+            why = "The webhook of nv-ipam refuses exclusions outside of the pool."
+            raise RangeError(f"exclude[{index}]", item, f"a part of {network}", why, "Correct or remove it.")
+    return _excluded(exclude, int(network.network_address), int(network.broadcast_address), network.version)
+
+
+def _gateway(text: str, network: Network) -> int:
+    address = _address_or_none(text)
+    if address is None or address not in network:
+        why = "The webhook of nv-ipam refuses a gateway outside of the pool."
+        raise RangeError("gateway", text, f"an address in {network}", why, "Correct the gateway, or remove it: RDMA traffic of one subnet needs none.")
+    return int(address)
 
 
 def _split(text: str) -> typing.Tuple[typing.Optional[typing.Tuple[str, str]], Network]:
@@ -140,22 +270,27 @@ def _bounded(field: str, text: str, network: Network, first: Address, last: Addr
 def _excluded(items: typing.Sequence[str], first: int, last: int, version: int) -> typing.Tuple[typing.Tuple[int, int], ...]:
     intervals = []
     for index, item in enumerate(items):
-        try:
-            network = ipaddress.ip_network(item, strict=False)
-        except ValueError as error:
-            raise RangeError(f"exclude[{index}]", item, "a network or an address", f"It can't be read: {error}.", "Correct it.") from error
-        if network.version != version:
-            raise RangeError(f"exclude[{index}]", item, f"IPv{version}", "The range is of the other IP version.", "Correct it.")
+        network = _hole(item, index, version)
         low, high = max(first, int(network.network_address)), min(last, int(network.broadcast_address))
         if low <= high:
             intervals.append((low, high))
     merged: typing.List[typing.Tuple[int, int]] = []
     for low, high in sorted(intervals):
-        if merged and low <= merged[-1][1]:
+        if merged and low <= merged[-1][1] + 1:
             merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
         else:
             merged.append((low, high))
     return tuple(merged)
+
+
+def _hole(item: str, index: int, version: int) -> Network:
+    try:
+        network = ipaddress.ip_network(item, strict=False)
+    except ValueError as error:
+        raise RangeError(f"exclude[{index}]", item, "a network or an address", f"It can't be read: {error}.", "Correct it.") from error
+    if network.version != version:
+        raise RangeError(f"exclude[{index}]", item, f"IPv{version}", "The range is of the other IP version.", "Correct it.")
+    return network
 
 
 def _address_or_none(text: str) -> typing.Optional[Address]:

@@ -15,7 +15,8 @@ import dataclasses
 import json
 import typing
 
-from .._model.intent import Cluster, Fabric, Ipam
+from .._model.intent import Cluster, Fabric
+from .ipam import ipam, pools
 from .names import MANAGED_BY, RenderError, labels, policy_name
 
 Object = typing.Dict[str, typing.Any]
@@ -100,22 +101,6 @@ def network(fabric: Fabric, cluster: Cluster) -> Object:
     return _object(kind, fabric.network.name, fabric, cluster, spec)
 
 
-def ipam(wanted: Ipam) -> typing.Dict[str, typing.Any]:
-    """Configuration of whereabouts. The gateway is excluded: whereabouts would hand it to a pod."""
-    exclude = list(wanted.exclude)
-    if wanted.gateway and not any(entry.split("/")[0] == wanted.gateway for entry in exclude):
-        exclude.append(f"{wanted.gateway}/{128 if ':' in wanted.gateway else 32}")
-    fields = {
-        "type": wanted.type,
-        "range": wanted.range,
-        "range_start": wanted.range_start,
-        "range_end": wanted.range_end,
-        "gateway": wanted.gateway,
-        "exclude": exclude or None,
-    }
-    return {key: value for key, value in fields.items() if value is not None}
-
-
 def _object(kind: str, name: str, fabric: Fabric, cluster: Cluster, spec: typing.Dict[str, typing.Any]) -> Object:
     return {
         "apiVersion": API,
@@ -149,5 +134,6 @@ def render(fabrics: typing.Iterable[Fabric], cluster: Cluster, members: typing.M
             objects.extend((fabric.name, policy) for policy in policies(fabric, cluster, members.get(fabric.name, {})))
         except RenderError as error:
             unmade[fabric.name] = str(error)
+    objects.extend((fabric.name, pool) for fabric in fabrics for pool in pools(fabric, cluster))
     objects.extend((fabric.name, network(fabric, cluster)) for fabric in fabrics)
     return Rendered(tuple(objects), unmade)

@@ -11,7 +11,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import RangeError, parse_range
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import RangeError, parse_blocks, parse_networks, parse_range
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,8 @@ def test_range(text: str, rest: typing.Dict[str, typing.Any], first: str, last: 
         ("10.0.0.0/24", {"end": "10.0.0.255"}, "range_end", "ignores it in silence"),
         ("10.0.0.0/24", {"start": "10.0.0.9", "end": "10.0.0.3"}, "range_end", "ignores it in silence"),
         ("10.0.0.0/24", {"end": "fd00::1"}, "range_end", "ignores it in silence"),
+        ("10.0.0.9-10.0.0.30/24", {"start": "10.0.0.12"}, "range_start", "whereabouts takes those"),
+        ("10.0.0.9-10.0.0.30/24", {"end": "10.0.0.12"}, "range_end", "whereabouts takes those"),
         ("10.0.0.0/24", {"exclude": ["10.0.0.7", "ten"]}, "exclude[1]", "can't be read"),
         ("10.0.0.0/24", {"exclude": ["fd00::/64"]}, "exclude[0]", "other IP version"),
     ],
@@ -89,3 +91,84 @@ def test_capacity_is_the_number_of_addresses(base: ipaddress.IPv4Address, prefix
     free = [address for address in network.hosts() if not any(address in hole for hole in holes)]
     assert pool.capacity == len(free)
     assert all(pool.hands_out(str(address)) for address in free)
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "rest", "nodes", "share"),
+    [
+        # the documentation's example: four nodes get 24 addresses each, from .1 on
+        ("192.168.0.0/16", 24, {}, 4, (4, 24)),
+        ("192.168.0.0/24", 100, {}, 3, (2, 100)),
+        ("192.168.0.0/24", 254, {}, 1, (1, 254)),
+        ("192.168.0.0/24", 127, {}, 2, (2, 127)),
+        # the gateway is no pod's address
+        ("192.168.0.0/24", 100, {"gateway": "192.168.0.1"}, 2, (2, 99)),
+        ("192.168.0.0/24", 100, {"gateway": "192.168.0.254"}, 2, (2, 100)),
+        # 1 to 32 and 33 to 64, of which 40 to 43 are excluded
+        ("192.168.0.0/24", 32, {"exclude": ["192.168.0.40/30"]}, 2, (2, 28)),
+        # a block that is excluded as a whole is passed over
+        ("192.168.0.0/24", 10, {"exclude": ["192.168.0.0/28"]}, 24, (24, 5)),
+        ("192.168.0.0/24", 1, {"gateway": "192.168.0.1", "exclude": ["192.168.0.2"]}, 254, (252, 1)),
+        ("192.168.0.0/24", 8, {"exclude": ["192.168.0.0/24"]}, 2, (0, 0)),
+        ("192.168.0.0/31", 1, {}, 3, (2, 1)),
+        # IPv6 has no broadcast address
+        ("fd00::/120", 255, {}, 2, (1, 255)),
+    ],
+)
+def test_blocks_of_an_ip_pool(text: str, size: int, rest: typing.Dict[str, typing.Any], nodes: int, share: typing.Tuple[int, int]) -> None:
+    assert parse_blocks(text, size, **rest).share(nodes) == share
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix", "rest", "nodes", "share"),
+    [
+        ("192.168.0.0/16", 24, {}, 300, (256, 254)),
+        ("192.168.0.0/16", 24, {"gateway_index": 1}, 2, (2, 253)),
+        ("192.168.100.0/24", 31, {}, 128, (128, 2)),
+        ("192.168.100.0/24", 31, {"gateway_index": 0}, 128, (128, 1)),
+        ("192.168.100.0/24", 32, {}, 300, (256, 1)),
+        ("192.168.0.0/22", 24, {"exclude": ["192.168.1.0/24", "192.168.2.0/25"]}, 4, (3, 127)),
+        ("fd52:2eb5:44::/48", 120, {"gateway_index": 1}, 2000, (2000, 254)),
+        # nobody waits for an exclusion of 2**64 networks to be walked through
+        ("fd00::/32", 126, {"exclude": ["fd00::/33"]}, 2, (2, 3)),
+    ],
+)
+def test_networks_of_a_cidr_pool(text: str, prefix: int, rest: typing.Dict[str, typing.Any], nodes: int, share: typing.Tuple[int, int]) -> None:
+    assert parse_networks(text, prefix, **rest).share(nodes) == share
+
+
+@pytest.mark.parametrize(
+    ("read", "field", "said"),
+    [
+        (lambda: parse_blocks("10.0.0.0/24", 255), "pool.per_node_block_size", "larger than its network"),
+        (lambda: parse_blocks("10.0.0.0/24", 0), "pool.per_node_block_size", "1 to 254"),
+        (lambda: parse_blocks("10.0.0.0/1", 10), "range", "0.0.0.0/1"),
+        (lambda: parse_blocks("10.0.0.1-10.0.0.9/24", 10), "range", "only networks"),
+        (lambda: parse_blocks("10.0.0.0/24", 10, gateway="10.0.1.1"), "gateway", "outside of the pool"),
+        (lambda: parse_blocks("10.0.0.0/24", 10, gateway="x"), "gateway", "outside of the pool"),
+        (lambda: parse_blocks("10.0.0.0/24", 10, exclude=["10.0.1.0/30"]), "exclude[0]", "outside of the pool"),
+        (lambda: parse_blocks("10.0.0.0/24", 10, exclude=["fd00::1"]), "exclude[0]", "other IP version"),
+        (lambda: parse_networks("10.0.0.0/24", 23), "pool.per_node_network_prefix", "24 to 32"),
+        (lambda: parse_networks("10.0.0.0/24", 33), "pool.per_node_network_prefix", "24 to 32"),
+        (lambda: parse_networks("10.0.0.0/16", 24, gateway_index=0), "pool.gateway_index", "1 to 254"),
+        (lambda: parse_networks("10.0.0.0/16", 24, gateway_index=255), "pool.gateway_index", "1 to 254"),
+    ],
+)
+def test_wrong_pool_is_refused(read: typing.Callable[[], typing.Any], field: str, said: str) -> None:
+    with pytest.raises(RangeError) as caught:
+        read()
+    assert caught.value.field == field
+    assert said in f"{caught.value.why} {caught.value.expected}"
+
+
+@hypothesis.given(some.integers(22, 30), some.integers(1, 70), EXCLUDED, some.integers(1, 40))
+def test_shares_are_those_that_a_count_one_by_one_finds(prefix: int, size: int, excluded: typing.List[typing.Tuple[int, int]], nodes: int) -> None:
+    network = ipaddress.ip_network(f"10.0.0.0/{prefix}")
+    inside = [ipaddress.ip_network((int(network.network_address) + offset % network.num_addresses, 32)) for offset, _length in excluded]
+    hosts = [int(address) for address in network.hosts()]
+    if size > len(hosts):
+        return
+    holes = {int(hole.network_address) for hole in inside}
+    blocks = [hosts[start : start + size] for start in range(0, len(hosts) - size + 1, size)]
+    free = [len(set(block) - holes) for block in blocks if set(block) - holes][:nodes]
+    assert parse_blocks(str(network), size, exclude=[str(hole) for hole in inside]).share(nodes) == (len(free), min(free, default=0))

@@ -28,6 +28,7 @@ SECTIONS = {
     "select": intent.Select,
     "network": intent.Network,
     "ipam": intent.Ipam,
+    "pool": intent.NodePool,
     "line_rate": intent.LineRate,
     "pods": intent.Pods,
     "rdma_cluster": intent.Cluster,

@@ -135,18 +135,96 @@ def test_wrong_meaning_is_found(fabrics: typing.Any, change: typing.Dict[str, ty
     assert found[key].why and found[key].remedy
 
 
-def test_gateway_that_pods_may_get_is_warned_of(fabrics: typing.Any) -> None:
-    found = closing(fabrics(ipam__exclude=None))
-    assert {key: finding.status for key, finding in found.items()} == {"validate.gateway on rdma_fabrics[0].ipam.gateway": "warn"}
+def test_a_gateway_is_left_out_of_the_count(fabrics: typing.Any) -> None:
+    """whereabouts would hand it out, so the renderer excludes it."""
+    findings = validate.check(parse_intent(fabrics(ipam__exclude=None)), NODES)
+    measured = {finding.check: finding.measured for finding in findings if finding.subject.startswith("rdma_fabrics[0].ipam")}
+    assert (measured["validate.gateway"], measured["validate.addresses"]) == ("100.100.0.1", "1021 addresses")
 
 
 def test_addresses_are_counted_for_each_node(fabrics: typing.Any) -> None:
     # 4 HCAs x 8 VFs = 32: row S1.9's range of 112 addresses serves three nodes, not four
     change = {"ipam": {"type": "whereabouts", "range": "100.100.100.0/24", "range_start": "100.100.100.101", "range_end": "100.100.100.212"}}
     three, four = (validate.Facts(nodes=tuple(f"n{number}" for number in range(count))) for count in (3, 4))
-    assert closing(fabrics(**change), three) == {}
+    (finding,) = closing(fabrics(**change), three).values()
+    assert finding.status == "warn" and "reconciler" in finding.why and "one node's 32 more" in finding.expected
     (finding,) = closing(fabrics(**change), four).values()
-    assert finding.measured == "112 addresses" and finding.expected.startswith("128 addresses: 4 nodes")
+    assert finding.status == "fail" and finding.measured == "112 addresses" and finding.expected.startswith("128 addresses: 4 nodes")
+
+
+BLOCKS = {"type": "nv-ipam", "range": "100.100.0.0/22", "gateway": "100.100.0.1", "pool": {"name": "compute"}}
+NETWORKS = {"type": "nv-ipam", "range": "100.100.0.0/16", "pool": {"name": "compute", "kind": "CIDRPool", "per_node_network_prefix": 26, "gateway_index": 1}}
+
+
+@pytest.mark.parametrize(
+    ("ipam", "measured"), [(BLOCKS, "2 shares, 99 addresses in the smallest"), (NETWORKS, "2 shares, 61 addresses in the smallest")], ids=["blocks", "networks"]
+)
+def test_pools_of_nv_ipam(fabrics: typing.Any, ipam: typing.Any, measured: str) -> None:
+    findings = validate.check(parse_intent(fabrics(ipam=ipam)), NODES)
+    assert judge(findings).open
+    assert measured in [finding.measured for finding in findings if finding.check == "validate.addresses"]
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "key", "said"),
+    [
+        (
+            BLOCKS,
+            {"pool": {"name": "compute", "per_node_block_size": 31}},
+            "validate.addresses on rdma_fabrics[0].ipam.pool.per_node_block_size",
+            "32 addresses",
+        ),
+        (BLOCKS, {"pool": {"name": "compute", "per_node_block_size": 600}}, "validate.addresses on rdma_fabrics[0].ipam.range", "2 shares"),
+        (BLOCKS, {"pool": None}, "validate.ipam on rdma_fabrics[0].ipam.pool", "a pool with its name"),
+        (BLOCKS, {"range_start": "100.100.0.9"}, "validate.ipam on rdma_fabrics[0].ipam.range_start", "no range_start"),
+        (BLOCKS, {"range_end": "100.100.0.9"}, "validate.ipam on rdma_fabrics[0].ipam.range_end", "no range_end"),
+        (BLOCKS, {"type": "whereabouts"}, "validate.ipam on rdma_fabrics[0].ipam.pool", "no pool"),
+        (BLOCKS, {"range": "100.100.100.0/1"}, "validate.ipam on rdma_fabrics[0].ipam.range", "/8 or longer"),
+        (BLOCKS, {"pool": {"name": "Compute_1"}}, "validate.names on rdma_fabrics[0].ipam.pool.name", "lower-case"),
+        (BLOCKS, {"pool": {"name": "a", "gateway_index": 1}}, "validate.ipam on rdma_fabrics[0].ipam.pool.gateway_index", "gateway"),
+        (BLOCKS, {"pool": {"name": "a", "per_node_network_prefix": 26}}, "validate.ipam on rdma_fabrics[0].ipam.pool.per_node_network_prefix", "block_size"),
+        (BLOCKS, {"gateway": None, "routes": [{"dst": "10.1.0.0/16"}]}, "validate.routes on rdma_fabrics[0].ipam.routes[0]", "a gateway"),
+        (BLOCKS, {"routes": [{"dst": "10.1.0.0/16", "gw": "100.100.0.1"}]}, "validate.routes on rdma_fabrics[0].ipam.routes[0]", "no gw"),
+        (
+            BLOCKS,
+            {"pool": {"name": "a", "create": False}, "routes": [{"dst": "10.1.0.0/16"}]},
+            "validate.ipam on rdma_fabrics[0].ipam.routes",
+            "somebody else made",
+        ),
+        (NETWORKS, {"gateway": "100.100.0.1"}, "validate.ipam on rdma_fabrics[0].ipam.gateway", "gateway_index"),
+        (NETWORKS, {"pool": {"name": "a", "kind": "CIDRPool"}}, "validate.ipam on rdma_fabrics[0].ipam.pool.per_node_network_prefix", "a prefix"),
+        (
+            NETWORKS,
+            {"pool": {"name": "a", "kind": "CIDRPool", "per_node_network_prefix": 28}},
+            "validate.addresses on rdma_fabrics[0].ipam.pool.per_node_network_prefix",
+            "4 HCAs x 8 VFs",
+        ),
+    ],
+)
+def test_wrong_pools_of_nv_ipam_are_found(fabrics: typing.Any, base: typing.Any, change: typing.Any, key: str, said: str) -> None:
+    ipam = {name: value for name, value in {**base, **change}.items() if value is not None}
+    found = closing(fabrics(ipam=ipam))
+    assert found[key].status == "fail", found
+    assert said in found[key].expected
+
+
+@pytest.mark.parametrize(
+    ("route", "key", "status"),
+    [
+        ({"dst": "10.1.0.0/16"}, "", "pass"),
+        ({"dst": "10.1.0.0/16", "gw": "100.100.0.7"}, "", "pass"),
+        # the source document's own default route
+        ({"dst": "0.0.0.0/0"}, ".dst", "warn"),
+        ({"dst": "0.0.0.0/0", "gw": "100.100.0.1"}, ".dst", "warn"),
+        ({"dst": "anywhere"}, ".dst", "fail"),
+        ({"dst": "fd00::/64"}, ".dst", "fail"),
+        ({"dst": "10.1.0.0/16", "gw": "10.1.0.1"}, ".gw", "fail"),
+    ],
+)
+def test_routes(fabrics: typing.Any, route: typing.Any, key: str, status: str) -> None:
+    findings = validate.check(parse_intent(fabrics(ipam__routes=[route])), NODES)
+    (finding,) = [finding for finding in findings if finding.check == "validate.routes"]
+    assert (finding.subject, finding.status) == (f"rdma_fabrics[0].ipam.routes[0]{key}", status)
 
 
 def test_names_must_differ(fabrics: typing.Any) -> None:

@@ -12,7 +12,7 @@ import pathlib
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Ipam
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Ipam, Route
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods
@@ -132,6 +132,41 @@ def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric():
 )
 def test_the_gateway_is_no_pod_s_address(ipam, exclude):
     assert network.ipam(ipam).get("exclude", []) == exclude
+
+
+def test_routes_lead_over_the_gateway_unless_they_name_another():
+    routes = (Route("10.1.0.0/16"), Route("10.2.0.0/16", "10.0.0.9"))
+    written = network.ipam(Ipam("whereabouts", "10.0.0.0/24", gateway="10.0.0.1", routes=routes))
+    assert written["routes"] == [{"dst": "10.1.0.0/16", "gw": "10.0.0.1"}, {"dst": "10.2.0.0/16", "gw": "10.0.0.9"}]
+
+
+BLOCKS = {
+    "type": "nv-ipam",
+    "range": "10.81.0.0/22",
+    "gateway": "10.81.0.1",
+    "exclude": ["10.81.0.16/30", "10.81.0.9"],
+    "routes": [{"dst": "10.82.0.0/16"}],
+    "pool": {"name": "compute", "per_node_block_size": 64},
+}
+NETWORKS = {
+    "type": "nv-ipam",
+    "range": "10.84.0.0/16",
+    "pool": {"name": "rails", "kind": "CIDRPool", "namespace": "kube-system", "per_node_network_prefix": 26, "gateway_index": 1},
+}
+
+
+def test_pools_of_nv_ipam():
+    fabrics = fabric(COMPUTE, ipam=BLOCKS), fabric(STORAGE, ipam=NETWORKS)
+    rendered = network.render(fabrics, Cluster(), {"compute": {"worker-1": RAILS}})
+    made = [item for _fabric, item in rendered.objects if item["apiVersion"].startswith("nv-ipam")]
+    texts = [item["spec"]["ipam"] for _fabric, item in rendered.objects if "ipam" in item.get("spec", {})]
+    assert texts == ['{"type": "nv-ipam", "poolName": "compute", "poolType": "ippool"}', '{"type": "nv-ipam", "poolName": "rails", "poolType": "cidrpool"}']
+    same_as_golden("pools.golden", made)
+
+
+def test_a_pool_that_somebody_else_made_is_left_alone():
+    rendered = network.render((fabric(STORAGE, ipam={**NETWORKS, "pool": {**NETWORKS["pool"], "create": False}}),), Cluster(), {})
+    assert [item["kind"] for _fabric, item in rendered.objects] == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"]
 
 
 def test_pods():
