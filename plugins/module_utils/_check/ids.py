@@ -31,14 +31,14 @@ WHAT = {
         "variables",
         "waivers",
     ),
-    "discover": ("descriptions", "driver", "fleet", "guids", "hcas", "node", "pcie", "port", "read", "select", "sriov"),
+    "discover": ("guids", "hcas", "node", "pcie", "port", "read", "select"),
     "fabric": ("activity", "foreign", "hca", "hcas", "membership", "node", "one_master", "rate", "standby", "topology"),
     "reachability": ("node", "pair", "port", "scope"),
     "platform": ("bios", "driver", "firmware", "iommu", "node", "scope", "sriov"),
     "operators": ("config", "daemon", "definition", "label", "multus", "node", "read", "ready", "resource_prefix", "single", "version"),
-    "network": ("allocatable", "attachment_accepted", "namespace_accepted", "object_accepted", "policy_accepted"),
+    "network": ("allocatable", "attachment_accepted", "disruption", "drain", "namespace_accepted", "object_accepted", "policy_accepted"),
     "virtual_functions": ("allocatable", "count", "driver", "members", "node", "rdma_device", "report"),
-    "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping", "suspect", "sweep"),
+    "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping"),
 }
 #: findings of the frame itself, about any stage: its role failed, it did not run, the intent is wrong
 OF_THE_FRAME = ("error", "run", "intent")

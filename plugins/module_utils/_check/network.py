@@ -12,8 +12,10 @@ import dataclasses
 import typing
 
 from .._model.cluster import AppliedObject, SyncFacts, SyncNode
+from .._model.disruption import DisruptionPlan
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.intent import Fabric, Intent
+from . import plan
 
 _CHECKS = {"SriovNetworkNodePolicy": "network.policy_accepted", "SriovNetwork": "network.attachment_accepted", "SriovIBNetwork": "network.attachment_accepted"}
 
@@ -25,6 +27,7 @@ class Facts:
     :ivar nodes: names of the nodes that must take part
     :ivar applied: what became of each object
     :ivar sync: answer of sriov_sync; None when it did not run
+    :ivar plan: answer of sriov_plan; None when it did not run
     :ivar check_mode: nothing was written, so nothing can have come of it
     :ivar unmade: fabrics whose objects could not be written, each with the reason
     """
@@ -34,11 +37,13 @@ class Facts:
     sync: typing.Optional[SyncFacts] = None
     unmade: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
+    plan: typing.Optional[DisruptionPlan] = None
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """A finding for each object, then one for each fabric on each node."""
-    findings = [_shared(item) for item in facts.applied if not item.fabric]
+    """What it does to the nodes, then a finding for each object, then one for each fabric on each node."""
+    findings = list(plan.findings(intent.cluster, facts.plan, facts.nodes))
+    findings += [_shared(item) for item in facts.applied if not item.fabric]
     for fabric in intent.fabrics:
         findings += _objects(fabric, facts)
         nodes = facts.nodes or ("inventory",)
@@ -137,8 +142,9 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     if seen.phase == "ready" and seen.allocatable == wanted:
         return ok("network.allocatable", subject, measured, expected)
     if facts.check_mode:
-        why = f"In check mode nothing is applied. As it is now: {seen.detail}."
-        return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, "Run without --check.")
+        why = f"Nothing was applied. As it is now: {seen.detail}."
+        remedy = "Run without --check; where the plan was refused, see network.disruption and network.drain."
+        return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, remedy)
     if seen.phase == "ready":
         why = "The policy in the cluster is in force, and it asks for another number than the intent."
         return Finding("network.allocatable", subject, FAIL, measured, expected, why, "Run the stage again; does another tool change the policy?")

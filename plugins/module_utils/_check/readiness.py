@@ -16,7 +16,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import ClusterNode, NodeState, Policy, StateInterface, SyncNode
+from .._model.cluster import ClusterNode, NodeState, Policy, SyncNode
+from .operator_rules import nearest_match, selects, takes_node
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,37 +65,6 @@ class Judgement:
 
 
 # Named predicates on resources
-
-
-def selects(policy: Policy, interface: StateInterface) -> bool:
-    """Whether the policy's nicSelector takes this physical function. [sriov-network-operator api/v1/helper.go, Selected]"""
-    return not differences(policy, interface)
-
-
-def differences(policy: Policy, interface: StateInterface) -> typing.Tuple[str, ...]:
-    """In what a physical function differs from the policy's nicSelector, in words."""
-    wishes: typing.Tuple[typing.Tuple[str, str, typing.Tuple[str, ...]], ...] = (
-        ("vendor", interface.vendor, (policy.vendor,) if policy.vendor else ()),
-        ("deviceID", interface.device, (policy.device,) if policy.device else ()),
-        ("rootDevices", interface.address, policy.root_devices),
-        ("pfNames", interface.name, policy.pf_names),
-    )
-    return tuple(
-        f"{field} is {seen or 'not known'}, the policy asks for {' or '.join(allowed)}" for field, seen, allowed in wishes if allowed and seen not in allowed
-    )
-
-
-def nearest_match(policy: Policy, state: NodeState) -> str:
-    """The physical function of a node that comes nearest to the policy's nicSelector, and in what it differs; empty when there is none."""
-    if not state.interfaces:
-        return ""
-    near = min(state.interfaces, key=lambda interface: (len(differences(policy, interface)), interface.address))
-    return f"nearest is {near.name or 'a function without a netdev'} at {near.address} ({near.vendor}:{near.device}): {'; '.join(differences(policy, near))}"
-
-
-def takes_node(policy: Policy, node: ClusterNode) -> bool:
-    """Whether the policy's nodeSelector takes the node."""
-    return all(node.labels.get(key) == value for key, value in policy.node_selector.items())
 
 
 def policy_seen(policy: Policy, state: NodeState, addresses: typing.Iterable[str]) -> bool:

@@ -21,6 +21,7 @@ class ClusterNode:
 
     :ivar ready: of its condition Ready; False also for Unknown
     :ivar allocatable: of the extended resources (those with a domain in the name), in pieces
+    :ivar boot_id: another one after each boot; empty when the kubelet has not said it
     """
 
     name: str
@@ -28,6 +29,7 @@ class ClusterNode:
     ready: bool = False
     unschedulable: bool = False
     allocatable: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
+    boot_id: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +41,7 @@ class StateVf:
     driver: typing.Optional[str] = None
     name: typing.Optional[str] = None
     guid: typing.Optional[str] = None
+    mtu: typing.Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +49,7 @@ class StateInterface:
     """A physical function as the operator's config daemon reports it.
 
     :ivar link_type: IB or ETH
+    :ivar admin_state: up or down; None when an older daemon does not say
     """
 
     name: str
@@ -58,17 +62,46 @@ class StateInterface:
     total_vfs: int = 0
     vfs_count: int = 0
     vfs: typing.Tuple[StateVf, ...] = ()
+    eswitch_mode: typing.Optional[str] = None
+    admin_state: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class VfGroup:
+    """Virtual functions of one policy on one physical function.
+
+    :ivar first: index of the first and, ``last``, of the last of them
+    """
+
+    policy: str
+    resource: str = ""
+    device_type: str = ""
+    mtu: int = 0
+    rdma: bool = False
+    first: int = 0
+    last: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class WantedInterface:
-    """What the operator asks its config daemon to make on one physical function, with the policies behind it."""
+    """What the operator asks its config daemon to make on one physical function, with the policies behind it.
+
+    :ivar mtu: 0 leaves it as it is
+    :ivar link_type: IB or ETH; empty leaves it as it is
+    """
 
     address: str
     vfs_count: int
     name: str = ""
-    policies: typing.Tuple[str, ...] = ()
-    resources: typing.Tuple[str, ...] = ()
+    groups: typing.Tuple[VfGroup, ...] = ()
+    mtu: int = 0
+    link_type: str = ""
+    eswitch_mode: str = ""
+    external: bool = False
+
+    @property
+    def policies(self) -> typing.Tuple[str, ...]:
+        return tuple(group.policy for group in self.groups)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +111,7 @@ class NodeState:
     :ivar sync_status: Succeeded, Failed or InProgress; empty before the first report
     :ivar current_state: of the drain: Idle, Draining, DrainComplete (annotation)
     :ivar desired_state: what the daemon asks for: Idle, Drain_Required, Reboot_Required (annotation)
+    :ivar wanted_rdma_mode: shared, exclusive, or empty: not asked for
     """
 
     node: str
@@ -88,6 +122,7 @@ class NodeState:
     current_state: str = ""
     desired_state: str = ""
     generation: int = 0
+    wanted_rdma_mode: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +130,10 @@ class Policy:
     """A SriovNetworkNodePolicy (sriovnetwork.openshift.io/v1): which physical functions get how many virtual ones.
 
     An empty selector field selects everything, as the operator reads it.
+
+    :ivar pf_names: with the range of virtual functions, if one is given: ens1f0#0-3
+    :ivar priority: 0 to 99; the lower one wins
+    :ivar mtu: 0 leaves it as it is
     """
 
     name: str
@@ -105,6 +144,13 @@ class Policy:
     device: str = ""
     root_devices: typing.Tuple[str, ...] = ()
     pf_names: typing.Tuple[str, ...] = ()
+    priority: int = 99
+    device_type: str = ""
+    mtu: int = 0
+    rdma: bool = False
+    link_type: str = ""
+    eswitch_mode: str = ""
+    external: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,7 +274,6 @@ class CommandResult:
 
     :ivar exit_code: of the command; None when the connection ended before it was known
     :ivar timed_out: the limit inside (timeout's 124 or 137) or the one outside was reached
-    :ivar error: why there is no exit code
     """
 
     command: str
@@ -242,19 +287,14 @@ class CommandResult:
 
 @dataclasses.dataclass(frozen=True)
 class RdmaPod:
-    """A pod of the bandwidth stage, looked at from inside. It has one virtual function, and so stands for one rail of its node.
+    """A pod of the bandwidth stage, looked at from inside.
 
-    :ivar name: of the pod; empty where none was made
     :ivar device: RDMA device on its virtual function
     :ivar address: IP address on the network, from the network-status annotation
     :ivar pci: PCI address of the virtual function
-    :ivar physical_function: PCI address of its HCA
     :ivar rate_gbps: of the device's port, as sysfs shows it; None when it does not
     :ivar pcie_gbps: speed x width of the function's PCIe link; None when sysfs does not say
-    :ivar cpus: that the measurement is bound to, those of the HCA's NUMA node; empty when it is not bound
-    :ivar binding: what it is bound to, or why it is not
     :ivar error: why it cannot be used
-    :ivar cause: kind of that error (see _check/bandwidth.py)
     """
 
     fabric: str
@@ -268,33 +308,17 @@ class RdmaPod:
     rate_gbps: typing.Optional[float] = None
     pcie_gbps: typing.Optional[float] = None
     error: str = ""
-    rail: int = 0
-    physical_function: typing.Optional[str] = None
-    cpus: str = ""
-    binding: str = ""
-    cause: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class SweepRow:
-    """Average in Gb/s of one message size in bytes."""
-
-    message_bytes: int
-    average_gbps: float
 
 
 @dataclasses.dataclass(frozen=True)
 class PairResult:
-    """One ordered pair of a rail: the client writes to the server, or each to the other where both directions run at once.
+    """One ordered pair: the client writes to the server.
 
     :ivar pings: rping round trips that the client counted; None when it did not run
     :ivar ping_failure: kind of the failure (see _parse/rdma_failure.py); empty when it worked
     :ivar average_gbps: average column of ib_write_bw; None when there is no measurement
     :ivar failure: kind of the failure of ib_write_bw; empty when it worked
     :ivar evidence: the line that showed the failure
-    :ivar again: measured after the rounds, because one of the two was a suspect
-    :ivar sweep: all message sizes, where the intent asks for them
-    :ivar sweep_failure: why there is no sweep, where one was asked for
     """
 
     fabric: str
@@ -311,10 +335,6 @@ class PairResult:
     evidence: str = ""
     seconds: float = 0.0
     commands: typing.Tuple[str, ...] = ()
-    rail: int = 0
-    again: bool = False
-    sweep: typing.Tuple[SweepRow, ...] = ()
-    sweep_failure: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import typing
 
-from .._model.cluster import ClusterNode, NodeState, OperatorInstallation, Policy, StateInterface, StateVf, WantedInterface, Workload
+from .._model.cluster import ClusterNode, NodeState, OperatorInstallation, Policy, StateInterface, StateVf, VfGroup, WantedInterface, Workload
+from .._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool, OperatorSettings
 from .._model.errors import RdmaError
 
 Resource = typing.Mapping[str, typing.Any]
@@ -89,6 +90,7 @@ def node(resource: Resource) -> ClusterNode:
         allocatable={
             str(key): _number(value, f"Node {name}: status.allocatable[{key}]") for key, value in _mapping(status, "allocatable").items() if "/" in str(key)
         },
+        boot_id=str(_mapping(status, "nodeInfo").get("bootID") or ""),
     )
 
 
@@ -110,18 +112,45 @@ def node_state(resource: Resource) -> NodeState:
         current_state=str(annotations.get(f"{_STATE}current-state", "")),
         desired_state=str(annotations.get(f"{_STATE}desired-state", "")),
         generation=_number(_mapping(resource, "metadata").get("generation", 0), what),
+        wanted_rdma_mode=str(_mapping(resource, "spec", "system").get("rdmaMode") or ""),
     )
 
 
 def _wanted(item: Resource, what: str) -> WantedInterface:
-    groups = _items(item, "vfGroups", what)
     return WantedInterface(
         address=str(item.get("pciAddress", "")).lower(),
         vfs_count=_number(item.get("numVfs", 0), f"{what}: spec numVfs"),
         name=str(item.get("name", "")),
-        policies=tuple(str(group.get("policyName", "")) for group in groups),
-        resources=tuple(str(group.get("resourceName", "")) for group in groups),
+        groups=tuple(_group(group, what) for group in _items(item, "vfGroups", what)),
+        mtu=_number(item.get("mtu") or 0, f"{what}: spec mtu"),
+        link_type=str(item.get("linkType") or ""),
+        eswitch_mode=str(item.get("eSwitchMode") or ""),
+        external=bool(item.get("externallyManaged", False)),
     )
+
+
+def _group(group: Resource, what: str) -> VfGroup:
+    first, last = vf_range(str(group.get("vfRange", "")), what)
+    return VfGroup(
+        policy=str(group.get("policyName", "")),
+        resource=str(group.get("resourceName", "")),
+        device_type=str(group.get("deviceType") or ""),
+        mtu=_number(group.get("mtu") or 0, f"{what}: mtu of a vfGroup"),
+        rdma=bool(group.get("isRdma", False)),
+        first=first,
+        last=last,
+    )
+
+
+def vf_range(text: str, what: str) -> typing.Tuple[int, int]:
+    """Indices of virtual functions, as ``0-3``.
+
+    :raises ResourceError: another form
+    """
+    first, dash, last = text.partition("-")
+    if not dash:
+        raise ResourceError(f"{what}: '{text}' is no range of virtual functions such as 0-3")
+    return _number(first, f"{what}: vfRange"), _number(last, f"{what}: vfRange")
 
 
 def _interface(item: Resource, what: str) -> StateInterface:
@@ -142,9 +171,12 @@ def _interface(item: Resource, what: str) -> StateInterface:
                 driver=vf.get("driver"),
                 name=vf.get("name"),
                 guid=vf.get("guid"),
+                mtu=vf.get("mtu"),
             )
             for vf in _items(item, "Vfs", what)
         ),
+        eswitch_mode=item.get("eSwitchMode"),
+        admin_state=item.get("linkAdminState"),
     )
 
 
@@ -155,17 +187,130 @@ def policy(resource: Resource) -> Policy:
     """
     name = name_of(resource)
     what = f"SriovNetworkNodePolicy {name}"
-    selector = _mapping(resource, "spec", "nicSelector")
+    spec, selector = _mapping(resource, "spec"), _mapping(resource, "spec", "nicSelector")
     return Policy(
         name=name,
-        resource_name=str(_mapping(resource, "spec").get("resourceName", "")),
-        vfs_count=_number(_mapping(resource, "spec").get("numVfs", 0), f"{what}: numVfs"),
+        resource_name=str(spec.get("resourceName", "")),
+        vfs_count=_number(spec.get("numVfs", 0), f"{what}: numVfs"),
         node_selector={str(key): str(value) for key, value in _mapping(resource, "spec", "nodeSelector").items()},
         vendor=str(selector.get("vendor") or "").lower(),
         device=str(selector.get("deviceID") or "").lower(),
         root_devices=tuple(str(address).lower() for address in selector.get("rootDevices") or ()),
-        # ens1f0#0-3 names a range of virtual functions of ens1f0
-        pf_names=tuple(str(name).partition("#")[0] for name in selector.get("pfNames") or ()),
+        pf_names=tuple(str(name) for name in selector.get("pfNames") or ()),
+        # where nothing is said, the webhook writes 99 [sriov-network-operator pkg/webhook/mutate.go]
+        priority=_number(spec.get("priority", 99), f"{what}: priority"),
+        device_type=str(spec.get("deviceType") or ""),
+        mtu=_number(spec.get("mtu") or 0, f"{what}: mtu"),
+        rdma=bool(spec.get("isRdma", False)),
+        link_type=str(spec.get("linkType") or ""),
+        eswitch_mode=str(spec.get("eSwitchMode") or ""),
+        external=bool(spec.get("externallyManaged", False)),
+    )
+
+
+def _selector(parent: Resource, key: str, what: str) -> typing.Optional[LabelSelector]:
+    """A LabelSelector; None where there is none."""
+    if parent.get(key) is None:
+        return None
+    mapping = _mapping(parent, key)
+    return LabelSelector(
+        labels={str(name): str(value) for name, value in _mapping(mapping, "matchLabels").items()},
+        expressions=tuple(
+            (str(item.get("key")), str(item.get("operator")), tuple(str(value) for value in item.get("values") or ()))
+            for item in _items(mapping, "matchExpressions", what)
+        ),
+    )
+
+
+def node_pool(resource: Resource) -> NodePool:
+    """A SriovNetworkPoolConfig.
+
+    :raises ResourceError: none
+    """
+    name, spec = name_of(resource), _mapping(resource, "spec")
+    limit = spec.get("maxUnavailable")
+    return NodePool(
+        name=name,
+        # without a selector it has all nodes [sriov-network-operator controllers/drain_controller_helper.go findNodePoolConfig]
+        selector=_selector(spec, "nodeSelector", f"SriovNetworkPoolConfig {name}") or LabelSelector(),
+        max_unavailable=None if limit is None else str(limit),
+        rdma_mode=str(spec.get("rdmaMode") or ""),
+        offload=bool(_mapping(spec, "ovsHardwareOffloadConfig").get("name")),
+    )
+
+
+def machine_pool(resource: Resource) -> MachinePool:
+    """A MachineConfigPool (machineconfiguration.openshift.io/v1). Conditions by their type: their order means nothing.
+
+    :raises ResourceError: none, or a count is no number
+    """
+    name = name_of(resource)
+    what = f"MachineConfigPool {name}"
+    spec, status = _mapping(resource, "spec"), _mapping(resource, "status")
+    conditions = {str(item.get("type")): item for item in _items(status, "conditions", what)}
+    told = [str(item.get("message") or "") for kind, item in sorted(conditions.items()) if kind.endswith("Degraded") and item.get("status") == "True"]
+    return MachinePool(
+        name=name,
+        selector=_selector(spec, "nodeSelector", what),
+        paused=bool(spec.get("paused", False)),
+        # [sriov-network-operator pkg/platforms/openshift/openshift.go OpenshiftBeforeDrainNode]
+        paused_by_operator=_mapping(resource, "metadata", "annotations").get(f"{_STATE}state") == "Paused",
+        wanted_config=str(_mapping(spec, "configuration").get("name") or ""),
+        current_config=str(_mapping(status, "configuration").get("name") or ""),
+        machines=_number(status.get("machineCount", 0), f"{what}: machineCount"),
+        updated=_number(status.get("updatedMachineCount", 0), f"{what}: updatedMachineCount"),
+        degraded=_number(status.get("degradedMachineCount", 0), f"{what}: degradedMachineCount"),
+        conditions={kind: str(item.get("status")) for kind, item in conditions.items()},
+        message="; ".join(dict.fromkeys(filter(None, told))),
+    )
+
+
+def operator_settings(resource: Resource) -> OperatorSettings:
+    """A SriovOperatorConfig.
+
+    :raises ResourceError: none
+    """
+    spec = _mapping(resource, "spec")
+    return OperatorSettings(
+        disable_drain=bool(spec.get("disableDrain", False)),
+        mode=str(spec.get("configurationMode") or "daemon"),
+        disabled_plugins=tuple(str(name) for name in spec.get("disablePlugins") or ()),
+    )
+
+
+def budget(resource: Resource) -> Budget:
+    """A policy/v1 PodDisruptionBudget. One whose state is not known yet allows nothing, as the API server takes it.
+
+    :raises ResourceError: none
+    """
+    name = name_of(resource)
+    what = f"PodDisruptionBudget {name}"
+    return Budget(
+        name=name,
+        namespace=str(_mapping(resource, "metadata").get("namespace", "")),
+        allowed=_number(_mapping(resource, "status").get("disruptionsAllowed", 0), f"{what}: disruptionsAllowed"),
+        selector=_selector(_mapping(resource, "spec"), "selector", what),
+    )
+
+
+def pod(resource: Resource) -> ClusterPod:
+    """A v1 Pod, as far as a drain cares.
+
+    :raises ResourceError: none
+    """
+    name, metadata, spec = name_of(resource), _mapping(resource, "metadata"), _mapping(resource, "spec")
+    what = f"Pod {name}"
+    owners = [owner for owner in _items(metadata, "ownerReferences", what) if owner.get("controller")]
+    containers = _items(spec, "containers", what)
+    return ClusterPod(
+        name=name,
+        namespace=str(metadata.get("namespace", "")),
+        node=str(spec.get("nodeName") or ""),
+        labels={str(key): str(value) for key, value in _mapping(metadata, "labels").items()},
+        requests=tuple(sorted({str(key) for container in containers for key in _mapping(container, "resources", "requests")})),
+        owner=str(owners[0].get("kind", "")) if owners else "",
+        mirror="kubernetes.io/config.mirror" in _mapping(metadata, "annotations"),
+        ended=_mapping(resource, "status").get("phase") in ("Succeeded", "Failed"),
     )
 
 
@@ -251,10 +396,25 @@ def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typ
     return str(entry["interface"]), str(addresses[0]), str(address).lower() if address else None
 
 
-def status_message(channel: str) -> str:
-    """The words of a v1 Status, which is what the error channel of exec holds; the text itself where it has none."""
+def exit_status(channel: str) -> typing.Optional[int]:
+    """Exit code of a command from the error channel of exec (a v1 Status as JSON); None when it holds no exit code.
+
+    A status without an exit code (the container is gone, the command could not be started) is no success.
+    """
     try:
         status = json.loads(channel)
     except ValueError:
-        status = None
-    return str((status.get("message") if isinstance(status, dict) else None) or channel).strip()
+        return None
+    if not isinstance(status, dict):
+        return None
+    if status.get("status") == "Success":
+        return 0
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, dict) and cause.get("reason") == "ExitCode":
+            try:
+                return int(cause.get("message", ""))
+            except (TypeError, ValueError):
+                return None
+    return None

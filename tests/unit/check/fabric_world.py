@@ -100,9 +100,9 @@ def fabric(name: str = "compute", profile: str = "sriov_infiniband", virtual_fun
 
 
 def storage(**select: typing.Any) -> Fabric:
-    """The Ethernet fabric of the intent; an igb has no RDMA device."""
+    """The Ethernet fabric of the intent."""
     values = {"hcas_per_node": 1, "subnet_manager": None, "vendor": "8086", "device": "10c9", **select}
-    return dataclasses.replace(fabric("storage", "sriov_ethernet", 4, **values), rdma=False)
+    return fabric("storage", "sriov_ethernet", 4, **values)
 
 
 def intent(*fabrics: Fabric) -> Intent:

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject, SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
@@ -32,7 +33,8 @@ POLICY = AppliedObject("SriovNetworkNodePolicy", "linerate-storage", "ops", "sto
 NETWORK = AppliedObject("SriovNetwork", "net", "ops", "storage", "unchanged")
 NAMESPACE = AppliedObject("Namespace", "test", action="unchanged")
 READY = SyncNode("storage", "worker-1", "ready", "4 openshift.io/igb", matched=("0000:01:00.0",), allocatable=4)
-FACTS = Facts(("worker-1",), (NAMESPACE, POLICY, NETWORK), SyncFacts(True, False, 24.0, (READY,)))
+PLAN = DisruptionPlan((NodePlan("worker-1", "configure"),))
+FACTS = Facts(("worker-1",), (NAMESPACE, POLICY, NETWORK), SyncFacts(True, False, 24.0, (READY,)), plan=PLAN)
 
 
 def statuses(facts):
@@ -54,6 +56,8 @@ def synced(**changes):
 
 def test_all_in_place():
     assert statuses(FACTS) == {
+        "network.disruption": "pass",
+        "network.drain": "pass",
         "network.namespace_accepted": "pass",
         "network.policy_accepted": "pass",
         "network.attachment_accepted": "pass",

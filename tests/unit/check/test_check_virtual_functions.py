@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster impor
     OperatorFacts,
     StateInterface,
     StateVf,
+    VfGroup,
     WantedInterface,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, PciFunction, Sriov
@@ -46,7 +47,7 @@ def virtual(address, driver="igbvf", rdma=None):
 VIRTUAL = tuple(virtual(address) for address in ADDRESSES)
 STATE = NodeState(
     "worker-1",
-    (WantedInterface(PF, 2, "eth1", ("linerate-storage",), ("igb",)),),
+    (WantedInterface(PF, 2, "eth1", (VfGroup("linerate-storage", "igb", last=1),)),),
     (StateInterface("eth1", PF, "8086", "10c9", "igb", "ETH", 1500, 7, 2, tuple(StateVf(index, address, "igbvf") for index, address in enumerate(ADDRESSES))),),
     "Succeeded",
 )

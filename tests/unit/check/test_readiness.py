@@ -12,6 +12,7 @@ import pathlib
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operator_rules import nearest_match
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import (
     GRACE,
     Patience,
@@ -20,8 +21,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness imp
     judge,
     judge_node,
     judge_release,
-    nearest_match,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
@@ -65,7 +66,7 @@ BARE = dataclasses.replace(STATE.interfaces[0], vfs_count=0, vfs=())
         # the lie: Succeeded of before the policy was seen
         (state(wanted=(), interfaces=(BARE,)), "has not put policy pol1 into the node's wanted state", ""),
         (state(wanted=(dataclasses.replace(STATE.wanted[0], vfs_count=2),)), "has not put policy pol1", ""),
-        (state(wanted=(dataclasses.replace(STATE.wanted[0], policies=("other",)),)), "has not put policy pol1", ""),
+        (state(wanted=(dataclasses.replace(STATE.wanted[0], groups=(VfGroup("other", last=3),)),)), "has not put policy pol1", ""),
         # the second lie: wanted is new, the status is not
         (state(interfaces=(BARE,)), "older than the policy", ""),
         (state(interfaces=(dataclasses.replace(STATE.interfaces[0], vfs=STATE.interfaces[0].vfs[:3]),)), "older than the policy", ""),
@@ -196,6 +197,6 @@ def test_released():
 
 
 def test_release_leaves_what_another_policy_wants():
-    other = dataclasses.replace(STATE.wanted[0], policies=("theirs",))
+    other = dataclasses.replace(STATE.wanted[0], groups=(VfGroup("theirs", last=3),))
     world = dataclasses.replace(state(wanted=(other,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={})})
     assert judge_release((TARGET,), world)[0].node.phase == "ready"

@@ -1,0 +1,174 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What decides whether a node is drained or rebooted, and what keeps it from it; and the plan that is made of it.
+
+Filled by _parse/kubernetes.py, judged by _check/plan.py and _check/readiness.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelSelector:
+    """A selector of the API (metav1.LabelSelector); without requirements it takes everything.
+
+    :ivar expressions: key, operator (In, NotIn, Exists, DoesNotExist), values
+    """
+
+    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    expressions: typing.Tuple[typing.Tuple[str, str, typing.Tuple[str, ...]], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NodePool:
+    """A SriovNetworkPoolConfig: nodes that the operator drains in turn.
+
+    :ivar max_unavailable: as it is written, ``2`` or ``25%``; None: all at once
+    :ivar rdma_mode: shared, exclusive, or empty
+    :ivar offload: it only names a pool for OVS hardware offload and is none for drains
+    """
+
+    name: str
+    selector: LabelSelector = LabelSelector()
+    max_unavailable: typing.Optional[str] = None
+    rdma_mode: str = ""
+    offload: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class MachinePool:
+    """A MachineConfigPool of OpenShift.
+
+    :ivar selector: None takes no node
+    :ivar paused_by_operator: the SR-IOV operator has paused it for a drain of its own, and will let it go on
+    :ivar wanted_config: MachineConfig that its nodes should have; current_config: that all of them have
+    :ivar conditions: type to status (True, False, Unknown)
+    :ivar message: of the condition that says that it is degraded
+    """
+
+    name: str
+    selector: typing.Optional[LabelSelector] = None
+    paused: bool = False
+    paused_by_operator: bool = False
+    wanted_config: str = ""
+    current_config: str = ""
+    machines: int = 0
+    updated: int = 0
+    degraded: int = 0
+    conditions: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    message: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorSettings:
+    """SriovOperatorConfig ``default``.
+
+    :ivar disable_drain: nodes are neither cordoned nor drained, and none waits for another
+    :ivar mode: daemon or systemd
+    :ivar disabled_plugins: of the config daemon
+    """
+
+    disable_drain: bool = False
+    mode: str = "daemon"
+    disabled_plugins: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+    """A PodDisruptionBudget.
+
+    :ivar allowed: evictions that it allows now
+    :ivar selector: None takes no pod
+    """
+
+    name: str
+    namespace: str
+    allowed: int
+    selector: typing.Optional[LabelSelector] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterPod:
+    """A pod, as far as a drain cares.
+
+    :ivar requests: names of the resources that its containers request
+    :ivar owner: kind of its controller; empty when nothing would make it again
+    :ivar mirror: the kubelet runs it from a file
+    :ivar ended: Succeeded or Failed
+    """
+
+    name: str
+    namespace: str
+    node: str
+    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    requests: typing.Tuple[str, ...] = ()
+    owner: str = ""
+    mirror: bool = False
+    ended: bool = False
+
+
+Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]
+
+
+@dataclasses.dataclass(frozen=True)
+class NodePlan:
+    """What the operator will do with one node.
+
+    :ivar action: configure: virtual functions are made where none are, and nobody notices; drain; reboot; unknown
+    :ivar reasons: why; for unknown what is not known
+    :ivar pods: namespace/name of the pods that it takes from the node
+    :ivar lost: those of them that nothing makes again
+    :ivar blockers: what will keep the drain from its end
+    :ivar pool: SriovNetworkPoolConfig that the node takes its turn in; empty for the operator's default
+    :ivar listed: whether the inventory has it
+    """
+
+    node: str
+    action: Action
+    reasons: typing.Tuple[str, ...] = ()
+    pods: typing.Tuple[str, ...] = ()
+    lost: typing.Tuple[str, ...] = ()
+    blockers: typing.Tuple[str, ...] = ()
+    pool: str = ""
+    listed: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolPlan:
+    """How the nodes of one pool take turns.
+
+    :ivar name: empty for the operator's default pool
+    :ivar nodes: that are drained or rebooted
+    :ivar at_once: how many may be at the same time; None: no limit
+    :ivar waves: how many turns that makes; None when it never ends
+    :ivar limit: where at_once comes from, in words
+    :ivar blockers: what keeps all its nodes
+    """
+
+    name: str
+    nodes: typing.Tuple[str, ...]
+    at_once: typing.Optional[int]
+    waves: typing.Optional[int]
+    limit: str
+    blockers: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class DisruptionPlan:
+    """Answer of sriov_plan.
+
+    :ivar drains: whether the operator drains at all (not disableDrain)
+    :ivar unread: kinds that could not be read, and why; a kind that the server does not serve is none of them
+    """
+
+    nodes: typing.Tuple[NodePlan, ...] = ()
+    pools: typing.Tuple[PoolPlan, ...] = ()
+    drains: bool = True
+    unread: typing.Dict[str, str] = dataclasses.field(default_factory=dict)

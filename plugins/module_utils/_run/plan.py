@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The plan before the act: what the operator's rules need of the cluster, read once. Pods are read only when a node loses something."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.plan import Live, disturbed, plan
+from .._model.cluster import Policy
+from .._model.disruption import DisruptionPlan, OperatorSettings
+from .._observe.kubernetes import ApiError, Cluster, Resource
+from .._parse import kubernetes as parse
+
+#: of another kind of cluster: where the API server does not know them, there are none
+_OPTIONAL = ("MachineConfigPool",)
+
+
+class _Reader:
+    """Lists kinds and keeps why one could not be read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.unread: typing.Dict[str, str] = {}
+
+    def items(self, kind: str, namespace: str = "") -> typing.Tuple[Resource, ...]:
+        try:
+            return self._cluster.list(kind, namespace).items
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            if not (error.absent and kind in _OPTIONAL):
+                self.unread[kind] = "the API server does not know the kind" if error.absent else error.text
+            return ()
+
+
+def read_plan(cluster: Cluster, namespace: str, rendered: typing.Sequence[Policy], inventory: typing.Sequence[str], prefix: str) -> DisruptionPlan:
+    """:param namespace: of the operator
+    :raises ApiError: the server cannot be reached
+    :raises ResourceError: an object that is none of its kind
+    """
+    reader = _Reader(cluster)
+    live = Live(
+        nodes=tuple(map(parse.node, reader.items("Node"))),
+        states={parse.name_of(item): parse.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)},
+        policies=tuple(map(parse.policy, reader.items("SriovNetworkNodePolicy", namespace))),
+        pools=tuple(map(parse.node_pool, reader.items("SriovNetworkPoolConfig", namespace))),
+        settings=_settings(reader, namespace),
+        unread=reader.unread,
+    )
+    planned = plan(live, rendered, inventory, prefix)
+    if not disturbed(planned.nodes):
+        return planned
+    whole = dataclasses.replace(
+        live,
+        machine_pools=tuple(map(parse.machine_pool, reader.items("MachineConfigPool"))),
+        budgets=tuple(map(parse.budget, reader.items("PodDisruptionBudget"))),
+        pods=tuple(map(parse.pod, reader.items("Pod"))),
+    )
+    return plan(whole, rendered, inventory, prefix)
+
+
+def _settings(reader: _Reader, namespace: str) -> OperatorSettings:
+    configs = [item for item in reader.items("SriovOperatorConfig", namespace) if parse.name_of(item) == "default"]
+    if not configs:
+        reader.unread.setdefault("SriovOperatorConfig", f"there is none called default in namespace {namespace}")
+        return OperatorSettings()
+    return parse.operator_settings(configs[0])

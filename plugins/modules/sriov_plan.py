@@ -1,0 +1,137 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: sriov_plan
+short_description: Tells which nodes the SR-IOV network operator would drain or reboot for a set of policies, before they are applied
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Reads the cluster once and works out, by the rules of the operator's release 1.6.0, what applying O(objects) would do to each node.
+  - It names each node that is drained or rebooted with the reason (number of virtual functions, MTU, driver, firmware, RDMA mode, systemd mode),
+    the pods that go, the turns in which it happens (C(maxUnavailable) of C(SriovNetworkPoolConfigs)), and what is in the way
+    (C(PodDisruptionBudgets), C(maxUnavailable) that rounds down to 0, C(MachineConfigPools) that are paused or degraded).
+  - RV(allowed) says whether C(rdma_cluster.disruption) allows it and nothing is in the way. What could not be read is never allowed.
+  - Changes nothing.
+options:
+  objects:
+    description: What is to be applied; only C(SriovNetworkNodePolicies) matter. The filter P(linerate.rdma.render_network#filter) makes it.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      fabric:
+        description: Name of the fabric to which the object belongs.
+        type: str
+        default: ""
+      object:
+        description: The object.
+        type: dict
+        required: true
+  nodes:
+    description: Nodes that must take part. Other nodes that the policies select are planned as well.
+    type: list
+    elements: str
+    required: true
+  cluster:
+    description: The variable C(rdma_cluster), as the user wrote it.
+    type: raw
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    support: full
+    description: Only reads.
+  diff_mode:
+    support: N/A
+    description: Changes nothing.
+  idempotent:
+    support: full
+    description: Only reads.
+"""
+
+EXAMPLES = r"""
+- name: Plan what it will do to the nodes
+  linerate.rdma.sriov_plan:
+    objects: "{{ rdma_fabrics | linerate.rdma.render_network(rdma_cluster, members) }}"
+    nodes: [worker-1, worker-2]
+    cluster: {disruption: reboot}
+  register: network_plan
+"""
+
+RETURN = r"""
+allowed:
+  description: Whether the objects may be applied.
+  returned: success
+  type: bool
+lines:
+  description: The plan in words; empty when no node is drained or rebooted.
+  returned: success
+  type: list
+  elements: str
+  sample: ["worker-1 is drained: ens1f0 0000:3b:00.0 virtual functions 4 -> 8", "default pool: 2 nodes, 1 at a time, in 2 waves"]
+plan:
+  description: For the check of the stage.
+  returned: success
+  type: dict
+  contains:
+    nodes:
+      description: For each node its C(action) (V(nothing), V(configure), V(drain), V(reboot), V(unknown)), C(reasons), C(pods), C(lost), C(blockers), C(pool).
+      type: list
+      elements: dict
+    pools:
+      description: For each pool its C(nodes), C(at_once), C(waves), C(limit) and C(blockers).
+      type: list
+      elements: dict
+    drains:
+      description: Whether the operator drains at all.
+      type: bool
+    unread:
+      description: Kinds that could not be read, and why.
+      type: dict
+"""
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import lines, may_go_on
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import policy
+from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import read_plan
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    nodes = module.params["nodes"]
+    intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
+    objects = [item["object"] for item in module.params["objects"]]
+    rendered = [policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"]
+    planned = read_plan(connect(module), intent.operator_namespace, rendered, nodes, intent.resource_prefix)
+    return {"allowed": may_go_on(intent, planned, nodes), "lines": list(lines(planned)), "plan": to_data(planned)}
+
+
+def main() -> None:
+    item = {"fabric": {"type": "str", "default": ""}, "object": {"type": "dict", "required": True}}
+    module = AnsibleModule(
+        argument_spec=cluster_spec(
+            objects={"type": "list", "elements": "dict", "required": True, "options": item},
+            nodes={"type": "list", "elements": "str", "required": True},
+            cluster={"type": "raw"},
+        ),
+        supports_check_mode=True,
+    )
+    run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,326 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan before the act, on a node state that operator v1.6.0 wrote (fixtures) and on states derived from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operator_rules import matches, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import Live, findings, lines, machine_pool_of, may_go_on, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import StateInterface, VfGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+    Budget,
+    ClusterPod,
+    DisruptionPlan,
+    LabelSelector,
+    MachinePool,
+    NodePool,
+    OperatorSettings,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
+
+
+def items(name):
+    return yaml.safe_load((FIXTURES / name).read_text())["items"]
+
+
+NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
+STATE = kubernetes.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
+POLICY = kubernetes.policy(next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy"))
+(PF,) = STATE.interfaces
+BARE = dataclasses.replace(STATE, wanted=(), interfaces=(dataclasses.replace(PF, vfs_count=0, vfs=()),))
+MORE = dataclasses.replace(POLICY, vfs_count=5)
+LIVE = Live((NODE,), {"kl-a": STATE}, (POLICY,))
+POD = ClusterPod("job-0", "train", "kl-a", {"app": "job"}, ("cpu", "openshift.io/igbvf"), "Job")
+OTHER = ClusterPod("web-1", "shop", "kl-a", {"app": "web"}, ("cpu",), "ReplicaSet")
+HELD = Budget("job", "train", 0, LabelSelector({"app": "job"}))
+CARD = StateInterface("ib0", "0000:3b:00.0", "15b3", "1021", "mlx5_core", "IB", 4092, total_vfs=0)
+
+
+def live(state=STATE, **changes):
+    return dataclasses.replace(LIVE, states={"kl-a": state}, **changes)
+
+
+def planned(world=LIVE, *policies, nodes=("kl-a",)):
+    return plan(world, policies, nodes, "openshift.io")
+
+
+def node(world=LIVE, *policies):
+    return planned(world, *policies).nodes[0]
+
+
+def fleet(count, **changes):
+    nodes = tuple(dataclasses.replace(NODE, name=f"n{number}", labels={**NODE.labels, "row": str(number % 2)}) for number in range(count))
+    return Live(nodes, {item.name: dataclasses.replace(STATE, node=item.name) for item in nodes}, (POLICY,), **changes)
+
+
+def judged(world, policy, disruption="drain"):
+    result = planned(world, policy)
+    return {(item.check, item.subject): item for item in findings(Cluster(disruption=disruption), result, ("kl-a",))}
+
+
+def test_the_real_policy_makes_what_the_operator_really_wanted():
+    assert wanted_of((POLICY,), NODE, STATE) == STATE.wanted
+
+
+def test_what_is_there_is_left_alone():
+    assert (node(LIVE, POLICY).action, planned(LIVE, POLICY).pools, lines(planned(LIVE, POLICY))) == ("nothing", (), ())
+
+
+def test_functions_where_there_are_none_disturb_nobody():
+    assert node(live(BARE), MORE).action == "configure"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"vfs_count": 5}, "eth2 0000:01:00.0 virtual functions 4 -> 5"),
+        ({"vfs_count": 3}, "virtual functions 4 -> 3"),
+        ({"mtu": 9000}, "MTU 1500 -> 9000"),
+        ({"device_type": "vfio-pci"}, "driver of virtual function 0 igbvf -> vfio-pci"),
+        ({"eswitch_mode": "switchdev"}, "eSwitch mode legacy -> switchdev"),
+        ({"device": "1021", "pf_names": ()}, "no policy takes it any more: virtual functions 4 -> 0"),
+    ],
+)
+def test_a_change_of_what_is_there_drains_and_says_why(changes, reason):
+    found = node(LIVE, dataclasses.replace(POLICY, **changes))
+    assert found.action == "drain"
+    assert any(reason in text for text in found.reasons), found.reasons
+
+
+def test_functions_that_somebody_else_made_are_left():
+    assert node(live(dataclasses.replace(STATE, wanted=()), policies=())).action == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({}, "firmware NUM_OF_VFS 0 -> 8"), ({"total_vfs": 16}, "NUM_OF_VFS 16 -> 8"), ({"total_vfs": 8, "link_type": "ETH"}, "LINK_TYPE ETH -> IB")],
+)
+def test_firmware_of_a_mellanox_nic_reboots(changes, reason):
+    state = dataclasses.replace(STATE, wanted=(), interfaces=(dataclasses.replace(CARD, **changes),))
+    policy = dataclasses.replace(POLICY, vendor="15b3", device="", pf_names=(), vfs_count=8, link_type="IB")
+    found = node(live(state, policies=()), policy)
+    assert found.action == "reboot"
+    assert reason in found.reasons[0]
+    assert node(live(state, policies=(), settings=OperatorSettings(disabled_plugins=("mellanox",))), policy).action == "configure"
+
+
+def test_firmware_that_fits_does_not_reboot():
+    ports = (dataclasses.replace(CARD, total_vfs=8), dataclasses.replace(CARD, address="0000:3b:00.1", total_vfs=8))
+    eight = dataclasses.replace(POLICY, name="a", vendor="15b3", device="", pf_names=(), root_devices=("0000:3b:00.0",), vfs_count=8)
+    four = dataclasses.replace(eight, name="b", root_devices=("0000:3b:00.1",), vfs_count=4)
+    # both ports of a NIC share the firmware's number
+    assert node(live(dataclasses.replace(STATE, wanted=(), interfaces=ports), policies=()), eight, four).action == "configure"
+
+
+def test_another_rdma_mode_reboots():
+    world = live(pools=(NodePool("p", rdma_mode="exclusive"),))
+    assert node(world, POLICY).reasons == ("RDMA mode not set -> exclusive (a kernel argument)",)
+
+
+def test_systemd_mode_reboots_for_everything():
+    assert node(live(BARE, settings=OperatorSettings(mode="systemd")), POLICY).action == "reboot"
+
+
+@pytest.mark.parametrize("world", [live(dataclasses.replace(STATE, sync_status="")), dataclasses.replace(LIVE, states={}), dataclasses.replace(LIVE, nodes=())])
+def test_a_node_of_which_nothing_is_known_is_unknown_and_stops(world):
+    assert node(world, POLICY).action == "unknown"
+    assert judged(world, POLICY)[("network.disruption", "kl-a")].status == "unknown"
+    assert not may_go_on(Cluster(), planned(world, POLICY), ("kl-a",))
+
+
+@pytest.mark.parametrize(("maximum", "at_once", "waves"), [("1", 1, 4), ("3", 3, 2), ("50%", 2, 2), ("100%", 4, 1), (None, None, 1)])
+def test_waves_of_a_pool(maximum, at_once, waves):
+    (pool,) = planned(fleet(4, pools=(NodePool("p", max_unavailable=maximum),)), MORE, nodes=()).pools
+    assert (pool.name, pool.at_once, pool.waves, len(pool.nodes)) == ("p", at_once, waves, 4)
+
+
+def test_nodes_without_a_pool_go_one_by_one():
+    (pool,) = planned(fleet(3), MORE, nodes=()).pools
+    assert (pool.at_once, pool.waves) == (1, 3)
+    assert lines(planned(fleet(3), MORE, nodes=()))[-1].startswith("default pool: 3 nodes, 1 at a time, in 3 waves")
+
+
+def test_a_percentage_counts_all_nodes_of_its_pool():
+    half = NodePool("p", LabelSelector(expressions=(("row", "In", ("1",)),)), "25%")
+    found = planned(fleet(8, pools=(half,)), MORE, nodes=())
+    assert [(pool.name, pool.at_once, pool.waves) for pool in found.pools] == [("", 1, 4), ("p", 1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("pools", "cause"),
+    [
+        ((NodePool("p", max_unavailable="25%"),), "is 25%, which is 0 of 1 nodes: percentages are rounded down"),
+        ((NodePool("p", max_unavailable="0"),), "which is 0 of 1 nodes"),
+        ((NodePool("p", max_unavailable="all"),), "the operator takes a number, or 1% to 100%"),
+        ((NodePool("p"), NodePool("q")), "more than one SriovNetworkPoolConfig (p, q)"),
+    ],
+)
+def test_a_turn_that_never_comes_stops(pools, cause):
+    found = judged(live(pools=pools), MORE)[("network.drain", "pool p")]
+    assert found.status == "fail"
+    assert cause in found.measured
+
+
+def test_a_pool_for_hardware_offload_is_none():
+    assert planned(live(pools=(NodePool("p", max_unavailable="0", offload=True),)), MORE).pools[0].name == ""
+
+
+def test_only_pods_with_a_virtual_function_go_in_a_drain_and_all_before_a_reboot():
+    world = live(pods=(POD, OTHER, dataclasses.replace(OTHER, name="agent", owner="DaemonSet"), dataclasses.replace(OTHER, name="etcd", mirror=True)))
+    assert node(world, MORE).pods == ("train/job-0",)
+    systemd = dataclasses.replace(world, settings=OperatorSettings(mode="systemd"))
+    assert node(systemd, MORE).pods == ("train/job-0", "shop/web-1")
+
+
+def test_a_budget_that_allows_nothing_stops_and_names_the_pod():
+    found = judged(live(pods=(POD, OTHER), budgets=(HELD,)), MORE)[("network.drain", "kl-a")]
+    assert found.status == "fail"
+    assert "pod train/job-0 is held by PodDisruptionBudget train/job, which allows no eviction now" in found.measured
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        dataclasses.replace(HELD, allowed=1),
+        dataclasses.replace(HELD, namespace="shop"),
+        dataclasses.replace(HELD, selector=None),
+        dataclasses.replace(HELD, selector=LabelSelector({"app": "web"})),
+    ],
+)
+def test_a_budget_that_is_not_in_the_way(budget):
+    assert may_go_on(Cluster(), planned(live(pods=(POD, OTHER), budgets=(budget,)), MORE), ("kl-a",))
+
+
+def test_a_pod_that_nothing_makes_again_is_a_warning():
+    found = judged(live(pods=(dataclasses.replace(POD, owner=""),)), MORE)[("network.disruption", "kl-a")]
+    assert (found.status, found.why) == ("warn", "The drain deletes pods that no controller makes again: train/job-0.")
+
+
+def test_without_drains_nobody_waits_and_the_pods_are_named():
+    world = live(settings=OperatorSettings(disable_drain=True), pods=(POD, OTHER), budgets=(HELD,), pools=(NodePool("p", max_unavailable="25%"),))
+    found = judged(world, MORE)
+    assert (found[("network.disruption", "kl-a")].status, found[("network.drain", "default pool")].status) == ("warn", "pass")
+    assert "train/job-0 lose them" in found[("network.disruption", "kl-a")].why
+    assert lines(planned(world, MORE)) == (
+        "kl-a is changed, without a drain: eth2 0000:01:00.0 virtual functions 4 -> 5 (1 pods)",
+        "default pool: 1 nodes, all at once, in 1 wave; disableDrain is true: no node is cordoned or drained, and none waits for another",
+    )
+
+
+@pytest.mark.parametrize(
+    ("disruption", "world", "policy", "status"),
+    [
+        ("none", LIVE, POLICY, "pass"),
+        ("none", live(BARE), POLICY, "pass"),
+        ("none", LIVE, MORE, "fail"),
+        ("drain", LIVE, MORE, "pass"),
+        ("drain", live(settings=OperatorSettings(mode="systemd")), MORE, "fail"),
+        ("reboot", live(settings=OperatorSettings(mode="systemd")), MORE, "pass"),
+    ],
+)
+def test_nothing_happens_that_the_intent_does_not_allow(disruption, world, policy, status):
+    found = judged(world, policy, disruption)[("network.disruption", "kl-a")]
+    assert found.status == status
+    assert f"rdma_cluster.disruption: {disruption}" in found.expected
+    assert may_go_on(Cluster(disruption=disruption), planned(world, policy), ("kl-a",)) == (status == "pass")
+
+
+def test_a_node_outside_of_the_inventory_counts():
+    result = planned(LIVE, MORE, nodes=())
+    (found,) = [item for item in findings(Cluster(disruption="none"), result, ()) if item.check == "network.disruption"]
+    assert (found.subject, found.status) == ("kl-a (not in the inventory)", "fail")
+
+
+ROLLING = MachinePool("worker", LabelSelector({"kl/sriov": "yes"}), wanted_config="rendered-2", current_config="rendered-1", machines=3, updated=1)
+
+
+@pytest.mark.parametrize(
+    ("pool", "cause"),
+    [
+        (dataclasses.replace(ROLLING, paused=True), "MachineConfigPool worker has 1 of 3 machines on rendered-2 and is paused"),
+        (dataclasses.replace(ROLLING, conditions={"Degraded": "True"}, degraded=1, message="disk full"), "is degraded (1 machines): disk full"),
+    ],
+)
+def test_a_machine_config_pool_that_gets_no_further_stops(pool, cause):
+    assert cause in judged(live(machine_pools=(pool,)), MORE)[("network.drain", "kl-a")].measured
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        ROLLING,
+        dataclasses.replace(ROLLING, paused=True, current_config="rendered-2"),
+        dataclasses.replace(ROLLING, paused=True, paused_by_operator=True),
+        dataclasses.replace(ROLLING, selector=LabelSelector({"role": "master"}), paused=True),
+    ],
+)
+def test_a_machine_config_pool_that_is_not_in_the_way(pool):
+    assert may_go_on(Cluster(), planned(live(machine_pools=(pool,)), MORE), ("kl-a",))
+
+
+def test_a_pool_of_the_user_s_own_wins_over_worker():
+    own = dataclasses.replace(ROLLING, name="gpu")
+    assert machine_pool_of(NODE, (ROLLING, own)) == own
+    assert machine_pool_of(NODE, ()) is None
+
+
+@pytest.mark.parametrize("kind", ["Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig"])
+def test_what_cannot_be_read_is_unknown_and_stops(kind):
+    found = judged(live(unread={kind: "forbidden"}), POLICY)[("network.disruption", f"cluster {kind}")]
+    assert (found.status, found.measured) == ("unknown", "forbidden")
+
+
+@pytest.mark.parametrize("kind", ["Pod", "PodDisruptionBudget", "MachineConfigPool"])
+def test_what_is_in_the_way_matters_only_when_a_node_is_drained(kind):
+    world = live(unread={kind: "forbidden"})
+    assert judged(world, MORE)[("network.drain", f"cluster {kind}")].status == "unknown"
+    assert may_go_on(Cluster(), planned(world, POLICY), ("kl-a",))
+
+
+def test_no_plan_is_unknown():
+    assert [item.status for item in findings(Cluster(), None, ("kl-a",))] == ["unknown"]
+    assert [item.status for item in findings(Cluster(), DisruptionPlan(), ("kl-a",))] == ["unknown", "pass"]
+
+
+def test_the_plan_survives_the_way_through_ansible():
+    result = planned(live(pods=(POD,), budgets=(HELD,)), MORE)
+    assert load(DisruptionPlan, to_data(result), "plan") == result
+
+
+def test_the_policy_with_the_lower_number_wins():
+    first, second = dataclasses.replace(POLICY, name="a", priority=10, vfs_count=2), dataclasses.replace(POLICY, name="b", priority=90, vfs_count=6)
+    assert [(item.vfs_count, item.policies) for item in wanted_of((first, second), NODE, STATE)] == [(2, ("a",))]
+
+
+def test_policies_share_a_function_by_ranges():
+    first = dataclasses.replace(POLICY, name="a", resource_name="x", pf_names=("eth2#0-1",), vfs_count=4)
+    second = dataclasses.replace(POLICY, name="b", resource_name="y", pf_names=("eth2#2-3",), vfs_count=4)
+    (wanted,) = wanted_of((first, second), NODE, STATE)
+    assert wanted.groups == (VfGroup("b", "y", "netdevice", first=2, last=3), VfGroup("a", "x", "netdevice", first=0, last=1))
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (("a", "In", ("1", "2")), True),
+        (("a", "NotIn", ("1",)), False),
+        (("b", "NotIn", ("1",)), True),
+        (("a", "Exists", ()), True),
+        (("b", "DoesNotExist", ()), True),
+        (("a", "Near", ("1",)), False),
+    ],
+)
+def test_label_selectors(expression, expected):
+    assert matches(LabelSelector(expressions=(expression,)), {"a": "1"}) is expected

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the plan reads of the cluster, and what it makes of a server that does not tell everything."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import read_plan
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
+
+
+def resources(name):
+    data = yaml.safe_load((FIXTURES / name).read_text())
+    return tuple(data.get("items", [data]))
+
+
+POLICIES = tuple(item for item in resources("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy")
+CONFIG = {"kind": "SriovOperatorConfig", "metadata": {"name": "default"}, "spec": {}}
+OBJECTS = {
+    "Node": resources("node-worker-sriov.yaml"),
+    "SriovNetworkNodeState": resources("sriovnetworknodestates-igb-succeeded.yaml"),
+    "SriovNetworkNodePolicy": POLICIES,
+    "SriovNetworkPoolConfig": (),
+    "SriovOperatorConfig": (CONFIG,),
+    "MachineConfigPool": ApiError(404, "NotFound", "the server could not find the requested resource", "GET"),
+    "PodDisruptionBudget": (),
+    "Pod": resources("pod-with-vf.yaml"),
+}
+NOW = kubernetes.policy(POLICIES[0])
+MORE = dataclasses.replace(NOW, vfs_count=5)
+
+
+class Cluster:
+    def __init__(self, **changes):
+        self.objects = {**OBJECTS, **changes}
+        self.asked = []
+
+    def list(self, kind, namespace="", selector=""):
+        self.asked.append((kind, namespace))
+        answer = self.objects[kind]
+        if isinstance(answer, Exception):
+            raise answer
+        return Listing(answer, "1")
+
+
+def read(cluster, policy):
+    return read_plan(cluster, "ops", (policy,), ("kl-a",), "openshift.io")
+
+
+def test_pods_are_read_only_when_a_node_loses_something():
+    cluster = Cluster()
+    assert read(cluster, NOW).nodes[0].action == "nothing"
+    assert [kind for kind, _namespace in cluster.asked] == list(OBJECTS)[:5]
+
+
+def test_a_cluster_without_machine_config_pools_is_no_openshift():
+    cluster = Cluster()
+    planned = read(cluster, MORE)
+    assert (planned.nodes[0].action, planned.unread) == ("drain", {})
+    assert sorted(kind for kind, _namespace in cluster.asked) == sorted(OBJECTS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(ApiError(403, "Forbidden", "cannot list", "GET"), "cannot list"), (ApiError(404, "NotFound", "x", "GET"), "the API server does not know the kind")],
+)
+def test_a_kind_that_cannot_be_read_is_kept_with_the_reason(answer, reason):
+    assert read(Cluster(SriovNetworkPoolConfig=answer), NOW).unread == {"SriovNetworkPoolConfig": reason}
+
+
+def test_an_operator_without_its_config_is_not_known():
+    assert "none called default" in read(Cluster(SriovOperatorConfig=()), NOW).unread["SriovOperatorConfig"]
+
+
+def test_a_server_that_does_not_answer_is_an_error():
+    with pytest.raises(ApiError):
+        read(Cluster(Node=ApiError(0, "Unreachable", "refused", "GET")), NOW)
