@@ -10,8 +10,10 @@ import typing
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check import ipam
 from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
@@ -23,9 +25,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.names import
 Data = typing.Dict[str, typing.Any]
 
 
-def _intent(fabrics: typing.Any, cluster: typing.Any, name: str) -> Intent:
+def _intent(fabrics: typing.Any, cluster: typing.Any, name: str, waivers: typing.Any = None) -> Intent:
     try:
-        return parse_intent(fabrics, None, cluster)
+        return parse_intent(fabrics, waivers, cluster)
     except IntentError as error:
         raise AnsibleFilterError(f"linerate.rdma.{name}: {error}") from error
 
@@ -51,12 +53,16 @@ def fabric_members(fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any = 
     return result
 
 
-def render_network(fabrics: typing.Any, cluster: typing.Any, members: typing.Any) -> Data:
-    """Namespaces, policies and networks of all fabrics."""
-    intent = _intent(fabrics, cluster, "render_network")
-    addresses = _load(typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]], members, "members", "render_network")
-    rendered = network.render(intent.fabrics, intent.cluster, addresses)
-    return {"objects": [{"fabric": name, "object": item} for name, item in rendered.objects], "unmade": rendered.unmade}
+def render_network(
+    fabrics: typing.Any, cluster: typing.Any, members: typing.Any, nodes: typing.Any = (), addresses: typing.Any = None, waivers: typing.Any = None
+) -> Data:
+    """Namespaces, policies, pools and networks of all fabrics but those whose addresses somebody else uses."""
+    intent = _intent(fabrics, cluster, "render_network", waivers)
+    functions = _load(typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]], members, "members", "render_network")
+    seen = _load(typing.Optional[AddressFacts], addresses, "addresses", "render_network")
+    refused = ipam.refused(intent, ipam.check(intent, nodes, seen)) if seen is not None else {}
+    rendered = network.render([fabric for fabric in intent.fabrics if fabric.name not in refused], intent.cluster, functions)
+    return {"objects": [{"fabric": name, "object": item} for name, item in rendered.objects], "unmade": {**rendered.unmade, **refused}}
 
 
 def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> typing.List[Data]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._model.addresses import AddressFacts
 from .._model.cluster import AppliedObject, SyncFacts, SyncNode
 from .._model.disruption import DisruptionPlan
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.intent import Fabric, Intent
-from . import plan
+from . import ipam, plan
 
 _CHECKS = {"SriovNetworkNodePolicy": "network.policy_accepted", "SriovNetwork": "network.attachment_accepted", "SriovIBNetwork": "network.attachment_accepted"}
 
@@ -28,6 +29,7 @@ class Facts:
     :ivar applied: what became of each object
     :ivar sync: answer of sriov_sync; None when it did not run
     :ivar plan: answer of sriov_plan; None when it did not run
+    :ivar ipam: answer of address_info; None when it did not run
     :ivar check_mode: nothing was written, so nothing can have come of it
     :ivar unmade: fabrics whose objects could not be written, each with the reason
     """
@@ -38,11 +40,12 @@ class Facts:
     unmade: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
     plan: typing.Optional[DisruptionPlan] = None
+    ipam: typing.Optional[AddressFacts] = None
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """What it does to the nodes, then a finding for each object, then one for each fabric on each node."""
-    findings = list(plan.findings(intent.cluster, facts.plan, facts.nodes))
+    """Whether the addresses are free, what it does to the nodes, then a finding for each object, then one for each fabric on each node."""
+    findings = [*ipam.check(intent, facts.nodes, facts.ipam), *plan.findings(intent.cluster, facts.plan, facts.nodes)]
     findings += [_shared(item) for item in facts.applied if not item.fabric]
     for fabric in intent.fabrics:
         findings += _objects(fabric, facts)

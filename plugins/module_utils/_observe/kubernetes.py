@@ -65,6 +65,8 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "SriovOperatorConfig": ("/apis/sriovnetwork.openshift.io/v1", "sriovoperatorconfigs", True),
 }
 
+#: objects of one answer, where a kind may have many
+PAGE = 500
 #: seconds to connect, and to wait for an answer
 TIMEOUT = (5.0, 30.0)
 #: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead connection
@@ -155,6 +157,22 @@ class Cluster:
         if not isinstance(items, list):
             raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path_of(kind, namespace)}")
         return Listing(tuple({"kind": kind, **item} for item in items), str(data.get("metadata", {}).get("resourceVersion", "")))
+
+    def pages(self, kind: str, namespace: str = "") -> typing.Iterator[Resource]:
+        """All objects of a kind, read in pages, so that not all of a large cluster is held at once.
+
+        :raises ApiError: as ``list``
+        """
+        path, rest = path_of(kind, namespace), ""
+        while True:
+            data = self._json("get", path, [("limit", str(PAGE)), *([("continue", rest)] if rest else [])])
+            items = data.get("items")
+            if not isinstance(items, list):
+                raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path}")
+            yield from ({"kind": kind, **item} for item in items)
+            rest = str((data.get("metadata") or {}).get("continue") or "")
+            if not rest:
+                return
 
     def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
         """Events since ``version``, until the server ends the watch.

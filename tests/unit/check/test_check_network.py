@@ -11,6 +11,7 @@ import dataclasses
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject, SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -34,7 +35,7 @@ NETWORK = AppliedObject("SriovNetwork", "net", "ops", "storage", "unchanged")
 NAMESPACE = AppliedObject("Namespace", "test", action="unchanged")
 READY = SyncNode("storage", "worker-1", "ready", "4 openshift.io/igb", matched=("0000:01:00.0",), allocatable=4)
 PLAN = DisruptionPlan((NodePlan("worker-1", "configure"),))
-FACTS = Facts(("worker-1",), (NAMESPACE, POLICY, NETWORK), SyncFacts(True, False, 24.0, (READY,)), plan=PLAN)
+FACTS = Facts(("worker-1",), (NAMESPACE, POLICY, NETWORK), SyncFacts(True, False, 24.0, (READY,)), plan=PLAN, ipam=AddressFacts(pods=1))
 
 
 def statuses(facts):
@@ -56,6 +57,8 @@ def synced(**changes):
 
 def test_all_in_place():
     assert statuses(FACTS) == {
+        "network.addresses": "pass",
+        "network.address_overlap": "pass",
         "network.disruption": "pass",
         "network.drain": "pass",
         "network.namespace_accepted": "pass",

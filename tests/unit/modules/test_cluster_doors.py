@@ -15,6 +15,7 @@ from ansible.errors import AnsibleFilterError
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.filter.render import FilterModule
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
@@ -48,6 +49,22 @@ def test_rendered_objects_carry_their_fabric():
     assert json.loads(json.dumps(rendered)) == rendered
 
 
+def test_nothing_is_written_for_a_fabric_whose_addresses_are_in_use():
+    services = AddressFacts((Taken("services", "10.0.0.0/16", "ServiceCIDR kubernetes"),), pods=1)
+    rendered = FILTERS["render_network"]([FABRIC], {}, {}, ["a"], to_data(services))
+    assert rendered["objects"] == []
+    assert "ServiceCIDR kubernetes" in rendered["unmade"]["storage"]
+    waived = FILTERS["render_network"]([FABRIC], {}, {}, ["a"], to_data(services), [{"check": "network.address_overlap", "reason": "it is routed there"}])
+    assert [item["object"]["kind"] for item in waived["objects"]] == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"]
+
+
+@pytest.mark.parametrize("text", ["", "10.0.0.0/33", "{{ range }}"])
+def test_addresses_of_no_range_are_refused(text, capsys):
+    code, result = run_module("address_info", {"ranges": [text]}, capsys)
+    assert code == 1
+    assert f"'{text}' is no range" in result["msg"]
+
+
 def test_one_pod_a_node_and_fabric():
     pods = FILTERS["render_pods"]([FABRIC], {}, ["a", "b"])
     assert [item["object"]["metadata"]["name"] for item in pods] == ["linerate-storage-a", "linerate-storage-b"]
@@ -79,7 +96,7 @@ def test_a_wrong_intent_names_its_path(name):
         FILTERS[name]([{**FABRIC, "virtual_functions": "four"}], *arguments)
 
 
-MODULES = ("custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_sync", "teardown_gate")
+MODULES = ("address_info", "custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_sync", "teardown_gate")
 
 
 def run_module(name, arguments, capsys):
@@ -90,6 +107,7 @@ def run_module(name, arguments, capsys):
 
 
 ARGUMENTS = {
+    "address_info": {"ranges": ["10.0.0.0/24"]},
     "custom_resources": {"objects": []},
     "rdma_bandwidth": {"fabrics": [FABRIC], "nodes": ["a"]},
     "sriov_operator_info": {},

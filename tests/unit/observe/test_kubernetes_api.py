@@ -13,7 +13,7 @@ import urllib3
 import websocket
 from kubernetes.client.exceptions import ApiException
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Session, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster, Session, kind_of, path_of
 
 
 class Response:
@@ -70,6 +70,32 @@ def test_paths(arguments, path):
 def test_list_gives_items_their_kind():
     listing = Cluster(Dynamic(Response(b'{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}'))).list("Node")
     assert (listing.version, listing.items) == ("7", ({"kind": "Node", "metadata": {"name": "a"}},))
+
+
+def test_pages_are_read_to_the_last():
+    class Pages(Dynamic):
+        def request(self, method, path, body=None, **options):
+            super().request(method, path, body, **options)
+            if "continue" in self.calls[-1][2]:
+                return Response(b'{"items":[{"metadata":{"name":"b"}}]}')
+            return Response(b'{"metadata":{"continue":"more"},"items":[{"metadata":{"name":"a"}}]}')
+
+    dynamic = Pages(None)
+    assert [item["metadata"]["name"] for item in Cluster(dynamic).pages("Pod")] == ["a", "b"]
+    assert [query for _method, _path, query in dynamic.calls] == [{"limit": str(PAGE)}, {"limit": str(PAGE), "continue": "more"}]
+
+
+@pytest.mark.parametrize(
+    ("definition", "path"),
+    [
+        ({"kind": "IPPool", "apiVersion": "nv-ipam.nvidia.com/v1alpha1"}, "/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/x/ippools"),
+        ({"kind": "IPPool", "apiVersion": "whereabouts.cni.cncf.io/v1alpha1"}, "/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/x/ippools"),
+        ({"kind": "Pod", "apiVersion": "v1"}, "/api/v1/namespaces/x/pods"),
+        ({"kind": "CIDRPool.nv-ipam.nvidia.com"}, "/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/x/cidrpools"),
+    ],
+)
+def test_two_kinds_of_one_name_are_told_apart(definition, path):
+    assert path_of(kind_of(definition), "x") == path
 
 
 @pytest.mark.parametrize("data", [b"", b"<html>", b"[]", b"{}"])

@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Addresses that the cluster uses already. Filled by _parse/ipam.py, read by _check/ipam.py. Networks and addresses are text, as the API server shows them."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """A network that somebody uses.
+
+    :ivar network: in CIDR form; a single address with /32 or /128
+    :ivar owner: whose it is, for a reader: ``node worker-1``, ``ServiceCIDR kubernetes``; of an attachment its namespace/name
+    :ivar ipam: of an attachment: who gives its addresses out
+    """
+
+    kind: typing.Literal["pods", "services", "node", "attachment"]
+    network: str
+    owner: str
+    ipam: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Lease:
+    """An address that whereabouts keeps for a pod (IPPool, whereabouts.cni.cncf.io/v1alpha1).
+
+    :ivar pod: namespace/name
+    """
+
+    address: str
+    pod: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SharedPool:
+    """A pool of nv-ipam (nv-ipam.nvidia.com/v1alpha1).
+
+    :ivar share: perNodeBlockSize of an IPPool, perNodeNetworkPrefix of a CIDRPool
+    :ivar nodes: that have a share
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    network: str
+    share: int
+    nodes: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class AddressFacts:
+    """Answer of address_info.
+
+    :ivar taken: of pods only the networks of nodes and cluster, and the pods inside of what was asked about
+    :ivar pods: addresses of pods that were compared
+    :ivar leaks: of whereabouts, for pods that are not there
+    :ivar pools: of nv-ipam
+    :ivar unclear: attachments whose addresses can't be told, each with the reason
+    :ivar errors: what the API server did not let us read
+    """
+
+    taken: typing.Tuple[Taken, ...] = ()
+    pods: int = 0
+    leaks: typing.Tuple[Lease, ...] = ()
+    pools: typing.Tuple[SharedPool, ...] = ()
+    unclear: typing.Tuple[str, ...] = ()
+    errors: typing.Tuple[str, ...] = ()

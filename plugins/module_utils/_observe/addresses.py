@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Which addresses a cluster uses already."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing
+
+from .._model.addresses import AddressFacts, Lease, Taken
+from .._parse import ipam as parse
+from .._parse.addresses import Network
+from .._parse.kubernetes import ResourceError
+from .kubernetes import ApiError, Cluster, Resource
+
+#: pods that are named as evidence that a range is in use; more say nothing new
+_SHOWN = 20
+
+
+def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFacts:
+    """Read it all. What cannot be read is in ``errors``; a kind that the server does not know has no objects.
+
+    :param networks: pods with an address inside are returned
+    :raises ApiError: the server cannot be reached
+    """
+    errors: typing.List[str] = []
+
+    def read(kind: str, namespace: str = "") -> typing.Iterator[Resource]:
+        try:
+            yield from cluster.pages(kind, namespace)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            if not error.absent:
+                errors.append(str(error))
+
+    def parsed(kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = "") -> typing.Iterator[typing.Any]:
+        for item in read(kind, namespace):
+            try:
+                yield parser(item)
+            except ResourceError as error:
+                errors.append(str(error))
+
+    def leases() -> typing.Set[Lease]:
+        return {lease for found in parsed("IPPool.whereabouts.cni.cncf.io", parse.leases) for lease in found}
+
+    pools = tuple(parsed("IPPool.nv-ipam.nvidia.com", parse.shared_pool)) + tuple(parsed("CIDRPool.nv-ipam.nvidia.com", parse.shared_pool))
+    taken: typing.List[Taken] = []
+    for kind, parser, namespace in (
+        ("Node", parse.node_networks, ""),
+        ("ServiceCIDR", parse.service_networks, ""),
+        ("Network.config.openshift.io", parse.openshift_networks, ""),
+        # that of the API server shows in which network services are, where the server knows no ServiceCIDR
+        ("Service", parse.service_addresses, "default"),
+    ):
+        for found in parsed(kind, parser, namespace):
+            taken += found
+    unclear = []
+    for item in read("NetworkAttachmentDefinition"):
+        try:
+            taken += parse.attachment_networks(item, pools)
+        except ResourceError as error:
+            unclear.append(str(error))
+
+    # the pods in between: a lease that is there before and after, of a pod that is not, is nobody's
+    before = leases()
+    pods, names, inside = 0, set(), []
+    for name, addresses in parsed("Pod", parse.pod_networks):
+        names.add(name)
+        pods += len(addresses)
+        inside += [Taken("pods", text, f"pod {name}") for text in addresses if any(_within(text, network) for network in networks)]
+    orphans = (lease for lease in before & leases() if lease.pod not in names)
+    # where something could not be read, a pod that is not known is not a pod that is not there
+    leaks = () if errors else tuple(sorted(orphans, key=lambda lease: (lease.pod, lease.address)))
+    return AddressFacts((*taken, *inside[:_SHOWN]), pods, leaks, pools, tuple(unclear), tuple(errors))
+
+
+def _within(text: str, network: Network) -> bool:
+    return ipaddress.ip_network(text)[0] in network

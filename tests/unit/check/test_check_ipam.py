@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Addresses against what the cluster uses: each status, and what stops a fabric from being made."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ipam import check, refused
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Lease, SharedPool, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+NODES = ("worker-1", "worker-2")
+FREE = AddressFacts(
+    taken=(
+        Taken("node", "10.78.0.11/32", "node worker-1"),
+        Taken("services", "10.96.0.0/16", "ServiceCIDR kubernetes"),
+        Taken("pods", "10.244.0.0/24", "pods of node worker-1"),
+        Taken("attachment", "10.81.0.0/24", "other/net", "whereabouts"),
+        # the fabric's own, of an earlier run
+        Taken("attachment", "10.0.0.0/24", "test/net", "whereabouts"),
+    ),
+    pods=3,
+)
+POOL = {"type": "nv-ipam", "range": "10.0.0.0/24", "pool": {"name": "storage"}}
+SHARED = SharedPool("IPPool", "nvidia-network-operator", "storage", "10.0.0.0/24", 100, NODES)
+
+
+def intent(waivers=None, **changes):
+    fabric = {
+        "name": "storage",
+        "profile": "sriov_ethernet",
+        "select": {"hcas_per_node": 2},
+        "virtual_functions": 8,
+        "resource_name": "igb",
+        "network": {"name": "net", "namespace": "test"},
+        "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+        **changes,
+    }
+    return parse_intent([fabric], waivers)
+
+
+def found(seen, name, subject="storage", **changes):
+    (finding,) = [finding for finding in check(intent(**changes), NODES, seen) if (finding.check, finding.subject) == (name, subject)]
+    return finding
+
+
+def test_addresses_that_nobody_uses():
+    assert [(finding.check, finding.status) for finding in check(intent(), NODES, FREE)] == [("network.addresses", "pass"), ("network.address_overlap", "pass")]
+
+
+def test_facts_survive_the_way_through_ansible():
+    facts = dataclasses.replace(FREE, leaks=(Lease("10.0.0.1", "a/b"),), pools=(SHARED,))
+    assert load(AddressFacts, to_data(facts), "facts") == facts
+
+
+def test_a_cluster_that_was_not_asked_is_unknown():
+    (finding,) = check(intent(), NODES, None)
+    assert (finding.check, finding.status) == ("network.addresses", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("taken", "status", "said"),
+    [
+        (Taken("services", "10.0.0.0/8", "ServiceCIDR kubernetes"), "fail", "10.0.0.0/24 meets 10.0.0.0/8 (ServiceCIDR kubernetes"),
+        (Taken("pods", "10.0.0.128/25", "pods of node worker-2"), "fail", "the pods' own network"),
+        (Taken("pods", "10.0.0.9/32", "pod a/b"), "fail", "pod a/b"),
+        (Taken("node", "10.0.0.7/32", "node worker-1"), "fail", "node worker-1"),
+        (Taken("attachment", "10.0.0.0/24", "other/net", "host-local"), "fail", "other/net"),
+        (Taken("attachment", "10.0.0.0/24", "other/net", "whereabouts"), "warn", "other/net"),
+        (Taken("node", "fd00::1/128", "node worker-1"), "pass", "meets none"),
+    ],
+)
+def test_overlaps(taken, status, said):
+    finding = found(dataclasses.replace(FREE, taken=(taken,)), "network.address_overlap")
+    assert finding.status == status
+    assert said in finding.measured
+
+
+@pytest.mark.parametrize(("target", "status"), [("10.96.0.0/12", "fail"), ("10.1.0.0/16", "pass"), ("0.0.0.0/0", "pass"), ("10.81.0.0/16", "pass")])
+def test_a_route_must_not_lead_the_cluster_s_own_traffic_away(target, status):
+    """A default route has its warning from stage validate; a route to another attachment's network may be meant."""
+    ipam = {"type": "whereabouts", "range": "10.0.0.0/24", "gateway": "10.0.0.1", "routes": [{"dst": target}]}
+    assert found(FREE, "network.address_overlap", ipam=ipam).status == status
+
+
+def leaked(number):
+    return dataclasses.replace(FREE, leaks=tuple(Lease(f"10.0.0.{index}", f"old/pod-{index}") for index in range(1, number + 1)))
+
+
+@pytest.mark.parametrize(("number", "status"), [(0, "pass"), (1, "warn"), (222, "warn"), (223, "fail")])
+def test_leaked_addresses_are_taken_off(number, status):
+    # 254 addresses, 2 nodes x 2 HCAs x 8 VFs = 32 are needed
+    finding = found(leaked(number), "network.addresses")
+    assert finding.status == status
+    assert finding.measured.startswith(f"{254 - number} addresses")
+    assert ("old/pod-1" in finding.measured) == (number > 0)
+
+
+def test_leaks_of_other_ranges_are_not_ours():
+    assert found(dataclasses.replace(FREE, leaks=(Lease("10.0.1.1", "old/pod"),)), "network.addresses").status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("pool", "create", "status", "said"),
+    [
+        (None, True, "pass", "not there yet"),
+        (None, False, "fail", "absent"),
+        (SHARED, True, "pass", "shares of 2 nodes"),
+        (SHARED, False, "pass", "shares of 2 nodes"),
+        (dataclasses.replace(SHARED, namespace="kube-system"), False, "fail", "absent"),
+        (dataclasses.replace(SHARED, kind="CIDRPool"), False, "fail", "absent"),
+        (dataclasses.replace(SHARED, nodes=("worker-1",)), True, "fail", "1 without"),
+        (dataclasses.replace(SHARED, nodes=()), False, "fail", "2 without"),
+        (dataclasses.replace(SHARED, share=50), False, "fail", "50 addresses a node"),
+        (dataclasses.replace(SHARED, share=50), True, "warn", "50 addresses a node"),
+        (dataclasses.replace(SHARED, share=50, nodes=()), True, "pass", "will be changed"),
+        (dataclasses.replace(SHARED, network="10.0.0.0/25"), False, "fail", "10.0.0.0/25"),
+    ],
+)
+def test_pools_of_nv_ipam(pool, create, status, said):
+    seen = dataclasses.replace(FREE, pools=(pool,) if pool else ())
+    finding = found(seen, "network.address_pool", ipam={**POOL, "pool": {**POOL["pool"], "create": create}})
+    assert finding.status == status
+    assert said in finding.measured
+
+
+def test_what_could_not_be_compared_is_said():
+    blind = AddressFacts(errors=("GET /api/v1/pods: forbidden",), unclear=("a/b: its configuration is no JSON",))
+    found_there = {finding.subject: finding.status for finding in check(intent(), NODES, blind)}
+    assert found_there == {"storage": "pass", "cluster": "unknown", "pod network": "warn", "attachments": "warn"}
+
+
+def test_only_fabrics_that_are_proven_free_are_made():
+    wishes = intent()
+    assert refused(wishes, check(wishes, NODES, FREE)) == {}
+    blind = dataclasses.replace(FREE, errors=("GET /api/v1/pods: forbidden",))
+    assert "forbidden" in refused(wishes, check(wishes, NODES, blind))["storage"]
+    waived = intent([{"check": "network.address_overlap", "reason": "looked at by hand"}])
+    assert refused(waived, check(waived, NODES, blind)) == {}

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Addresses in use: leaks are seen between two looks, and what can't be read is said."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import Lease, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.addresses import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
+
+OURS = [ipaddress.ip_network("10.79.0.0/24")]
+WHEREABOUTS = "IPPool.whereabouts.cni.cncf.io"
+
+
+def pod(name, address):
+    return {"metadata": {"name": name, "namespace": "training"}, "spec": {}, "status": {"podIPs": [{"ip": address}]}}
+
+
+def leases(**allocations):
+    return {"metadata": {"name": "p"}, "spec": {"range": "10.79.0.0/24", "allocations": {key[1:]: {"podref": value} for key, value in allocations.items()}}}
+
+
+class Api:
+    """Each kind answers with its list, with an error, or with one list after the other."""
+
+    def __init__(self, **kinds):
+        self.kinds = {key.replace("_", "."): value for key, value in kinds.items()}
+        self.asked = []
+
+    def pages(self, kind, namespace=""):
+        self.asked.append((kind, namespace))
+        answer = self.kinds.get(kind, ApiError(404, "NotFound", "unknown", kind))
+        if callable(answer):
+            answer = answer()
+        if isinstance(answer, Exception):
+            raise answer
+        yield from answer
+
+
+def test_a_lease_without_its_pod_is_a_leak():
+    api = Api(Pod=[pod("a", "10.244.0.5")])
+    api.kinds[WHEREABOUTS] = [leases(_2="training/a", _3="training/gone")]
+    facts = observe(api, OURS)
+    assert (facts.leaks, facts.pods, facts.errors) == ((Lease("10.79.0.3", "training/gone"),), 1, ())
+
+
+def test_pods_that_come_and_go_meanwhile_are_no_leaks():
+    looks = iter([[leases(_2="training/a", _3="training/goes")], [leases(_2="training/a", _4="training/comes")]])
+    api = Api(Pod=[pod("a", "10.244.0.5")])
+    api.kinds[WHEREABOUTS] = lambda: next(looks)
+    assert observe(api, OURS).leaks == ()
+
+
+def test_pods_inside_of_a_range_are_evidence():
+    facts = observe(Api(Pod=[pod("a", "10.244.0.5"), pod("b", "10.79.0.9")]), OURS)
+    assert facts.taken == (Taken("pods", "10.79.0.9/32", "pod training/b"),)
+
+
+def test_a_kind_that_may_not_be_read_is_said_and_nothing_is_called_a_leak():
+    api = Api(Pod=ApiError(403, "Forbidden", "pods is forbidden", "GET /api/v1/pods"))
+    api.kinds[WHEREABOUTS] = [leases(_3="training/gone")]
+    facts = observe(api, OURS)
+    assert facts.leaks == ()
+    assert facts.errors == ("GET /api/v1/pods: pods is forbidden",)
+
+
+def test_an_attachment_that_says_nothing_is_named():
+    facts = observe(Api(NetworkAttachmentDefinition=[{"metadata": {"name": "n", "namespace": "x"}, "spec": {}}]), OURS)
+    assert facts.unclear == ("x/n: its configuration is in a file on the nodes",)
+
+
+def test_only_the_api_server_s_own_service_is_asked_for():
+    api = Api()
+    assert observe(api, OURS).errors == ()
+    assert [namespace for kind, namespace in api.asked if kind == "Service"] == ["default"]
+
+
+def test_no_answer_is_an_error():
+    with pytest.raises(ApiError):
+        observe(Api(Node=ApiError(0, "Unreachable", "no answer", "GET /api/v1/nodes")), OURS)
