@@ -35,7 +35,7 @@ WHAT = {
     "fabric": ("activity", "foreign", "hca", "hcas", "membership", "node", "one_master", "rate", "standby", "topology"),
     "reachability": ("node", "pair", "port", "scope"),
     "platform": ("bios", "driver", "firmware", "iommu", "node", "scope", "sriov"),
-    "operators": ("config", "daemon", "definition", "label", "multus", "node", "read", "ready", "resource_prefix", "single", "version"),
+    "operators": ("config", "daemon", "definition", "label", "multus", "node", "read", "ready", "resource_prefix", "rights", "single", "version"),
     "network": (
         "address_overlap",
         "address_pool",

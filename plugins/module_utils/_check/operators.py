@@ -15,6 +15,8 @@ from .._model.cluster import ClusterNode, OperatorFacts, OperatorInstallation
 from .._model.facts import NodeHcas, ObservedHcas
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Cluster, Intent
+from .._model.rights import RightsFacts
+from . import rights
 
 _NFD = "feature.node.kubernetes.io/"
 _GROUP = "sriovnetwork.openshift.io"
@@ -29,12 +31,14 @@ class Facts:
 
     :ivar nodes: names of the nodes that must take part
     :ivar operators: answer of sriov_operator_info; None when there is none
+    :ivar rights: answer of access_info; None when there is none
     :ivar hcas: answer of hca_info of each node (stage discover), which tells why a label is absent; may be empty
     """
 
     nodes: typing.Tuple[str, ...] = ()
     operators: typing.Optional[OperatorFacts] = None
     hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    rights: typing.Optional[RightsFacts] = None
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -47,7 +51,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
                 "operators.read", "cluster", UNKNOWN, "nothing", "an answer of the API server", why, "Check the kubeconfig and whether the API server runs."
             ),
         )
-    findings = [_read(seen), *_definitions(intent, seen), *_installation(cluster, seen)]
+    findings = [*rights.check(facts.rights), _read(seen), *_definitions(intent, seen), *_installation(cluster, seen)]
     findings += [_config(cluster, seen), _multus(seen)]
     if not facts.nodes:
         why = "No node was named, so nothing is known of any."
@@ -62,7 +66,7 @@ def _read(seen: OperatorFacts) -> Finding:
     if not seen.errors:
         return ok("operators.read", "cluster", "everything was read", "everything")
     why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
-    remedy = "Give the user of the kubeconfig the right to list these kinds."
+    remedy = "Give the user of the kubeconfig the rights of docs/rbac.yml."
     return Finding("operators.read", "cluster", UNKNOWN, f"{len(seen.errors)} kinds unread", "everything", why, remedy)
 
 

@@ -45,6 +45,7 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "Node": ("/api/v1", "nodes", False),
     "Pod": ("/api/v1", "pods", True),
     "Event": ("/api/v1", "events", True),
+    "ConfigMap": ("/api/v1", "configmaps", True),
     "DaemonSet": ("/apis/apps/v1", "daemonsets", True),
     "Deployment": ("/apis/apps/v1", "deployments", True),
     "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets", True),
@@ -62,6 +63,7 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "SriovNetworkNodeState": ("/apis/sriovnetwork.openshift.io/v1", "sriovnetworknodestates", True),
     "SriovNetworkPoolConfig": ("/apis/sriovnetwork.openshift.io/v1", "sriovnetworkpoolconfigs", True),
     "MachineConfigPool": ("/apis/machineconfiguration.openshift.io/v1", "machineconfigpools", False),
+    "SelfSubjectAccessReview": ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews", False),
     "SriovOperatorConfig": ("/apis/sriovnetwork.openshift.io/v1", "sriovoperatorconfigs", True),
 }
 

@@ -15,6 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, PciFunction, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 INTENT = parse_intent(
@@ -49,7 +50,7 @@ GOOD = OperatorFacts(
 
 
 def look(seen=GOOD, nodes=("worker-1",), **facts):
-    return check(INTENT, Facts(nodes, seen, **facts))
+    return check(INTENT, Facts(nodes, seen, **{"rights": RightsFacts(40), **facts}))
 
 
 def only(findings, name):
@@ -65,6 +66,7 @@ def test_all_in_place():
     findings = look()
     assert bad(findings) == {}
     assert {finding.check.split(".")[1] for finding in findings} == {
+        "rights",
         "read",
         "definition",
         "single",

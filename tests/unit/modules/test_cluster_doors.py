@@ -96,7 +96,7 @@ def test_a_wrong_intent_names_its_path(name):
         FILTERS[name]([{**FABRIC, "virtual_functions": "four"}], *arguments)
 
 
-MODULES = ("address_info", "custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_sync", "teardown_gate")
+MODULES = ("access_info", "address_info", "custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_sync", "teardown_gate")
 
 
 def run_module(name, arguments, capsys):
@@ -107,6 +107,7 @@ def run_module(name, arguments, capsys):
 
 
 ARGUMENTS = {
+    "access_info": {"fabrics": [FABRIC]},
     "address_info": {"ranges": ["10.0.0.0/24"]},
     "custom_resources": {"objects": []},
     "rdma_bandwidth": {"fabrics": [FABRIC], "nodes": ["a"]},

@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The rights that the stages need in the cluster, and whether the user of the kubeconfig has them. Check id: ``operators.rights``.
+
+docs/rbac.yml grants exactly these; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.intent import Fabric, Intent
+from .._model.rights import Right, RightsFacts
+
+_NETWORKS = {"sriov_infiniband": "SriovIBNetwork", "sriov_ethernet": "SriovNetwork"}
+_POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
+
+#: who reads what; in all namespaces, unless another is named
+_READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
+    *(("operators", "list", kind) for kind in ("CustomResourceDefinition", "DaemonSet", "Deployment", "Node", "Pod", "SriovOperatorConfig")),
+    *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")),
+    *(("network", "list", kind) for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")),
+    *(("network", "list", kind) for kind in ("PodDisruptionBudget", "ServiceCIDR", "SriovNetworkPoolConfig")),
+    ("network", "watch", "Node"),
+    ("network", "get", "Namespace"),
+    ("bandwidth", "watch", "Pod"),
+    *(("teardown", "list", kind) for kind in ("Namespace", "SriovIBNetwork", "SriovNetwork")),
+)
+_TITLES = {"namespaces": "namespaces of the pods", "teardown": "teardown"}
+
+
+def needed(intent: Intent) -> typing.Tuple[Right, ...]:
+    """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it: that is nearly everything."""
+    operator = intent.cluster.operator_namespace
+    rights = [Right(*row) for row in _READ]
+    rights += [Right("network", "list", "Service", "default"), Right("operators", "get", "ConfigMap", operator)]
+    for fabric in intent.fabrics:
+        rights += _of_fabric(fabric, operator)
+    return tuple(dict.fromkeys(rights))
+
+
+def _of_fabric(fabric: Fabric, operator: str) -> typing.List[Right]:
+    pods = fabric.network.namespace
+    made = [(kind, operator) for kind in ("SriovNetworkNodePolicy", _NETWORKS.get(fabric.profile, "SriovNetwork"))]
+    if fabric.ipam.pool is not None and fabric.ipam.pool.create:
+        made.append((f"{fabric.ipam.pool.kind}.nv-ipam.nvidia.com", fabric.ipam.pool.namespace))
+    return [
+        # server-side apply of what is not there yet needs both
+        *(Right("network", verb, kind, namespace) for kind, namespace in made for verb in ("get", "create", "patch")),
+        *(Right("teardown", "delete", kind, namespace) for kind, namespace in made),
+        *(Right("namespaces", verb, "Namespace") for verb in ("create", "patch")),
+        Right("teardown", "delete", "Namespace"),
+        *(Right("bandwidth", verb, "Pod", pods) for verb in ("create", "delete")),
+        # commands run over a websocket, which is a GET; newer API servers ask for create as well
+        *(Right("bandwidth", verb, "Pod", pods, "exec") for verb in ("get", "create")),
+        Right("bandwidth", "list", "Event", pods),
+    ]
+
+
+def check(seen: typing.Optional[RightsFacts]) -> typing.Tuple[Finding, ...]:
+    """One finding for each stage whose rights are not complete, or one pass."""
+    expected = "all rights of docs/rbac.yml"
+    if seen is None or not seen.asked:
+        why = "The API server was not asked what the user of the kubeconfig may do."
+        return (Finding("operators.rights", "kubeconfig", UNKNOWN, "not asked", expected, why, "Run the stage again."),)
+    findings = []
+    for need in dict.fromkeys(denied.need for denied in seen.denied):
+        texts = [denied.text for denied in seen.denied if denied.need == need]
+        why = "The API server would refuse it half-way, so nothing is begun."
+        status: typing.Literal["fail", "warn"] = FAIL
+        if need in _TITLES:
+            status = WARN
+            why = "Needed only to take everything back." if need == "teardown" else "Needed only where the namespace is not there, or is the collection's own."
+        remedy = f"Bind the user to the roles in docs/rbac.yml; kubectl auth can-i {texts[0].replace(' in ', ' -n ')} shows whether it is enough."
+        subject = _TITLES.get(need, f"stage {need}")
+        findings.append(Finding("operators.rights", subject, status, f"may not: {'; '.join(texts)}", expected, why, remedy))
+    return tuple(findings) or (ok("operators.rights", "kubeconfig", f"{seen.asked} rights, all there", expected),)

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the user of the kubeconfig may do. Made by _check/rights.py, asked by _observe/rights.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class Right:
+    """One thing that the collection does to the API server.
+
+    :ivar need: the stage that does it; ``teardown``, or ``namespaces`` where the collection has to make one
+    :ivar kind: as _observe/kubernetes.py names it
+    :ivar namespace: empty for all of them, and for what has none
+    """
+
+    need: str
+    verb: str
+    kind: str
+    namespace: str = ""
+    subresource: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Denied:
+    """:ivar text: the right as RBAC names it: ``patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator``"""
+
+    need: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RightsFacts:
+    """Answer of access_info.
+
+    :ivar asked: how many rights the API server was asked about
+    """
+
+    asked: int
+    denied: typing.Tuple[Denied, ...] = ()

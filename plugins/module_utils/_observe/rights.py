@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Asks the API server what the user may do (SelfSubjectAccessReview, authorization.k8s.io/v1); every authenticated user may ask."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.rights import Denied, Right, RightsFacts
+from .kubernetes import KINDS, ApiError, Cluster, Resource
+
+
+def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
+    """:raises ApiError: no answer, or none that says yes or no"""
+    return RightsFacts(len(rights), tuple(Denied(right.need, text_of(right)) for right in rights if not _allowed(cluster, right)))
+
+
+def text_of(right: Right) -> str:
+    """As kubectl auth can-i takes it."""
+    group, resource = _resource(right)
+    name = f"{resource}.{group}" if group else resource
+    return f"{right.verb} {name}{'/' + right.subresource if right.subresource else ''}{' in ' + right.namespace if right.namespace else ''}"
+
+
+def attributes(right: Right) -> Resource:
+    """spec.resourceAttributes of the review."""
+    group, resource = _resource(right)
+    return {"verb": right.verb, "group": group, "resource": resource, "subresource": right.subresource, "namespace": right.namespace}
+
+
+def _resource(right: Right) -> typing.Tuple[str, str]:
+    base, plural, _namespaced = KINDS[right.kind]
+    # /api/v1 is the group without a name
+    return (base.split("/")[2] if base.startswith("/apis/") else ""), plural
+
+
+def _allowed(cluster: Cluster, right: Right) -> bool:
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {"resourceAttributes": attributes(right)}}
+    answer = cluster.create(review)
+    allowed = (answer.get("status") or {}).get("allowed")
+    if not isinstance(allowed, bool):
+        raise ApiError(200, "Unreadable", "the answer has no status.allowed", f"SelfSubjectAccessReview {text_of(right)}")
+    return allowed

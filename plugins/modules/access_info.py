@@ -1,0 +1,91 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: access_info
+short_description: Tells which rights in the cluster the stages need and the user does not have
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Asks the API server, by C(SelfSubjectAccessReview), about each thing that the stages and the teardown do for O(fabrics).
+  - Writes nothing. What Helm needs to install an operator is not asked about.
+options:
+  fabrics:
+    description: The variable C(rdma_fabrics).
+    type: raw
+    required: true
+  cluster:
+    description: The variable C(rdma_cluster).
+    type: raw
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    support: full
+    description: Only asks.
+  diff_mode:
+    support: N/A
+    description: Changes nothing.
+  idempotent:
+    support: full
+    description: Only asks.
+"""
+
+EXAMPLES = r"""
+- name: See which rights are missing
+  linerate.rdma.access_info:
+    fabrics: "{{ rdma_fabrics }}"
+  register: access_info
+"""
+
+RETURN = r"""
+rights:
+  description: What the API server says.
+  returned: success
+  type: dict
+  contains:
+    asked:
+      description: How many rights it was asked about.
+      type: int
+    denied:
+      description: What is denied, each with the stage that needs it (C(need)) and the right as RBAC names it (C(text)).
+      type: list
+      elements: dict
+      sample: [{need: network, text: "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator"}]
+"""
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.rights import needed
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    try:
+        intent = parse_intent(module.params["fabrics"], None, module.params["cluster"])
+    except IntentError as error:
+        module.fail_json(msg=str(error))
+    return {"rights": to_data(observe(connect(module), needed(intent)))}
+
+
+def main() -> None:
+    spec = cluster_spec(fabrics={"type": "raw", "required": True}, cluster={"type": "raw"})
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rights that the stages need, and docs/rbac.yml, which grants them: neither more nor less."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.rights import check, needed
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, Right, RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import attributes, observe, text_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+MANIFEST = list(yaml.safe_load_all((pathlib.Path(__file__).parents[3] / "docs/rbac.yml").read_text(encoding="utf-8")))
+
+
+def fabric(name, profile, ipam):
+    return {
+        "name": name,
+        "profile": profile,
+        "select": {"hcas_per_node": 1},
+        "virtual_functions": 4,
+        "resource_name": name,
+        "network": {"name": name, "namespace": "training"},
+        "ipam": ipam,
+    }
+
+
+def shares(kind):
+    return {"type": "nv-ipam", "range": "10.0.0.0/16", "pool": {"name": "pool", "kind": kind, "namespace": "sriov-network-operator"}}
+
+
+INTENT = parse_intent(
+    [
+        fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"}),
+        fabric("b", "sriov_infiniband", shares("IPPool")),
+        fabric("c", "sriov_infiniband", shares("CIDRPool")),
+    ]
+)
+
+
+def granted(group):
+    """(verb, API group, resource, namespace) of all that the manifest gives to a group; an empty namespace is all of them."""
+    roles = {(item["kind"], item["metadata"]["name"]): item for item in MANIFEST if item["kind"].endswith("Role")}
+    rights = set()
+    for binding in MANIFEST:
+        if binding["kind"].endswith("Binding") and group in {subject["name"] for subject in binding["subjects"]}:
+            for rule in roles[(binding["roleRef"]["kind"], binding["roleRef"]["name"])]["rules"]:
+                namespace = binding["metadata"].get("namespace", "")
+                rights |= {(verb, api, name, namespace) for verb in rule["verbs"] for api in rule["apiGroups"] for name in rule["resources"]}
+    return rights
+
+
+def as_granted(right):
+    spec = attributes(right)
+    name = f"{spec['resource']}/{spec['subresource']}" if spec["subresource"] else spec["resource"]
+    return (spec["verb"], spec["group"], name, spec["namespace"])
+
+
+def test_the_manifest_grants_what_is_needed_and_nothing_else():
+    assert granted("linerate-rdma-operators") == {as_granted(right) for right in needed(INTENT)}
+
+
+def test_viewers_may_only_read():
+    viewers = granted("linerate-rdma-viewers")
+    assert {verb for verb, *_rest in viewers} == {"get", "list", "watch"}
+    assert viewers == {right for right in granted("linerate-rdma-operators") if right[0] in ("list", "watch")} - {("list", "", "events", "training")} | {
+        ("get", "", "namespaces", ""),
+        ("get", "", "configmaps", "sriov-network-operator"),
+    }
+
+
+def test_each_kind_has_a_path():
+    assert all(path_of(right.kind, right.namespace) for right in needed(INTENT))
+
+
+@pytest.mark.parametrize(
+    ("right", "text"),
+    [
+        (Right("network", "patch", "SriovNetwork", "ops"), "patch sriovnetworks.sriovnetwork.openshift.io in ops"),
+        (Right("bandwidth", "get", "Pod", "training", "exec"), "get pods/exec in training"),
+        (Right("operators", "list", "Node"), "list nodes"),
+    ],
+)
+def test_rights_read_as_rbac_names_them(right, text):
+    assert text_of(right) == text
+
+
+class Api:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def create(self, definition):
+        return self.answer(definition["spec"]["resourceAttributes"])
+
+
+def test_what_the_server_denies_is_named():
+    facts = observe(Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}}), needed(INTENT))
+    assert {denied.need for denied in facts.denied} == {"network", "namespaces"}
+    assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator") in facts.denied
+    assert load(RightsFacts, to_data(facts), "rights") == facts
+    found = {finding.subject: finding for finding in check(facts)}
+    assert {subject: finding.status for subject, finding in found.items()} == {"stage network": "fail", "namespaces of the pods": "warn"}
+    assert "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator" in found["stage network"].measured
+
+
+@pytest.mark.parametrize("answer", [{}, {"status": {}}, {"status": {"allowed": "yes"}}])
+def test_an_answer_that_says_neither_is_no_right(answer):
+    with pytest.raises(ApiError):
+        observe(Api(lambda spec: answer), needed(INTENT)[:1])
+
+
+def test_all_rights_pass_and_none_asked_is_unknown():
+    (finding,) = check(RightsFacts(40))
+    assert finding.status == "pass"
+    assert [item.status for item in (*check(None), *check(RightsFacts(0)))] == ["unknown", "unknown"]
+
+
+def test_taking_back_is_only_warned_of():
+    (finding,) = check(dataclasses.replace(RightsFacts(40), denied=(Denied("teardown", "delete namespaces"),)))
+    assert (finding.subject, finding.status) == ("teardown", "warn")
