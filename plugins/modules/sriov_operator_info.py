@@ -100,6 +100,14 @@ operators:
       description: What the operator wants of each node, and what its config daemon reports (C(SriovNetworkNodeState)).
       type: list
       elements: dict
+    policies:
+      description: The C(SriovNetworkNodePolicies) in O(namespace).
+      type: list
+      elements: dict
+    supported_nics:
+      description: PCI ids that the operator supports (its ConfigMap C(supported-nic-ids)); null when there is none.
+      type: list
+      elements: dict
     troubles:
       description: Pods in O(namespace) that are not ready, each with its cause.
       type: list

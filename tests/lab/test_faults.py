@@ -52,13 +52,26 @@ def test_a_server_that_cannot_be_pinged_is_told_from_a_client_that_cannot_ping(l
     assert any("worker-2" in subject for subject in subjects)
 
 
-def test_a_policy_that_selects_no_nic_is_refused_with_the_webhooks_words(lab: Lab) -> None:
-    select = {"hcas_per_node": 1, "vendor": "8086", "device": "1583", "netdev": ["eth1"]}
-    run = lab.playbook("playbooks/network.yml", variables={"rdma_fabrics": intent(select=select), "rdma_waivers": []})
+NO_SUCH_NIC = {"hcas_per_node": 1, "vendor": "8086", "device": "1583", "netdev": ["eth1"]}
+
+
+def test_a_policy_that_selects_no_nic_is_held_back_with_the_nearest_match(lab: Lab) -> None:
+    run = lab.playbook("playbooks/network.yml", variables={"rdma_fabrics": intent(select=NO_SUCH_NIC), "rdma_waivers": []})
     assert run.code != 0
-    refused = [finding for finding in run.findings("network", "fail") if finding["check"] == "network.policy_accepted"]
-    assert refused, run.output
-    assert any("no supported NIC is selected by the nicSelector" in finding["measured"] + finding["why"] for finding in refused), refused
+    finding = run.finding("network", "network.lint_select", "storage worker-1")
+    assert finding["status"] == "fail"
+    assert "nearest is eth1" in finding["why"] and "deviceID is 10c9, the policy asks for 1583" in finding["why"]
+    assert run.finding("network", "network.policy_accepted", "storage")["status"] == "skipped"
+    assert not any("storage" in change for change in run.records["network"]["changes"])
+
+
+def test_a_policy_that_selects_no_nic_is_refused_with_the_webhooks_words_when_the_linter_is_waived(lab: Lab) -> None:
+    waiver = {"check": "network.lint_*", "subject": "storage*", "reason": "the webhook shall judge"}
+    run = lab.playbook("playbooks/network.yml", variables={"rdma_fabrics": intent(select=NO_SUCH_NIC), "rdma_waivers": [waiver]})
+    assert run.code != 0
+    refused = run.finding("network", "network.policy_accepted", "storage SriovNetworkNodePolicy linerate-storage")
+    assert refused["status"] == "fail"
+    assert "no supported NIC is selected by the nicSelector" in refused["measured"]
 
 
 def test_a_vf_that_loses_its_link_fails_the_measurement_and_leaves_no_pod(lab: Lab) -> None:

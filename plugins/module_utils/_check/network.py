@@ -14,11 +14,24 @@ import typing
 from .._model.addresses import AddressFacts
 from .._model.cluster import AppliedObject, SyncFacts, SyncNode
 from .._model.disruption import DisruptionPlan
-from .._model.findings import FAIL, UNKNOWN, Finding, ok
+from .._model.findings import FAIL, SKIPPED, UNKNOWN, Finding, ok
 from .._model.intent import Fabric, Intent
 from . import ipam, plan
 
 _CHECKS = {"SriovNetworkNodePolicy": "network.policy_accepted", "SriovNetwork": "network.attachment_accepted", "SriovIBNetwork": "network.attachment_accepted"}
+
+
+@dataclasses.dataclass(frozen=True)
+class LintFacts:
+    """Answer of the filter lint_network.
+
+    :ivar held: fabrics that were not applied, each with the reason
+    :ivar errors: what the linter could not read, and why
+    """
+
+    findings: typing.Tuple[Finding, ...] = ()
+    held: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    errors: typing.Tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +45,7 @@ class Facts:
     :ivar ipam: answer of address_info; None when it did not run
     :ivar check_mode: nothing was written, so nothing can have come of it
     :ivar unmade: fabrics whose objects could not be written, each with the reason
+    :ivar lint: what the linter found before anything was applied
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -41,11 +55,13 @@ class Facts:
     check_mode: bool = False
     plan: typing.Optional[DisruptionPlan] = None
     ipam: typing.Optional[AddressFacts] = None
+    lint: LintFacts = LintFacts()
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """Whether the addresses are free, what it does to the nodes, then a finding for each object, then one for each fabric on each node."""
-    findings = [*ipam.check(intent, facts.nodes, facts.ipam), *plan.findings(intent.cluster, facts.plan, facts.nodes)]
+    """Whether the addresses are free, what the linter said, what it does to the nodes, then a finding for each object, then one for each fabric and node."""
+    findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_lint_read(facts.lint), *facts.lint.findings]
+    findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
     findings += [_shared(item) for item in facts.applied if not item.fabric]
     for fabric in intent.fabrics:
         findings += _objects(fabric, facts)
@@ -54,12 +70,25 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     return tuple(findings)
 
 
+def _lint_read(lint: LintFacts) -> typing.List[Finding]:
+    if not lint.errors:
+        return []
+    why = f"The linter could not read all that it judges by: {'; '.join(lint.errors[:5])}."
+    remedy = "Give the user of the kubeconfig the right to read these kinds."
+    return [Finding("network.lint_read", "cluster", UNKNOWN, f"{len(lint.errors)} kinds unread", "everything", why, remedy)]
+
+
 def _shared(item: AppliedObject) -> Finding:
     return _judge(item, "network.namespace_accepted", f"{item.kind} {item.name}")
 
 
 def _objects(fabric: Fabric, facts: Facts) -> typing.List[Finding]:
     mine = [item for item in facts.applied if item.fabric == fabric.name]
+    if fabric.name in facts.lint.held:
+        why = f"Nothing of the fabric was applied: {facts.lint.held[fabric.name]}."
+        remedy = "Correct what the findings network.lint_* name; a waiver on such a finding lets the API server decide instead."
+        held = ("network.policy_accepted", "network.attachment_accepted")
+        return [Finding(check_id, fabric.name, SKIPPED, "held back", "accepted by the API server", why, remedy) for check_id in held]
     findings = [_judge(item, _CHECKS.get(item.kind, "network.object_accepted"), f"{fabric.name} {item.kind} {item.name}") for item in mine]
     for check_id, what in (("network.policy_accepted", "SriovNetworkNodePolicy"), ("network.attachment_accepted", "SriovNetwork or SriovIBNetwork")):
         if not any(finding.check == check_id for finding in findings):
@@ -136,6 +165,8 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     if seen is None or (refused and seen.phase != "ready"):
         if refused:
             why, remedy = f"The policy {refused[0].name} was refused, so nothing asks for virtual functions.", "See the finding on the policy."
+        elif fabric.name in facts.lint.held:
+            why, remedy = "The linter held the fabric back, so nothing asks for virtual functions.", "See the findings network.lint_*."
         elif fabric.name in facts.unmade:
             why, remedy = facts.unmade[fabric.name], "Correct what the reason names, and run the stage again."
         else:

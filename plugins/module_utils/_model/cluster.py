@@ -112,6 +112,7 @@ class NodeState:
     :ivar current_state: of the drain: Idle, Draining, DrainComplete (annotation)
     :ivar desired_state: what the daemon asks for: Idle, Drain_Required, Reboot_Required (annotation)
     :ivar wanted_rdma_mode: shared, exclusive, or empty: not asked for
+    :ivar rdma_mode: of the node's RDMA devices and network namespaces: shared or exclusive; empty where the daemon does not say
     """
 
     node: str
@@ -123,6 +124,7 @@ class NodeState:
     desired_state: str = ""
     generation: int = 0
     wanted_rdma_mode: str = ""
+    rdma_mode: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,6 +153,18 @@ class Policy:
     link_type: str = ""
     eswitch_mode: str = ""
     external: bool = False
+    net_filter: str = ""
+    vdpa_type: str = ""
+    exclude_topology: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class SupportedNic:
+    """A line of the operator's ConfigMap supported-nic-ids; PCI ids of the physical and of the virtual function."""
+
+    vendor: str
+    device: str
+    virtual_device: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,6 +207,8 @@ class OperatorFacts:
     :ivar configs: namespaces that hold a SriovOperatorConfig called default
     :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None when absent
     :ivar states: what the operator wants of each node, and what its config daemon reports
+    :ivar policies: SriovNetworkNodePolicies in the operator's namespace; it obeys no others
+    :ivar supported_nics: what the operator's ConfigMap supported-nic-ids lists; None when there is none
     :ivar multus: DaemonSets that look like multus
     :ivar multus_pods: pods in the operator's namespace that carry multus' network-status: proof that it works, however it was installed
     :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
@@ -206,6 +222,8 @@ class OperatorFacts:
     nodes: typing.Tuple[ClusterNode, ...]
     states: typing.Tuple[NodeState, ...] = ()
     daemon: typing.Optional[Workload] = None
+    policies: typing.Tuple[Policy, ...] = ()
+    supported_nics: typing.Optional[typing.Tuple[SupportedNic, ...]] = None
     multus: typing.Tuple[Workload, ...] = ()
     multus_pods: int = 0
     attachments: typing.Optional[int] = None

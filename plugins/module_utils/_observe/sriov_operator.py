@@ -20,6 +20,9 @@ from .kubernetes import ApiError, Cluster, Resource
 #: of the custom resource definitions, those of these API groups
 GROUPS = ("sriovnetwork.openshift.io", "k8s.cni.cncf.io", "whereabouts.cni.cncf.io", "nv-ipam.nvidia.com")
 DAEMON = "sriov-network-config-daemon"
+#: ConfigMap of the operator, whichever way it was installed
+SUPPORTED_NICS = "supported-nic-ids"
+_Answer = typing.TypeVar("_Answer")
 
 
 def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
@@ -30,15 +33,19 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
     """
     errors: typing.List[str] = []
 
-    def read(kind: str, where: str = "") -> typing.Optional[typing.Tuple[Resource, ...]]:
+    def answer(ask: typing.Callable[[], _Answer]) -> typing.Optional[_Answer]:
         try:
-            return cluster.list(kind, where).items
+            return ask()
         except ApiError as error:
             if error.status == 0:
                 raise
             if not error.absent:
                 errors.append(str(error))
             return None
+
+    def read(kind: str, where: str = "") -> typing.Optional[typing.Tuple[Resource, ...]]:
+        listing = answer(lambda: cluster.list(kind, where))
+        return listing.items if listing is not None else None
 
     crds = read("CustomResourceDefinition") or ()
     deployments = [item for item in read("Deployment") or () if is_operator(item)]
@@ -48,6 +55,8 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
     nodes = read("Node") or ()
     states = read("SriovNetworkNodeState", namespace) or ()
     pods = read("Pod", namespace) or ()
+    policies = read("SriovNetworkNodePolicy", namespace) or ()
+    nics = answer(lambda: cluster.get("ConfigMap", namespace, SUPPORTED_NICS))
     try:
         daemon = next((item for item in daemons if item["metadata"]["name"] == DAEMON and item["metadata"].get("namespace") == namespace), None)
         return OperatorFacts(
@@ -57,6 +66,8 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
             nodes=tuple(parse.node(item) for item in nodes),
             states=tuple(parse.node_state(item) for item in states),
             daemon=_with_nodes(parse.workload(daemon), daemon, pods) if daemon else None,
+            policies=tuple(parse.policy(item) for item in policies),
+            supported_nics=parse.supported_nics(nics) if nics is not None else None,
             multus=tuple(parse.workload(item) for item in daemons if "multus" in item["metadata"]["name"]),
             multus_pods=sum(parse.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=len(attachments) if attachments is not None else None,

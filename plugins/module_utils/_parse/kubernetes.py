@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import typing
 
-from .._model.cluster import ClusterNode, NodeState, OperatorInstallation, Policy, StateInterface, StateVf, VfGroup, WantedInterface, Workload
+from .._model.cluster import ClusterNode, NodeState, OperatorInstallation, Policy, StateInterface, StateVf, SupportedNic, VfGroup, WantedInterface, Workload
 from .._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool, OperatorSettings
 from .._model.errors import RdmaError
 
@@ -113,6 +113,7 @@ def node_state(resource: Resource) -> NodeState:
         desired_state=str(annotations.get(f"{_STATE}desired-state", "")),
         generation=_number(_mapping(resource, "metadata").get("generation", 0), what),
         wanted_rdma_mode=str(_mapping(resource, "spec", "system").get("rdmaMode") or ""),
+        rdma_mode=str(_mapping(status, "system").get("rdmaMode") or ""),
     )
 
 
@@ -205,6 +206,9 @@ def policy(resource: Resource) -> Policy:
         link_type=str(spec.get("linkType") or ""),
         eswitch_mode=str(spec.get("eSwitchMode") or ""),
         external=bool(spec.get("externallyManaged", False)),
+        net_filter=str(selector.get("netFilter") or ""),
+        vdpa_type=str(spec.get("vdpaType") or ""),
+        exclude_topology=bool(spec.get("excludeTopology", False)),
     )
 
 
@@ -312,6 +316,20 @@ def pod(resource: Resource) -> ClusterPod:
         mirror="kubernetes.io/config.mirror" in _mapping(metadata, "annotations"),
         ended=_mapping(resource, "status").get("phase") in ("Succeeded", "Failed"),
     )
+
+
+def supported_nics(resource: Resource) -> typing.Tuple[SupportedNic, ...]:
+    """The operator's ConfigMap supported-nic-ids, whose values are ``vendor device virtual-device``. [sriov-network-operator api/v1/helper.go]
+
+    :raises ResourceError: a value of another form
+    """
+    found = []
+    for name, value in sorted(_mapping(resource, "data").items()):
+        ids = str(value).lower().split()
+        if len(ids) != 3:
+            raise ResourceError(f"{_what(resource)}: data[{name}] is '{value}'; expected three PCI ids: vendor, physical and virtual function")
+        found.append(SupportedNic(*ids))
+    return tuple(found)
 
 
 def workload(resource: Resource) -> Workload:

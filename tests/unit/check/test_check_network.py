@@ -10,10 +10,11 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network import Facts, LintFacts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject, SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
@@ -147,3 +148,14 @@ def test_no_node_and_no_object_is_no_good_news():
 
 def test_an_object_of_unknown_fate_is_no_pass():
     assert found(dataclasses.replace(FACTS, applied=(NAMESPACE, dataclasses.replace(POLICY, action=""), NETWORK)), "network.policy_accepted").status == "fail"
+
+
+def test_what_the_linter_found_is_kept_and_a_held_fabric_proves_nothing():
+    found = Finding("network.lint_functions", "storage worker-1 eth1", "fail", "8", "7", "The card has fewer.", "Ask for fewer.")
+    facts = Facts(("worker-1",), (NAMESPACE,), SyncFacts(True, False, 0.0, ()), lint=LintFacts((found,), {"storage": "1 findings"}, ("GET nodes: no",)))
+    findings = {finding.check: finding for finding in check(INTENT, load(Facts, to_data(facts), "facts"))}
+    assert findings["network.lint_functions"] == found
+    assert findings["network.lint_read"].status == "unknown"
+    assert {findings[name].status for name in ("network.policy_accepted", "network.attachment_accepted")} == {"skipped"}
+    assert "1 findings" in findings["network.policy_accepted"].why
+    assert (findings["network.allocatable"].status, "held the fabric back" in findings["network.allocatable"].why) == ("unknown", True)

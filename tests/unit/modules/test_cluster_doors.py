@@ -14,8 +14,10 @@ import pytest
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.linerate.rdma.plugins.filter.lint import lint_network
 from ansible_collections.linerate.rdma.plugins.filter.render import FilterModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, NodeState, OperatorFacts, StateInterface
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
@@ -63,6 +65,24 @@ def test_addresses_of_no_range_are_refused(text, capsys):
     code, result = run_module("address_info", {"ranges": [text]}, capsys)
     assert code == 1
     assert f"'{text}' is no range" in result["msg"]
+
+
+def test_a_fabric_that_can_t_come_to_anything_is_held_back_unless_waived():
+    label = {"feature.node.kubernetes.io/network-sriov.capable": "true"}
+    igb = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500, 3)
+    seen = to_data(OperatorFacts((), (), (), (ClusterNode("worker-1", label, True),), (NodeState("worker-1", interfaces=(igb,)),)))
+    fabric = {**FABRIC, "rdma": False}
+    rendered = FILTERS["render_network"]([fabric], {}, {"storage": {"worker-1": ["0000:01:00.0"]}})
+    arguments = (seen, {"worker-1": {"value": None, "error": "unreachable"}}, ["worker-1"])
+    linted = lint_network(rendered, [fabric], {}, [], *arguments)
+    assert [item["object"]["kind"] for item in linted["objects"]] == ["Namespace"]
+    assert "numVfs(4) in CR linerate-storage exceed the maximum allowed value(3)" in linted["lint"]["held"]["storage"]
+    assert json.loads(json.dumps(linted)) == linted
+    waived = lint_network(rendered, [fabric], {}, [{"check": "network.lint_functions", "reason": "the webhook decides"}], *arguments)
+    assert (waived["objects"], waived["lint"]["held"]) == (rendered["objects"], {})
+    assert waived["lint"]["findings"] == linted["lint"]["findings"]
+    with pytest.raises(AnsibleFilterError, match="lint_network: operators: nothing; expected a mapping"):
+        lint_network(rendered, [fabric], {}, [], None, {}, [])
 
 
 def test_one_pod_a_node_and_fabric():

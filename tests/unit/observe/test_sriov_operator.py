@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import SupportedNic
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import established, is_operator, observe
@@ -44,10 +45,21 @@ CONFIG = {"kind": "SriovOperatorConfig", "metadata": {"name": "default", "namesp
 STATE = {"kind": "SriovNetworkNodeState", "metadata": {"name": "worker-1", "namespace": "ops"}, "spec": {}, "status": {"syncStatus": "Succeeded"}}
 
 
+POLICY = {"kind": "SriovNetworkNodePolicy", "metadata": {"name": "p", "namespace": "ops"}, "spec": {"resourceName": "r", "numVfs": 4}}
+NICS = {"kind": "ConfigMap", "metadata": {"name": "supported-nic-ids", "namespace": "ops"}, "data": {"Intel_ixgbe_82576": "8086 10c9 10ca"}}
+
+
 class Api:
     def __init__(self, **kinds):
         self.kinds = {"Deployment": [deployment(CONTAINER)], "DaemonSet": [DAEMON], "Pod": [POD], "Node": [NODE], **kinds}
-        self.kinds = {"SriovOperatorConfig": [CONFIG], "SriovNetworkNodeState": [STATE], **self.kinds}
+        self.kinds = {"SriovOperatorConfig": [CONFIG], "SriovNetworkNodeState": [STATE], "SriovNetworkNodePolicy": [POLICY], **self.kinds}
+        self.kinds = {"ConfigMap": NICS, **self.kinds}
+
+    def get(self, kind, namespace, name):
+        answer = self.kinds[kind]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def list(self, kind, namespace="", selector=""):
         answer = self.kinds.get(kind, [])
@@ -82,6 +94,13 @@ def test_facts():
     facts = observe(Api(), "ops")
     assert (facts.installations[0].version, facts.installations[0].resource_prefix, facts.configs) == ("v1.6.0", "openshift.io", ("ops",))
     assert (facts.daemon.nodes, facts.troubles, facts.errors) == (("worker-1",), (), ())
+    assert ([policy.name for policy in facts.policies], facts.supported_nics) == (["p"], (SupportedNic("8086", "10c9", "10ca"),))
+
+
+@pytest.mark.parametrize(("status", "errors"), [(404, ()), (403, ("GET configmaps: no",))])
+def test_a_list_of_supported_nics_that_is_not_there_is_no_empty_one(status, errors):
+    facts = observe(Api(ConfigMap=ApiError(status, "", "no", "GET configmaps")), "ops")
+    assert (facts.supported_nics, facts.errors) == (None, errors)
 
 
 def test_a_kind_that_may_not_be_read_is_no_absent_one():

@@ -202,3 +202,11 @@ def test_any_resource(resource):
 @given(st.text())
 def test_any_exit_status(text):
     assert kubernetes.exit_status(text) is None or "Success" in text or "ExitCode" in text
+
+
+def test_supported_nics():
+    data = {"kind": "ConfigMap", "metadata": {"name": "supported-nic-ids"}, "data": {"b": "15b3 1021 101e", "a": "8086 10C9 10CA"}}
+    assert [(nic.vendor, nic.device, nic.virtual_device) for nic in kubernetes.supported_nics(data)] == [("8086", "10c9", "10ca"), ("15b3", "1021", "101e")]
+    assert kubernetes.supported_nics({**data, "data": None}) == ()
+    with pytest.raises(ResourceError, match=r"ConfigMap supported-nic-ids: data\[a\] is '8086 10c9'; expected three PCI ids"):
+        kubernetes.supported_nics({**data, "data": {"a": "8086 10c9"}})

@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filter that opens the linter to the role network. A thin door, documented in lint_network.yml."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint_all
+from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import world_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+
+Data = typing.Dict[str, typing.Any]
+
+
+def lint_network(
+    rendered: typing.Any, fabrics: typing.Any, cluster: typing.Any, waivers: typing.Any, operators: typing.Any, hcas: typing.Any, nodes: typing.Any
+) -> Data:
+    """What speaks against the rendered policies, and the objects that may be applied."""
+    try:
+        intent = parse_intent(fabrics, waivers, cluster)
+        seen = load(OperatorFacts, operators, "operators")
+        observed = load(typing.Dict[str, ObservedHcas], hcas, "hcas")
+    except (IntentError, LoadError) as error:
+        raise AnsibleFilterError(f"linerate.rdma.lint_network: {error}") from error
+    world = world_of(seen, {name: item.value for name, item in observed.items() if item.value is not None})
+    policies = [(item["fabric"], kubernetes.policy(item["object"])) for item in rendered["objects"] if item["object"]["kind"] == "SriovNetworkNodePolicy"]
+    findings = lint_all(intent.fabrics, policies, world, [str(node) for node in nodes])
+    stopped = held(findings, intent.waivers)
+    return {
+        "objects": [item for item in rendered["objects"] if item["fabric"] not in stopped],
+        "lint": {"findings": to_data([item for mine in findings.values() for item in mine]), "held": stopped, "errors": list(seen.errors)},
+    }
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self) -> typing.Dict[str, typing.Any]:
+        return {"lint_network": lint_network}

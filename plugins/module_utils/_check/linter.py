@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The linter of stage network: findings on each fabric's policies before they are applied, and which fabrics are held back. Check ids: ``network.lint_*``.
+
+A fabric with a failure that no waiver covers is not applied at all: bad input is refused before anything is touched. What is merely not known
+(a node that has no report yet) holds nothing back, since the API server's webhook judges after the linter.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.cluster import NodeState, Policy
+from .._model.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
+from .._model.intent import Fabric
+from .operator_rules import takes_node
+from .policy_rules import Objection, World, objections, selected, why_not_selected
+
+#: what a fabric that breaks no rule is told
+_RULES = {
+    "network.lint_policy": "a policy that the operator can read, for NICs that it supports",
+    "network.lint_functions": "no more virtual functions than each physical one has",
+    "network.lint_overlap": "functions that no other policy has",
+    "network.lint_link": "link layer and MTU that the ports can do",
+    "network.lint_rdma": "RDMA devices for the pods, in the mode that the network's plugins need",
+}
+
+
+def lint_all(
+    fabrics: typing.Iterable[Fabric], policies: typing.Sequence[typing.Tuple[str, Policy]], world: World, nodes: typing.Sequence[str]
+) -> typing.Dict[str, typing.Tuple[Finding, ...]]:
+    """Findings by fabric; a fabric that could not be written has none.
+
+    :param policies: all that would be applied, each with its fabric's name
+    :param world: what is there
+    """
+    others = dataclasses.replace(world, policies={**world.policies, **{policy.name: policy for _fabric, policy in policies}})
+    return {fabric.name: lint(fabric, [policy for name, policy in policies if name == fabric.name], others, nodes) for fabric in fabrics}
+
+
+def lint(fabric: Fabric, policies: typing.Sequence[Policy], world: World, nodes: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
+    """Findings on one fabric: one for each node on what is selected there, and one for each broken rule, or for each rule that holds.
+
+    :param policies: those of the fabric, as they would be applied
+    :param world: what is there, with the policies of the other fabrics
+    :param nodes: names of the nodes that must take part
+    """
+    if not policies:
+        return ()
+    found = [_finding(fabric, item) for policy in policies for item in objections(policy, world)]
+    found += [_rdma_mode(fabric, name, world.states[name]) for name in nodes if name in world.states and _wrong_mode(fabric, world.states[name])]
+    broken = {finding.check for finding in found}
+    sound = [ok(check, fabric.name, "nothing speaks against it", what) for check, what in _RULES.items() if check not in broken]
+    return (*(_selects(fabric, policies, name, world) for name in nodes), *found, *sound)
+
+
+def held(findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]) -> typing.Dict[str, str]:
+    """Fabrics that must not be applied, each with the reason.
+
+    :param findings: by fabric
+    """
+    failed = {name: [item for item in judge(mine, waivers).closing() if item.status == FAIL] for name, mine in findings.items()}
+    return {name: f"{len(items)} findings of the linter, the first: {items[0].subject}: {items[0].measured}" for name, items in failed.items() if items}
+
+
+def _finding(fabric: Fabric, item: Objection) -> Finding:
+    subject = " ".join(part for part in (fabric.name, item.node, item.function) if part)
+    outcome = {
+        "webhook": "The operator's webhook refuses it. ",
+        "node": "The API server would take it, and it fails on the node. ",
+        "nowhere": "Nothing stops it. ",
+    }[item.where]
+    status: typing.Literal["fail", "warn"] = WARN if item.where == "nowhere" else FAIL
+    return Finding(item.check, subject, status, item.measured, item.expected, outcome + item.why, item.remedy)
+
+
+def _selects(fabric: Fabric, policies: typing.Sequence[Policy], name: str, world: World) -> Finding:
+    """What the fabric gets on one node."""
+    check, subject, count = "network.lint_select", f"{fabric.name} {name}", fabric.select.hcas_per_node
+    expected = f"{count} physical functions"
+    node, state = world.nodes.get(name), world.states.get(name)
+    if node is None:
+        why = "The cluster knows no node of this name."
+        return Finding(check, subject, UNKNOWN, "no such node", expected, why, "Name the inventory's hosts as the cluster names its nodes.")
+    mine = [policy for policy in policies if takes_node(policy, node)]
+    if not mine:
+        missing = sorted(f"{key}={value}" for key, value in policies[0].node_selector.items() if node.labels.get(key) != value)
+        why = f"No policy of the fabric takes the node: it does not carry {', '.join(missing)}."
+        return Finding(check, subject, FAIL, "no policy", expected, why, "See the stage operators: it says why the label is absent.")
+    if state is None or not state.interfaces:
+        why = "The operator's config daemon has not reported the node's interfaces, so nobody can tell what would be selected."
+        return Finding(check, subject, UNKNOWN, "no report of the node", expected, why, "See the stage operators: does the config daemon run on the node?")
+    chosen = {interface.address: interface for policy in mine for interface in selected(policy, state, world)}
+    measured = ", ".join(f"{interface.name} at {address}" for address, interface in sorted(chosen.items())) or "none"
+    if len(chosen) == count:
+        return ok(check, subject, measured, expected)
+    if len(chosen) > count:
+        why = "The policy would also turn functions into virtual ones that the intent does not count."
+        return Finding(check, subject, FAIL, measured, expected, why, "Name the right ones in select.pci or select.netdev, or correct hcas_per_node.")
+    why = f"Of the {len(state.interfaces)} interfaces that the operator reports: {why_not_selected(mine[0], state, world)}."
+    return Finding(check, subject, FAIL, measured, expected, why, "Correct select of the fabric, or make the operator see the NIC as named beside 'why'.")
+
+
+def _wrong_mode(fabric: Fabric, state: NodeState) -> bool:
+    """Whether the RDMA mode of the node and the network's plugins do not go together; where the daemon reports no mode, nothing is known."""
+    if not (fabric.rdma or _isolates(fabric)):
+        return False
+    return state.rdma_mode == ("shared" if _isolates(fabric) else "exclusive")
+
+
+def _isolates(fabric: Fabric) -> bool:
+    """Whether the RDMA CNI moves the device into the pod."""
+    return any(plugin.get("type") == "rdma" for plugin in fabric.network.meta_plugins)
+
+
+def _rdma_mode(fabric: Fabric, name: str, state: NodeState) -> Finding:
+    if _isolates(fabric):
+        why = "The plugin rdma in meta_plugins moves RDMA devices into pods, and refuses a node whose devices are shared: pods would not start."
+        remedy = "Set the nodes' RDMA mode to exclusive (SriovNetworkPoolConfig rdmaMode; it reboots them), or remove the plugin."
+    else:
+        why = "In the exclusive mode only the plugin rdma brings RDMA devices into pods, and the network names none: pods would find no device."
+        remedy = "Add {type: rdma} to network.meta_plugins, or set the nodes' RDMA mode to shared (it reboots them)."
+    wanted = "exclusive" if _isolates(fabric) else "shared"
+    return Finding("network.lint_rdma", f"{fabric.name} {name}", FAIL, f"mode {state.rdma_mode}", f"mode {wanted}", why, remedy)

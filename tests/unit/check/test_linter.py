@@ -1,0 +1,257 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The linter: each way in which a policy can come to nothing is said before it is applied, and a good one is let through."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint, lint_all
+from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import World, objections
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, NodeState, Policy, StateInterface, SupportedNic
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, Netdev, NodeHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+
+LABEL = {"rdma": "yes"}
+IGB = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500, 7)
+MLX = StateInterface("ib0", "0000:3c:00.0", "15b3", "1021", "mlx5_core", "IB", 2044, 16)
+BNX = StateInterface("eth4", "0000:05:00.0", "14e4", "16d7", "bnxt_en", "ETH", 1500, 8)
+NICS = (SupportedNic("8086", "10c9", "10ca"), SupportedNic("15b3", "1021", "101e"), SupportedNic("14e4", "16d7", "16dc"))
+WORLD = World({"w1": ClusterNode("w1", LABEL, True)}, {"w1": NodeState("w1", interfaces=(IGB, MLX, BNX))}, {}, NICS)
+
+STORAGE = Policy("storage", "igb", 4, LABEL, "8086", "10c9", link_type="ETH", device_type="netdevice")
+COMPUTE = Policy("compute", "mlx", 8, LABEL, "15b3", "1021", link_type="IB", device_type="netdevice", rdma=True)
+BROADCOM = Policy("bnx", "bnx", 4, LABEL, pf_names=("eth4",), link_type="ETH", device_type="netdevice", rdma=True)
+
+FABRIC = load(
+    Fabric,
+    {
+        "name": "storage",
+        "profile": "sriov_ethernet",
+        "select": {"hcas_per_node": 1},
+        "virtual_functions": 4,
+        "resource_name": "igb",
+        "rdma": False,
+        "network": {"name": "net", "namespace": "test"},
+        "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+    },
+    "fabric",
+)
+
+
+def changed(policy, **values):
+    return dataclasses.replace(policy, **values)
+
+
+def beside(*others):
+    return dataclasses.replace(WORLD, policies={policy.name: policy for policy in others})
+
+
+@pytest.mark.parametrize(
+    "policy", [STORAGE, COMPUTE, BROADCOM, changed(STORAGE, pf_names=("eth1#0-3",)), changed(COMPUTE, vendor="", root_devices=(MLX.address,))]
+)
+def test_a_good_policy_has_nothing_against_it(policy):
+    assert objections(policy, WORLD) == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "rule", "where", "text"),
+    [
+        (changed(STORAGE, resource_name="igb-vf"), "policy", "webhook", 'resource name "igb-vf" contains invalid characters'),
+        (changed(STORAGE, vendor="1af4", device=""), "policy", "webhook", "vendor 1af4 is not supported"),
+        (changed(STORAGE, device="1583"), "policy", "webhook", "vendor/device 8086/1583 is not supported"),
+        (changed(STORAGE, vendor="", device="10ca"), "policy", "webhook", "device 10ca is not supported"),
+        (changed(STORAGE, pf_names=("eth1#0-4",)), "policy", "webhook", "end range exceeds the maximum VF index"),
+        (changed(STORAGE, pf_names=("eth1#3-0",)), "policy", "webhook", "end range shall not be smaller than start range"),
+        (changed(STORAGE, pf_names=("eth1#0",)), "policy", "webhook", "failed to parse eth1#0"),
+        (changed(STORAGE, device_type="vfio-pci", rdma=True), "policy", "webhook", "'deviceType: vfio-pci' conflicts with 'isRdma: true'"),
+        (changed(COMPUTE, eswitch_mode="switchdev"), "policy", "webhook", "'eSwitchMode: switchdev' can be used only with ethernet links"),
+        (changed(COMPUTE, vdpa_type="vhost"), "policy", "webhook", "vdpa requires the device to be configured in switchdev mode"),
+        (changed(STORAGE, vdpa_type="vhost", eswitch_mode="switchdev"), "link", "webhook", "vendor(8086) in CR storage not supported for vdpa interface(eth1)"),
+        (changed(STORAGE, node_selector={"rdma": "no"}), "select", "webhook", "no matched node is selected by the nodeSelector in CR storage"),
+        (changed(STORAGE, pf_names=("eth9",)), "select", "webhook", "no supported NIC is selected by the nicSelector in CR storage"),
+        (changed(STORAGE, vfs_count=0), "functions", "webhook", "numVfs(0) in CR storage is not allowed"),
+        (changed(STORAGE, vfs_count=8), "functions", "webhook", "numVfs(8) in CR storage exceed the maximum allowed value(7) interface(eth1)"),
+        (changed(COMPUTE, vfs_count=129), "functions", "webhook", "numVfs(129) in CR compute exceed the maximum allowed value(128) interface(ib0)"),
+        # the webhook knows only two vendors; the daemon says the rest
+        (changed(BROADCOM, vfs_count=9), "functions", "node", "NumVfs (9) is larger than TotalVfs (8)"),
+        (changed(COMPUTE, vfs_count=16), "functions", "nowhere", "16 on InfiniBand"),
+        (changed(STORAGE, external=True), "functions", "webhook", "higher than the virtual functions allocated for the PF externally value(0)"),
+        (changed(COMPUTE, link_type="ETH"), "link", "node", "a port of IB, the profile is for ETH"),
+        (changed(STORAGE, link_type="IB"), "link", "node", "a port of ETH, the profile is for IB"),
+        (changed(STORAGE, mtu=9217), "link", "node", "mtu 9217"),
+        (changed(COMPUTE, mtu=4092), "link", "nowhere", "mtu 4092"),
+        (changed(STORAGE, rdma=True), "rdma", "node", "driver igb"),
+    ],
+)
+def test_each_rule(policy, rule, where, text):
+    (found,) = [item for item in objections(policy, WORLD) if item.check != "network.lint_select" or rule == "select"]
+    assert (found.check, found.where) == (f"network.lint_{rule}", where)
+    assert text in found.measured
+    assert found.why and found.remedy
+
+
+def test_a_policy_that_selects_nothing_in_particular():
+    # it takes every NIC, so more than this rule speaks against it
+    texts = [item.measured for item in objections(changed(STORAGE, vendor="", device="", link_type=""), WORLD) if item.check == "network.lint_policy"]
+    assert texts == ["at least one of these parameters (vendor, deviceID, pfNames, rootDevices or netFilter) has to be defined in nicSelector in CR storage"]
+
+
+def test_the_id_of_a_virtual_function_leads_to_the_physical_one():
+    found = objections(changed(STORAGE, device="10ca"), WORLD)[0]
+    assert "10ca is the id of virtual functions" in found.why
+    assert "10c9" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("policy", "other", "where", "text"),
+    [
+        # as the webhook compares them: what is written
+        (changed(STORAGE, pf_names=("eth1",)), changed(STORAGE, name="old", pf_names=("eth1",)), "webhook", "VF index range in eth1 is overlapped with"),
+        (changed(STORAGE, pf_names=("eth1#0-3",)), changed(STORAGE, name="old", pf_names=("eth1#3-3",)), "webhook", "VF index range in eth1#0-3 is overlapped"),
+        (changed(STORAGE, root_devices=(IGB.address,)), changed(BROADCOM, root_devices=(IGB.address,)), "webhook", f"root device {IGB.address} is overlapped"),
+        (changed(STORAGE, pf_names=("eth1",)), changed(STORAGE, name="old", pf_names=("eth1",), external=True), "webhook", "externallyManage is inconsistent"),
+        (STORAGE, changed(BROADCOM, resource_name="igb", exclude_topology=True), "webhook", "excludeTopology[false] field conflicts with policy [bnx]"),
+        # as the operator makes of them: what is selected
+        (STORAGE, changed(STORAGE, name="old", resource_name="old", pf_names=("eth1",), vendor=""), "node", "functions 0 to 3 here, 0 to 3 in policy old"),
+        (
+            changed(STORAGE, pf_names=("eth1",)),
+            changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#2-3",)),
+            "node",
+            "0 to 3 here, 2 to 3 in policy old",
+        ),
+    ],
+)
+def test_two_policies_on_the_same_functions(policy, other, where, text):
+    (found,) = objections(policy, beside(other))
+    assert (found.check, found.where) == ("network.lint_overlap", where)
+    assert text in found.measured
+
+
+@pytest.mark.parametrize(
+    ("policy", "other"),
+    [
+        (changed(STORAGE, pf_names=("eth1#0-1",)), changed(STORAGE, name="old", resource_name="old", pf_names=("eth1#2-3",))),
+        (STORAGE, COMPUTE),
+        (STORAGE, changed(STORAGE, name="elsewhere", resource_name="old", node_selector={"rdma": "no"})),
+        # its own older self is no other policy
+        (changed(STORAGE, root_devices=(IGB.address,)), changed(STORAGE, root_devices=(IGB.address,), vfs_count=2)),
+        # nobody can tell here what a netFilter takes
+        (STORAGE, changed(STORAGE, name="old", resource_name="old", net_filter="openstack/NetworkID:1")),
+    ],
+)
+def test_policies_that_can_live_beside_each_other(policy, other):
+    assert objections(policy, beside(other)) == ()
+
+
+def test_an_unknown_list_of_supported_nics_refuses_nothing():
+    assert objections(changed(STORAGE, device="1583"), dataclasses.replace(WORLD, supported=None))[0].check == "network.lint_select"
+
+
+def test_before_the_first_report_nothing_is_held_against_the_policy():
+    assert objections(STORAGE, dataclasses.replace(WORLD, states={})) == ()
+    findings = lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, states={}), ("w1",))
+    assert {finding.check: finding.status for finding in findings if finding.status != "pass"} == {"network.lint_select": "unknown"}
+    assert held({"storage": findings}, ()) == {}
+
+
+def bad(findings):
+    return {(finding.check, finding.subject): finding for finding in findings if finding.status != "pass"}
+
+
+def test_findings_of_a_good_fabric():
+    findings = lint(FABRIC, (STORAGE,), WORLD, ("w1",))
+    assert bad(findings) == {}
+    assert [(finding.check.partition("lint_")[2], finding.subject) for finding in findings] == [
+        ("select", "storage w1"),
+        *((rule, "storage") for rule in ("policy", "functions", "overlap", "link", "rdma")),
+    ]
+    assert findings[0].measured == "eth1 at 0000:01:00.0"
+
+
+def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report():
+    policy = changed(COMPUTE, device="1017")
+    hcas = {
+        "w1": NodeHcas(
+            (
+                Hca("mlx5_0", netdevs=(Netdev("ib7", ""),), pci=PciFunction("0000:70:00.0", "15b3", "1017", "0207", "mlx5_core")),
+                Hca(
+                    "mlx5_1",
+                    netdevs=(Netdev("ib8", ""),),
+                    pci=PciFunction("0000:80:00.0", "15b3", "1017", "0207", "mlx5_core"),
+                    physical_function="0000:70:00.0",
+                ),
+            )
+        )
+    }
+    found = bad(lint(FABRIC, (policy,), dataclasses.replace(WORLD, hcas=hcas), ("w1",)))
+    why = found["network.lint_select", "storage w1"].why
+    assert "nearest is ib0 at 0000:3c:00.0 (15b3:1021): deviceID is 1021, the policy asks for 1017" in why
+    assert "the node has mlx5_0 at 0000:70:00.0 (15b3:1017), which the operator does not report: not in the ConfigMap supported-nic-ids" in why
+    assert "mlx5_1" not in why
+    assert "no supported NIC is selected by the nicSelector in CR compute" in found["network.lint_select", "storage"].measured
+
+
+@pytest.mark.parametrize(
+    ("hca", "why"),
+    [
+        (Hca("a", pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207")), "no driver is bound"),
+        (Hca("a", pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207", "mlx5_core")), "there is no network interface"),
+        (Hca("a", netdevs=(Netdev("ib1", ""),), pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207", "mlx5_core")), "the log of the config daemon"),
+    ],
+)
+def test_why_the_operator_does_not_report_an_hca(hca, why):
+    world = dataclasses.replace(WORLD, states={"w1": NodeState("w1", interfaces=(IGB,))}, hcas={"w1": NodeHcas((hca,))})
+    assert why in bad(lint(FABRIC, (COMPUTE,), world, ("w1",)))["network.lint_select", "storage w1"].why
+
+
+@pytest.mark.parametrize(
+    ("policy", "nodes", "status", "measured"),
+    [
+        (changed(STORAGE, vendor="", device="", pf_names=("eth1", "eth4")), ("w1",), "fail", "eth1 at 0000:01:00.0, eth4 at 0000:05:00.0"),
+        (changed(STORAGE, node_selector={"rdma": "no"}), ("w1",), "fail", "no policy"),
+        (STORAGE, ("w2",), "unknown", "no such node"),
+    ],
+)
+def test_what_a_node_gets(policy, nodes, status, measured):
+    found = bad(lint(FABRIC, (policy,), WORLD, nodes))["network.lint_select", f"storage {nodes[0]}"]
+    assert (found.status, found.measured) == (status, measured)
+
+
+def test_a_function_without_rdma_device_is_a_warning():
+    world = dataclasses.replace(WORLD, hcas={"w1": NodeHcas((Hca("eth4", pci=PciFunction(BNX.address, "14e4", "16d7", "0200", "bnxt_en")),))})
+    (found,) = bad(lint(FABRIC, (BROADCOM,), world, ("w1",))).values()
+    assert (found.check, found.subject, found.status) == ("network.lint_rdma", "storage w1 eth4", "warn")
+
+
+@pytest.mark.parametrize(
+    ("mode", "plugins", "status"),
+    [("shared", ("rdma",), "fail"), ("exclusive", (), "fail"), ("exclusive", ("rdma",), None), ("shared", (), None), ("", ("rdma",), None)],
+)
+def test_rdma_mode_and_plugin_go_together(mode, plugins, status):
+    fabric = dataclasses.replace(FABRIC, rdma=True, network=dataclasses.replace(FABRIC.network, meta_plugins=tuple({"type": name} for name in plugins)))
+    world = dataclasses.replace(WORLD, states={"w1": dataclasses.replace(WORLD.states["w1"], rdma_mode=mode)})
+    found = bad(lint(fabric, (STORAGE,), world, ("w1",)))
+    assert [finding.status for finding in found.values()] == ([status] if status else [])
+
+
+def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go():
+    findings = {"storage": lint(FABRIC, (changed(STORAGE, vfs_count=8),), WORLD, ("w1",)), "other": lint(FABRIC, (STORAGE,), WORLD, ("w1",))}
+    assert held(findings, ()) == {
+        "storage": "1 findings of the linter, the first: storage w1 eth1: numVfs(8) in CR storage exceed the maximum allowed value(7) interface(eth1)"
+    }
+    assert held(findings, (Waiver("network.lint_*", "the webhook decides", "storage*"),)) == {}
+
+
+def test_policies_that_come_together_are_judged_together():
+    other = dataclasses.replace(FABRIC, name="other", resource_name="other")
+    policies = [("storage", changed(STORAGE, root_devices=(IGB.address,))), ("other", changed(STORAGE, name="other", root_devices=(IGB.address,)))]
+    findings = lint_all((FABRIC, other), policies, WORLD, ("w1",))
+    assert set(held(findings, ())) == {"storage", "other"}
+    assert lint_all((FABRIC,), [], WORLD, ("w1",)) == {"storage": ()}
