@@ -66,7 +66,9 @@ hcas:
           type: str
           sample: mlx5_0
         netdevs:
-          description: Network interfaces of the function.
+          description:
+            - Network interfaces of the function, with the RDMA device's port that each is on and the bond that it is a part of.
+            - Of IPoIB, queue pair, subnet prefix and port GUID come from the 20 bytes of the hardware address.
           returned: success
           type: list
           elements: dict
@@ -76,6 +78,10 @@ hcas:
               mtu: 4092
               state: up
               port_guid: "0xb83fd20300e00001"
+              subnet_prefix: "0xfe80000000000000"
+              queue_pair: 4169
+              port: 1
+              bond:
         pci:
           description: The PCI function with its driver, NUMA node and PCIe link (GT/s and lanes). V(null) for a device without one.
           returned: success
@@ -118,7 +124,9 @@ hcas:
           type: str
           sample: MT4129
         ports:
-          description: Ports of the RDMA device. Rates in Gb/s; V(null) for a LID or SM LID means that the port has none.
+          description:
+            - Ports of the RDMA device. Rates in Gb/s; V(null) for a LID or SM LID means that the port has none.
+            - The MTU, in bytes, is the largest of the port's network interfaces. sysfs has no file for the port's own.
           returned: success
           type: list
           elements: dict
@@ -134,6 +142,7 @@ hcas:
               sm_lid: 1
               guid: "0xb83fd20300e00001"
               pkeys: ["0xffff"]
+              mtu: 4092
         sriov:
           description: Most and present number of VFs. V(null) where SR-IOV is off in firmware or BIOS, or the function has no such capability.
           returned: success
@@ -151,6 +160,25 @@ hcas:
           returned: success
           type: int
           sample: 0
+        administration:
+          description:
+            - What the physical function has set for a VF. V(null) where sysfs does not show it; only NVIDIA's own driver packages do.
+            - The link policy is C(Follow), C(Up) or C(Down).
+          returned: success
+          type: dict
+          sample:
+            node_guid: "0x0200000000000001"
+            port_guid: "0x0200000000000001"
+            link_policy: Follow
+        sriov_absence:
+          description:
+            - Why a physical function has no SR-IOV files, from its configuration space. V(null) where it has them, or where the space can't be read.
+            - C(hidden) means that a bridge or the BIOS hides all extended capabilities.
+            - C(off) means that the function offers no SR-IOV capability, or one with 0 VFs.
+            - C(unused) means that it offers VFs and the kernel does not take them up.
+          returned: success
+          type: str
+          sample: "off"
         unread:
           description: Files that are there but could not be read or understood. Their values are V(null) and unknown.
           returned: success

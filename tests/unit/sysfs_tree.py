@@ -76,11 +76,18 @@ class Tree:
         self.link(f"devices/pci{physical[:7]}/{physical}/virtfn{index}", folder)
         return folder
 
-    def netdev(self, folder: typing.Optional[str], name: str, address: str, kind: int = 1, mtu: int = 1500, state: str = "up") -> None:
-        """A network interface; without a folder one that belongs to no device, such as a bond."""
+    def netdev(
+        self, folder: typing.Optional[str], name: str, address: str, kind: int = 1, mtu: int = 1500, state: str = "up", dev_port: int = 0, master: str = ""
+    ) -> None:
+        """A network interface; without a folder one that belongs to no device, such as a bond.
+
+        :param master: the bond or bridge that it is a part of
+        """
         home = f"{folder}/net/{name}" if folder else f"devices/virtual/net/{name}"
-        for file, value in (("address", address), ("type", str(kind)), ("mtu", str(mtu)), ("operstate", state), ("dev_port", "0")):
+        for file, value in (("address", address), ("type", str(kind)), ("mtu", str(mtu)), ("operstate", state), ("dev_port", str(dev_port))):
             self.write(f"{home}/{file}", value)
+        if master:
+            self.link(f"{home}/master", f"devices/virtual/net/{master}")
         if folder:
             self.link(f"{home}/device", folder)
         self.link(f"class/net/{name}", home)
@@ -142,6 +149,21 @@ def add_six_hcas(tree: Tree, node: int = 1, **port_files: str) -> None:
         raw = guid(node, index, 1).replace(":", "")
         octets = ":".join(raw[place : place + 2] for place in range(0, 16, 2))
         tree.netdev(folder, netdev, f"00:00:10:49:fe:80:00:00:00:00:00:00:{octets}", kind=32, mtu=4092)
+
+
+def add_infiniband_vfs(tree: Tree, count: int = 2, administered: bool = True) -> None:
+    """A ConnectX-7 with VFs, as NVIDIA's driver package shows them; without ``administered`` as the kernel's own driver does."""
+    physical = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", sriov_totalvfs="16", sriov_numvfs=str(count))
+    tree.rdma(physical, "mlx5_0", guid(1, 0))
+    tree.port("mlx5_0", gid="fe80:0000:0000:0000:" + guid(1, 0, 1))
+    for index in range(count):
+        folder = tree.virtual("0000:3c:00.0", index, f"0000:3c:00.{index + 1}", vendor="0x15b3", device="0x101e", current_link_speed="Unknown")
+        own = f"0200:0000:0000:00{index:02x}"
+        tree.rdma(folder, f"mlx5_{index + 1}", own)
+        tree.port(f"mlx5_{index + 1}", gid=f"fe80:0000:0000:0000:{own}", state="1: DOWN", lid="0x0", sm_lid="0x0")
+        if administered:
+            for file, value in (("node", f"02:00:00:00:00:00:00:{index:02x}"), ("port", f"02:00:00:00:00:00:00:{index:02x}"), ("policy", "Down")):
+                tree.write(f"{physical}/sriov/{index}/{file}", value)
 
 
 def add_igb(tree: Tree, virtual_functions: int = 3) -> None:

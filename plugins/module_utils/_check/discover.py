@@ -7,7 +7,7 @@
 """Stage discover: have the nodes the HCAs and NICs that the intent asks for, and what do their ports say. Check ids: ``discover.*``.
 
 Which InfiniBand HCA is on which fabric is not known here: only the subnet manager says that (stage fabric). So HCAs are counted against all
-InfiniBand fabrics of the intent together, and a bad port is a failure only where the good ones are too few.
+InfiniBand fabrics of the intent together, and one that can't be used is a failure only where the good ones are too few.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import dataclasses
 import typing
 
 from .._model.facts import Hca, NodeHcas, ObservedHcas, Port
-from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
 from .._model.load import nearest
-from .membership import candidates, is_infiniband
+from . import no_sriov
+from .membership import candidates, is_infiniband, selects
 
 _NO_GUID = "0x0000000000000000"
 
@@ -56,7 +57,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
                 findings += _check_ethernet(fabric, name, node)
             findings += _check_listed(fabric, name, node)
         findings += _check_pcie(intent, name, node)
+    findings += _check_fleet(intent, read)
     findings += _check_guids(read)
+    findings += _check_descriptions(read)
     return tuple(findings)
 
 
@@ -93,12 +96,71 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[
         findings = [Finding("discover.hcas", f"{name} {label}", FAIL, measured, expected, why, remedy)]
     else:
         findings = [ok("discover.hcas", f"{name} {label}", measured, expected)]
+    # a function without RDMA device shows no link layer: its class says what it would be
+    mute = [hca for hca in node.hcas if _is_infiniband_function(hca) and not hca.rdma_device and any(selects(fabric.select, hca) for fabric in fabrics)]
+    for hca in (*hcas, *mute):
+        findings.append(_spared(_check_driver(name, hca, True, node), len(hcas), wanted))
     usable = sum(any(_trouble(port) is None for port in hca.ports if port.link_layer == "InfiniBand") for hca in hcas)
     for hca in hcas:
         for port in hca.ports:
             if port.link_layer == "InfiniBand":
-                findings.append(_check_port(f"{name} {hca.name} port {port.number}", port, usable, wanted))
+                findings.append(_spared(_check_port(f"{name} {hca.name} port {port.number}", port), usable, wanted))
+    capable = sum(hca.sriov is not None and bool(hca.sriov.total) for hca in hcas)
+    for hca in hcas:
+        findings.append(_spared(_check_sriov(name, hca), capable, wanted))
     return findings
+
+
+def _is_infiniband_function(hca: Hca) -> bool:
+    return hca.pci is not None and hca.pci.device_class == "0207"
+
+
+def _spared(finding: Finding, good: int, wanted: int) -> Finding:
+    """A finding that does not pass is a warning where the node has enough HCAs without this one: it may be on no fabric of the intent."""
+    if finding.status == PASS or good < wanted:
+        return finding
+    why = f"{finding.why} The node has {good} good HCAs and the intent needs {wanted}, so this one may be on no fabric of the intent; stage fabric tells."
+    return dataclasses.replace(finding, status=WARN, why=why)
+
+
+def _check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
+    """Whether the kernel drives the function.
+
+    :param rdma: an RDMA device is asked for as well
+    """
+    subject, expected = f"{name} {hca.name}", "a driver and an RDMA device" if rdma else "a driver"
+    driver = hca.pci.driver if hca.pci else None
+    if hca.pci is not None and driver is None:
+        if "driver" in hca.unread:
+            why, remedy = "Whether a driver is bound could not be read.", f"See the finding discover.read of {name}."
+            return Finding("discover.driver", subject, UNKNOWN, "not known", expected, why, remedy)
+        why = f"No driver is bound to the function {hca.pci.address} [{hca.pci.vendor}:{hca.pci.device}]."
+        remedy = "Load it (modprobe mlx5_core for NVIDIA's); lspci -k shows which modules know it, dmesg why they do not take it."
+        return Finding("discover.driver", subject, FAIL, "no driver", expected, why, remedy)
+    if driver == "vfio-pci":
+        why = "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't use it."
+        remedy = f"Take it back: driverctl unset-override {hca.pci.address if hca.pci else ''}, or end what holds it."
+        return Finding("discover.driver", subject, FAIL, driver, expected, why, remedy)
+    carrier = node.carrier(hca)
+    if rdma and not hca.rdma_device and carrier is None:
+        why, remedy = f"The driver {driver} has made no RDMA device of it.", "Load the RDMA driver (modprobe mlx5_ib); see dmesg for this function."
+        return Finding("discover.driver", subject, FAIL, f"{driver}, no RDMA device", expected, why, remedy)
+    shown = f", in a bond with {carrier.name}" if carrier else ""
+    return ok("discover.driver", subject, f"{driver or 'no PCI function'}{f', {hca.rdma_device}' if hca.rdma_device else shown}", expected)
+
+
+def _check_sriov(name: str, hca: Hca) -> Finding:
+    """Whether the function can make VFs at all; how many are enough is known when it is known whose member it is (stage platform)."""
+    subject, expected = f"{name} {hca.name}", "SR-IOV: sriov_totalvfs of 1 or more"
+    if hca.sriov is None:
+        return Finding("discover.sriov", subject, FAIL, "absent", expected, *no_sriov.why(hca))
+    if hca.sriov.total is None:
+        why, remedy = "sriov_totalvfs is there and could not be read.", f"See the finding discover.read of {name}."
+        return Finding("discover.sriov", subject, UNKNOWN, "not read", expected, why, remedy)
+    if hca.sriov.total == 0:
+        why, remedy = "Firmware: the function has SR-IOV and makes no VF.", "Set NUM_OF_VFS in its firmware (mstconfig), then power-cycle."
+        return Finding("discover.sriov", subject, FAIL, "0 VFs at most", expected, why, remedy)
+    return ok("discover.sriov", subject, f"{hca.sriov.total} VFs at most", expected)
 
 
 def _why_too_few(node: NodeHcas) -> typing.Tuple[str, str]:
@@ -158,15 +220,12 @@ def _trouble(port: Port) -> typing.Optional[_Trouble]:
     return None
 
 
-def _check_port(subject: str, port: Port, usable: int, wanted: int) -> Finding:
+def _check_port(subject: str, port: Port) -> Finding:
     expected = "ACTIVE, LinkUp, with a LID"
     trouble = _trouble(port)
     if trouble is None:
         rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unread"
         return ok("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)
-    if usable >= wanted:
-        why = f"{trouble.why} The node has {usable} good HCAs and the intent needs {wanted}, so this one may be on no fabric of the intent; stage fabric tells."
-        return Finding("discover.port", subject, WARN, trouble.measured, expected, why, trouble.remedy)
     return Finding("discover.port", subject, FAIL if trouble.known else UNKNOWN, trouble.measured, expected, trouble.why, trouble.remedy)
 
 
@@ -192,22 +251,15 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
         ]
     findings = [ok("discover.hcas", subject, measured, expected)]
     for hca in hcas:
-        findings.append(_check_netdev(f"{name} {hca.name}", hca))
+        driven = _check_driver(name, hca, fabric.rdma, node)
+        findings += [driven, _check_sriov(name, hca)]
+        if driven.status == PASS:
+            findings.append(_check_netdev(f"{name} {hca.name}", hca))
     return findings
 
 
 def _check_netdev(subject: str, hca: Hca) -> Finding:
-    expected = "a driver, and a network interface that is up"
-    if hca.pci is not None and hca.pci.driver is None:
-        return Finding(
-            "discover.port",
-            subject,
-            FAIL,
-            "no driver",
-            expected,
-            "No driver is bound to the function.",
-            "Load its driver; see dmesg for why it does not take it.",
-        )
+    expected = "a network interface that is up"
     if not hca.netdevs:
         return Finding(
             "discover.port", subject, WARN, "no network interface", expected,
@@ -247,11 +299,25 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Find
             findings.append(Finding("discover.select", subject, FAIL, "a virtual function", expected, why, remedy))
         elif hca not in candidates(fabric, node):
             layers = ", ".join(sorted({port.link_layer or "unread" for port in hca.ports})) or "no RDMA port"
-            why = f"The function is there, but its link layer or another selector of the fabric does not fit: {_describe(hca)}, {layers}."
+            why = f"The function is there, but {_misfit(fabric, hca, layers)}."
             findings.append(Finding("discover.select", subject, FAIL, f"{_describe(hca)}, {layers}", expected, why, remedy))
         else:
             findings.append(ok("discover.select", subject, _describe(hca), expected))
     return findings
+
+
+def _misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
+    """Which part of the intent a listed function contradicts."""
+    if selects(fabric.select, hca):
+        return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"
+    pci, names = hca.pci, ", ".join(netdev.name for netdev in hca.netdevs) or "none"
+    wrong = {
+        f"vendor {fabric.select.vendor}, it has {pci.vendor if pci else 'none'}": pci and fabric.select.vendor in (None, pci.vendor),
+        f"device {fabric.select.device}, it has {pci.device if pci else 'none'}": pci and fabric.select.device in (None, pci.device),
+        f"netdev {', '.join(fabric.select.netdev)}, it has {names}": not fabric.select.netdev
+        or any(netdev.name in fabric.select.netdev for netdev in hca.netdevs),
+    }
+    return "another selector contradicts: " + "; ".join(text for text, fits in wrong.items() if not fits)
 
 
 def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> typing.List[Finding]:
@@ -284,32 +350,75 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> typing.List[Findin
     return findings
 
 
+def _check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
+    """A node with fewer HCAs than the others has lost one, even where enough are left."""
+    fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
+    counted = {name: [hca for hca in node.hcas if any(hca in candidates(fabric, node) for fabric in fabrics)] for name, node in nodes.items()}
+    most = max(map(len, counted.values()), default=0)
+    if not fabrics or not most or len(nodes) < 2:
+        return []
+    full = {_address(hca) for hcas in counted.values() if len(hcas) == most for hca in hcas}
+    findings, expected = [], f"{most} InfiniBand HCAs, as the best of {len(nodes)} nodes has"
+    for name, hcas in counted.items():
+        if len(hcas) == most:
+            findings.append(ok("discover.fleet", name, f"{most} InfiniBand HCAs", expected))
+            continue
+        missing = ", ".join(sorted(full - {_address(hca) for hca in hcas}))
+        why = f"Nodes of one fleet are usually alike. Others have an InfiniBand HCA at {missing}, and this node has none there."
+        remedy = "See lspci -nn on the node: a card that is absent is dead or not seated. Nodes that are meant to differ are right as they are."
+        findings.append(Finding("discover.fleet", name, WARN, f"{len(hcas)} InfiniBand HCAs", expected, why, remedy))
+    return findings
+
+
 def _check_guids(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
-    """Two ports with one GUID take each other's packets. VFs without a GUID are none of this check's business."""
+    """Two owners of one GUID take each other's packets. VFs are none of this check's business (stage virtual_functions)."""
+    owners: typing.Dict[typing.Tuple[str, str], typing.List[str]] = {}
+    for name, hca in _infiniband_hcas(nodes):
+        if hca.node_guid not in (None, _NO_GUID):
+            owners.setdefault(("node", hca.node_guid or ""), []).append(f"{name} {hca.name}")
+        for port in hca.ports:
+            if port.guid not in (None, _NO_GUID):
+                owners.setdefault(("port", port.guid or ""), []).append(f"{name} {hca.name} port {port.number}")
+    findings = []
+    for (kind, guid), names in sorted(owners.items()):
+        if len(names) > 1:
+            why = f"These have the same {kind} GUID: {', '.join(names)}. The subnet manager can't tell them apart."
+            remedy = "Give each its own: firmware burnt with another card's GUIDs is the usual cause (flint -d ... sg)."
+            findings.append(Finding("discover.guids", f"{kind} GUID {guid}", FAIL, f"{len(names)} owners", "1 owner", why, remedy))
+    if owners and not findings:
+        counts = [sum(kind == wanted for kind, _guid in owners) for wanted in ("port", "node")]
+        findings.append(ok("discover.guids", "all nodes", f"{counts[0]} port GUIDs and {counts[1]} node GUIDs, all different", "all different"))
+    return findings
+
+
+def _check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
+    """The fabric's tools name an HCA by its description alone."""
     owners: typing.Dict[str, typing.List[str]] = {}
+    for name, hca in _infiniband_hcas(nodes):
+        if hca.node_description is not None:
+            owners.setdefault(hca.node_description, []).append(f"{name} {hca.name}")
+    findings = []
+    for description, names in sorted(owners.items()):
+        if len(names) > 1:
+            shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+            why = f"These HCAs have the same node description {description!r}: {shown}. In the fabric's topology they look alike; GUIDs still tell them apart."
+            remedy = "Run rdma-ndd on each node (package rdma-core): it writes host name and device into the description."
+            findings.append(Finding("discover.descriptions", names[0], WARN, f"{len(names)} HCAs", "1 HCA", why, remedy))
+    if owners and not findings:
+        findings.append(ok("discover.descriptions", "all nodes", f"{len(owners)} descriptions, all different", "all different"))
+    return findings
+
+
+def _infiniband_hcas(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[typing.Tuple[str, Hca]]:
+    """Physical ones, with the name of their node."""
     for name, node in nodes.items():
         for hca in node.hcas:
-            for port in hca.ports:
-                if port.guid is not None and port.guid != _NO_GUID:
-                    owners.setdefault(port.guid, []).append(f"{name} {hca.name} port {port.number}")
-    findings = []
-    for guid, names in sorted(owners.items()):
-        if len(names) > 1:
-            why = f"These ports have the same GUID: {', '.join(names)}. The subnet manager can't tell them apart."
-            findings.append(
-                Finding(
-                    "discover.guids",
-                    guid,
-                    FAIL,
-                    f"{len(names)} ports",
-                    "1 port",
-                    why,
-                    "Give each port its own GUID: a cloned firmware image or VF configuration is the usual cause.",
-                )
-            )
-    if owners and not findings:
-        findings.append(ok("discover.guids", "all nodes", f"{len(owners)} port GUIDs, all different", "all different"))
-    return findings
+            if not hca.is_virtual and any(port.link_layer == "InfiniBand" for port in hca.ports):
+                yield name, hca
+
+
+def _address(hca: Hca) -> str:
+    return hca.pci.address if hca.pci else hca.name
 
 
 def _describe(hca: Hca) -> str:

@@ -31,7 +31,7 @@ WHAT = {
         "variables",
         "waivers",
     ),
-    "discover": ("guids", "hcas", "node", "pcie", "port", "read", "select"),
+    "discover": ("descriptions", "driver", "fleet", "guids", "hcas", "node", "pcie", "port", "read", "select", "sriov"),
     "fabric": ("activity", "foreign", "hca", "hcas", "membership", "node", "one_master", "rate", "standby", "topology"),
     "reachability": ("node", "pair", "port", "scope"),
     "platform": ("bios", "driver", "firmware", "iommu", "node", "scope", "sriov"),

@@ -17,6 +17,7 @@ import typing
 from .._model.facts import Hca, NodeHcas, NodePlatform, ObservedHcas, ObservedPlatform, ObservedSubnets, PciEvidence
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
+from . import no_sriov
 from .membership import Membership, is_infiniband, resolve
 
 
@@ -113,7 +114,7 @@ def _check_hca(subject: str, fabric: Fabric, hca: Hca, evidence: typing.Mapping[
     if function is None:
         why = "The device has no PCI function that sriov_platform_info saw, so it can't make VFs or could not be read."
         return [Finding("platform.sriov", subject, UNKNOWN, "no PCI function", expected, why, "Compare hca_info and sriov_platform_info on the node.")]
-    findings = [_check_sriov(subject, fabric, function, expected)]
+    findings = [_check_sriov(subject, fabric, hca, function, expected)]
     if function.driver is None:
         why = "No driver is bound to the physical function; without one it makes no VF."
         findings.append(
@@ -124,17 +125,13 @@ def _check_hca(subject: str, fabric: Fabric, hca: Hca, evidence: typing.Mapping[
     return findings
 
 
-def _check_sriov(subject: str, fabric: Fabric, function: PciEvidence, expected: str) -> Finding:
+def _check_sriov(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, expected: str) -> Finding:
     if function.sriov_total is None:
         if "sriov_totalvfs" in function.unread:
             return Finding(
                 "platform.sriov", subject, UNKNOWN, "unread", expected, "sriov_totalvfs is there and could not be read.", "Read it on the node by hand."
             )
-        where = (
-            "SRIOV_EN in the HCA's firmware (mstconfig), then SR-IOV in the BIOS" if is_infiniband(fabric) else "SR-IOV in the NIC's firmware, then in the BIOS"
-        )
-        why = "sriov_totalvfs is absent: SR-IOV is off in the firmware or in the BIOS, or the function is behind a bridge that hides its capability."
-        return Finding("platform.sriov", subject, FAIL, "absent", expected, why, f"Switch on {where}, and reboot.")
+        return Finding("platform.sriov", subject, FAIL, "absent", expected, *no_sriov.why(hca))
     measured = f"sriov_totalvfs {function.sriov_total}, {function.sriov_current if function.sriov_current is not None else 'unknown'} in use"
     if function.sriov_total < fabric.virtual_functions:
         why = f"The function makes {function.sriov_total} VFs at most, and the fabric '{fabric.name}' asks for {fabric.virtual_functions}."

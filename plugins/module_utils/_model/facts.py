@@ -47,7 +47,12 @@ class PciFunction:
 class Netdev:
     """A network interface of an HCA.
 
+    :ivar mtu: in bytes; IPoIB in datagram mode has 4 less than its multicast group
     :ivar port_guid: from the 20-byte IPoIB hardware address (row S1.1); None on Ethernet
+    :ivar subnet_prefix: the same: upper half of the port's GID
+    :ivar queue_pair: the same
+    :ivar port: number of the RDMA device's port that it is on
+    :ivar bond: the bond that it is a part of
     """
 
     name: str
@@ -55,6 +60,10 @@ class Netdev:
     mtu: typing.Optional[int] = None
     state: typing.Optional[str] = None
     port_guid: typing.Optional[str] = None
+    subnet_prefix: typing.Optional[str] = None
+    queue_pair: typing.Optional[int] = None
+    port: typing.Optional[int] = None
+    bond: typing.Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +80,7 @@ class Port:
     :ivar sm_lid: None when no subnet manager gave one (0)
     :ivar guid: InfiniBand only: the lower half of the first GID
     :ivar pkeys: partition keys that are set, 0xffff: full member of the default partition
+    :ivar mtu: largest of its network interfaces, in bytes; None without one: sysfs has no file for the MTU of the port itself
     """
 
     number: int
@@ -84,6 +94,7 @@ class Port:
     sm_lid: typing.Optional[int] = None
     guid: typing.Optional[str] = None
     pkeys: typing.Tuple[str, ...] = ()
+    mtu: typing.Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +105,25 @@ class Sriov:
     current: typing.Optional[int] = None
 
 
+#: why a physical function has no SR-IOV files, as its PCI configuration space shows it:
+#: hidden: the space ends after 256 bytes, so a bridge or the BIOS hides all extended capabilities;
+#: off: the function offers no SR-IOV capability, or one with 0 VFs: switched off in its firmware, or it never had one;
+#: unused: it offers VFs, and the kernel does not take them up
+SriovAbsence = typing.Literal["hidden", "off", "unused"]
+
+
+@dataclasses.dataclass(frozen=True)
+class VfAdministration:
+    """What the physical function has set for a VF; only NVIDIA's own driver packages (MLNX_OFED, DOCA) show it in sysfs.
+
+    :ivar link_policy: Follow, Up or Down
+    """
+
+    node_guid: typing.Optional[str] = None
+    port_guid: typing.Optional[str] = None
+    link_policy: typing.Optional[str] = None
+
+
 @dataclasses.dataclass(frozen=True)
 class Hca:
     """One PCI function of the network, physical or virtual, or an RDMA device without one.
@@ -102,6 +132,8 @@ class Hca:
     :ivar rdma_device: None where there is none
     :ivar physical_function: PCI address of the PF, for a VF
     :ivar vf_index: for a VF
+    :ivar administration: for a VF, where sysfs shows it
+    :ivar sriov_absence: for a physical function without SR-IOV files, where its configuration space can be read (as root)
     :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None, and unknown
     """
 
@@ -118,6 +150,8 @@ class Hca:
     sriov: typing.Optional[Sriov] = None
     physical_function: typing.Optional[str] = None
     vf_index: typing.Optional[int] = None
+    administration: typing.Optional[VfAdministration] = None
+    sriov_absence: typing.Optional[SriovAbsence] = None
     unread: typing.Tuple[str, ...] = ()
 
     @property
@@ -134,6 +168,12 @@ class NodeHcas:
 
     hcas: typing.Tuple[Hca, ...]
     errors: typing.Tuple[str, ...] = ()
+
+    def carrier(self, hca: Hca) -> typing.Optional[Hca]:
+        """The HCA with an RDMA device that stands for this function too, because both are parts of one bond (RoCE); None when there is none."""
+        bonds = {netdev.bond for netdev in hca.netdevs if netdev.bond}
+        others = (other for other in self.hcas if other.rdma_device and any(netdev.bond in bonds for netdev in other.netdevs))
+        return None if hca.rdma_device else next(others, None)
 
 
 @dataclasses.dataclass(frozen=True)

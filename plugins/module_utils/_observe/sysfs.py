@@ -17,7 +17,8 @@ import re
 import typing
 
 from .._model.errors import ParseError
-from .._model.facts import Hca, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov
+from .._model.facts import Hca, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov, SriovAbsence, VfAdministration
+from .._parse import pci_config
 from .._parse import sysfs as parse
 
 Value = typing.TypeVar("Value")
@@ -44,7 +45,7 @@ class Reader:
 
     def value(self, name: str, parser: typing.Callable[[str], Value]) -> typing.Optional[Value]:
         """The parsed text of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be read or understood."""
-        raw = self._bytes(name)
+        raw = self.raw(name)
         if raw is None:
             return None
         try:
@@ -55,7 +56,7 @@ class Reader:
 
     def text(self, name: str) -> typing.Optional[str]:
         """Free text. Bytes that are not UTF-8 are kept as ``\\xNN`` and said; they are no reason to lose the rest."""
-        raw = self._bytes(name)
+        raw = self.raw(name)
         if raw is None:
             return None
         try:
@@ -87,7 +88,8 @@ class Reader:
             self._failed(name, error.strerror or str(error))
             return None
 
-    def _bytes(self, name: str) -> typing.Optional[bytes]:
+    def raw(self, name: str) -> typing.Optional[bytes]:
+        """The bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be read."""
         try:
             with open(os.path.join(self.folder, name), "rb") as stream:
                 return stream.read(_MOST_BYTES)
@@ -180,7 +182,9 @@ def _read_hca(
     if rdma is not None and address is None:
         parent = rdma.text("parent")
         netdev_names = (parent,) if parent and "/" not in parent else ()
-    netdevs = tuple(_read_netdev(Reader(os.path.join(root, f"class/net/{name}")), name, reader) for name in netdev_names)
+    found = (_read_netdev(Reader(os.path.join(root, f"class/net/{name}")), name, reader) for name in netdev_names)
+    netdevs = tuple(netdev for netdev in found if netdev is not None)
+    index = _vf_index(reader, address, physical_function) if physical_function else None
     # one function may carry several devices: the name of the RDMA device comes first
     name = device or (netdevs[0].name if netdevs else None) or address or ""
     hca = Hca(
@@ -193,10 +197,12 @@ def _read_hca(
         firmware=(rdma.text("fw_ver") or None) if rdma else None,
         board=(rdma.text("board_id") or None) if rdma else None,
         hca_type=(rdma.text("hca_type") or None) if rdma else None,
-        ports=_read_ports(rdma) if rdma else (),
+        ports=_read_ports(rdma, netdevs) if rdma else (),
         sriov=sriov,
         physical_function=physical_function,
-        vf_index=_vf_index(reader, address, physical_function) if physical_function else None,
+        vf_index=index,
+        administration=_read_administration(reader, physical_function, index) if physical_function and index is not None else None,
+        sriov_absence=_sriov_absence(reader) if pci and sriov is None and physical_function is None else None,
         unread=tuple(reader.unread + (rdma.unread if rdma else [])),
     )
     if rdma is not None:
@@ -244,6 +250,11 @@ def _read_sriov(reader: Reader) -> typing.Optional[Sriov]:
     return Sriov(total, current)
 
 
+def _sriov_absence(reader: Reader) -> typing.Optional[SriovAbsence]:
+    space = reader.raw("config")
+    return None if space is None else pci_config.sriov_absence(space)
+
+
 def _vf_index(reader: Reader, address: typing.Optional[str], physical_function: str) -> typing.Optional[int]:
     physical = Reader(os.path.join(os.path.dirname(reader.folder), physical_function))
     for name in physical.names(""):
@@ -254,26 +265,51 @@ def _vf_index(reader: Reader, address: typing.Optional[str], physical_function: 
     return None
 
 
-def _read_netdev(reader: Reader, name: str, owner: Reader) -> Netdev:
-    hardware_address = reader.text("address") or ""
+def _read_administration(reader: Reader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
+    """What the physical function has set for the VF: files of NVIDIA's own driver packages, absent with the kernel's own driver."""
+    folder = Reader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
+    administration = VfAdministration(
+        node_guid=folder.value("node", parse.guid_of_bytes),
+        port_guid=folder.value("port", parse.guid_of_bytes),
+        link_policy=folder.value("policy", parse.link_policy),
+    )
+    reader.unread.extend(f"physfn/sriov/{index}/{item}" for item in folder.unread)
+    reader.errors.extend(folder.errors)
+    return administration if folder.unread or administration != VfAdministration() else None
+
+
+def _read_netdev(reader: Reader, name: str, owner: Reader) -> typing.Optional[Netdev]:
+    """A network interface, or None when it went away meanwhile: renamed, or into the network namespace of a pod."""
     infiniband = reader.value("type", parse.number) == parse.IPOIB_TYPE
+    address = reader.value("address", parse.ipoib_address) if infiniband else None
+    place = reader.value("dev_port", parse.number)
+    master = reader.link("master")
     netdev = Netdev(
         name=name,
-        hardware_address=hardware_address,
+        hardware_address=reader.text("address") or "",
         mtu=reader.value("mtu", parse.number),
         state=reader.text("operstate"),
-        port_guid=reader.value("address", parse.port_guid_of_hardware_address) if infiniband else None,
+        port_guid=address.port_guid if address else None,
+        subnet_prefix=address.subnet_prefix if address else None,
+        queue_pair=address.queue_pair if address else None,
+        port=None if place is None else place + 1,
+        # a bridge is a master too
+        bond=master if master and reader.names("master/bonding") else None,
     )
+    if not os.path.exists(reader.folder):
+        owner.errors.append(f"{reader.folder}: vanished while it was read, and is left out: renamed, or moved into a pod")
+        return None
     owner.unread.extend(f"net/{name}/{item}" for item in reader.unread)
     owner.errors.extend(reader.errors)
     return netdev
 
 
-def _read_ports(reader: Reader) -> typing.Tuple[Port, ...]:
-    return tuple(_read_port(reader, int(name)) for name in reader.names("ports") if re.match(r"\A[0-9]{1,3}\Z", name))
+def _read_ports(reader: Reader, netdevs: typing.Sequence[Netdev]) -> typing.Tuple[Port, ...]:
+    names = [name for name in reader.names("ports") if re.match(r"\A[0-9]{1,3}\Z", name)]
+    return tuple(_read_port(reader, int(name), [netdev.mtu for netdev in netdevs if netdev.port == int(name) and netdev.mtu is not None]) for name in names)
 
 
-def _read_port(reader: Reader, number: int) -> Port:
+def _read_port(reader: Reader, number: int, mtus: typing.Sequence[int]) -> Port:
     folder = f"ports/{number}"
     rate = reader.value(f"{folder}/rate", parse.rate)
     link_layer = reader.text(f"{folder}/link_layer")
@@ -291,4 +327,5 @@ def _read_port(reader: Reader, number: int) -> Port:
         # on Ethernet the lower half of a GID is made from the MAC or is an IP address: no port GUID
         guid=reader.value(f"{folder}/gids/0", parse.port_guid_of_gid) if link_layer == "InfiniBand" else None,
         pkeys=tuple(f"0x{pkey:04x}" for pkey in pkeys if pkey),
+        mtu=max(mtus, default=None),
     )

@@ -21,10 +21,13 @@ _RATE = re.compile(r"\A([0-9]+(?:\.[0-9]+)?) Gb/sec \(([0-9]+)X(?: ([A-Z]+[0-9]*
 _PCIE_SPEED = re.compile(r"\A([0-9]+(?:\.[0-9]+)?) GT/s(?: PCIe)?\Z")
 _GUID = re.compile(r"\A[0-9a-f]{4}(?::[0-9a-f]{4}){3}\Z")
 _GID = re.compile(r"\A[0-9a-f]{4}(?::[0-9a-f]{4}){7}\Z")
+_GUID_OF_BYTES = re.compile(r"\A[0-9a-f]{2}(?::[0-9a-f]{2}){7}\Z")
 _HARDWARE_ADDRESS_20 = re.compile(r"\A[0-9a-f]{2}(?::[0-9a-f]{2}){19}\Z")
 _HEX = re.compile(r"\A0x[0-9a-f]+\Z")
 _DECIMAL = re.compile(r"\A-?[0-9]{1,18}\Z")
 _PCI_ADDRESS = re.compile(r"\A[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
+
+_LINK_POLICIES = ("Follow", "Up", "Down")
 
 #: ARPHRD_INFINIBAND in /sys/class/net/*/type
 IPOIB_TYPE = 32
@@ -87,11 +90,34 @@ def port_guid_of_gid(text: str) -> str:
     return "0x" + "".join(text.split(":")[4:])
 
 
-def port_guid_of_hardware_address(text: str) -> str:
-    """Last 8 of the 20 bytes of an IPoIB hardware address: 4 bytes flags and queue pair, 8 bytes subnet prefix, 8 bytes port GUID (row S1.1)."""
+class IpoibAddress(typing.NamedTuple):
+    """The 20 bytes of an IPoIB hardware address (row S1.1): 1 byte flags, 3 bytes queue pair, 8 bytes subnet prefix, 8 bytes port GUID."""
+
+    queue_pair: int
+    subnet_prefix: str
+    port_guid: str
+
+
+def ipoib_address(text: str) -> IpoibAddress:
+    """``00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86``."""
     if not _HARDWARE_ADDRESS_20.match(text):
         raise ParseError("sysfs", text, "an IPoIB hardware address of 20 bytes")
-    return "0x" + "".join(text.split(":")[12:])
+    digits = text.replace(":", "")
+    return IpoibAddress(int(digits[2:8], 16), f"0x{digits[8:24]}", f"0x{digits[24:]}")
+
+
+def guid_of_bytes(text: str) -> str:
+    """``00:11:22:33:44:55:66:77`` (sriov/0/node, sriov/0/port) to ``0x0011223344556677`` [src mlnx-ofa_kernel sriov_sysfs.c]."""
+    if not _GUID_OF_BYTES.match(text):
+        raise ParseError("sysfs", text, "a GUID of the form 00:11:22:33:44:55:66:77")
+    return "0x" + text.replace(":", "")
+
+
+def link_policy(text: str) -> str:
+    """``Follow``, ``Up`` or ``Down`` (sriov/0/policy) [src mlnx-ofa_kernel sriov_sysfs.c]."""
+    if text not in _LINK_POLICIES:
+        raise ParseError("sysfs", text, f"one of {', '.join(_LINK_POLICIES)}")
+    return text
 
 
 def pcie_speed(text: str) -> typing.Optional[float]:

@@ -100,9 +100,9 @@ def fabric(name: str = "compute", profile: str = "sriov_infiniband", virtual_fun
 
 
 def storage(**select: typing.Any) -> Fabric:
-    """The Ethernet fabric of the intent."""
+    """The Ethernet fabric of the intent; an igb has no RDMA device."""
     values = {"hcas_per_node": 1, "subnet_manager": None, "vendor": "8086", "device": "10c9", **select}
-    return fabric("storage", "sriov_ethernet", 4, **values)
+    return dataclasses.replace(fabric("storage", "sriov_ethernet", 4, **values), rdma=False)
 
 
 def intent(*fabrics: Fabric) -> Intent:

@@ -70,7 +70,11 @@ def test_discover_passes_on_what_the_intent_asks_for() -> None:
     assert "6 InfiniBand HCAs" in one(findings, "discover.hcas", "worker-1 compute").measured
     assert "eth1" in one(findings, "discover.hcas", "worker-2 storage").measured
     assert one(findings, "discover.port", "worker-1 mlx5_4").measured == "ACTIVE, LinkUp, 400 Gb/s (4X NDR), LID 20"
-    assert "12 port GUIDs" in one(findings, "discover.guids").measured
+    assert one(findings, "discover.guids").measured == "12 port GUIDs and 12 node GUIDs, all different"
+    assert one(findings, "discover.descriptions").measured == "12 descriptions, all different"
+    assert one(findings, "discover.driver", "worker-1 mlx5_0").measured == "mlx5_core, mlx5_0"
+    assert one(findings, "discover.sriov", "worker-1 eth1").measured == "7 VFs at most"
+    assert one(findings, "discover.fleet", "worker-2").measured == "6 InfiniBand HCAs"
 
 
 def test_discover_without_nodes_or_answers_is_unknown() -> None:
@@ -126,7 +130,9 @@ def test_discover_counts_and_says_what_is_missing() -> None:
         ({"pci": None}, "discover.hcas", "fail"),
         ({"netdevs": ()}, "discover.port", "warn"),
         ({"netdevs": (dataclasses.replace(world.igb().netdevs[0], state="down"),)}, "discover.port", "warn"),
-        ({"pci": dataclasses.replace(world.igb().pci, driver=None)}, "discover.port", "fail"),  # type: ignore[type-var]
+        ({"pci": dataclasses.replace(world.igb().pci, driver=None)}, "discover.driver", "fail"),  # type: ignore[type-var]
+        ({"pci": dataclasses.replace(world.igb().pci, driver="vfio-pci")}, "discover.driver", "fail"),  # type: ignore[type-var]
+        ({"sriov": None}, "discover.sriov", "fail"),
         ({"physical_function": "0000:01:00.0"}, "discover.hcas", "fail"),
     ],
 )
@@ -137,10 +143,16 @@ def test_discover_judges_an_ethernet_nic(change: dict, check: str, status: str) 
 
 @pytest.mark.parametrize(
     ("address", "status", "text"),
-    [("0000:3C:00.0", "pass", ""), ("0000:3c:00.1", "fail", "did you mean '0000:3c:00.0'"), ("0000:01:00.0", "fail", "link layer or another selector")],
+    [
+        ("0000:3C:00.0", "pass", ""),
+        ("0000:3c:00.1", "fail", "did you mean '0000:3c:00.0'"),
+        ("0000:01:00.0", "fail", "another selector contradicts: vendor 15b3, it has 8086"),
+        ("0000:9c:00.0", "fail", "its link layer is not that of the profile sriov_infiniband: it has Ethernet"),
+    ],
 )
 def test_discover_compares_a_list_of_addresses_with_the_node(address: str, status: str, text: str) -> None:
-    findings = run(discover, discovered(), world.intent(world.fabric(pci=(address,), hcas_per_node=1)))
+    node = world.node(1, mlx5_3=world.hca(1, 3, link_layer="Ethernet"))
+    findings = run(discover, discovered(worker_1=ObservedHcas(node)), world.intent(world.fabric(pci=(address,), vendor="15b3", hcas_per_node=1)))
     finding = one(findings, "discover.select", "worker-1")
     assert finding.status == status and text in finding.why
 
@@ -160,10 +172,89 @@ def test_discover_warns_of_a_narrow_slot_and_of_unread_files() -> None:
     assert one(findings, "discover.read", "worker-1").status == "warn"
 
 
-def test_discover_finds_a_guid_that_two_ports_have() -> None:
+def test_discover_finds_a_guid_that_two_hcas_have() -> None:
     twin = world.node(2, mlx5_0=world.hca(2, 0, guid=plain_guid(1, 0, 1)))
     finding = one(run(discover, discovered(worker_2=ObservedHcas(twin))), "discover.guids")
-    assert finding.status == "fail" and "worker-1 mlx5_0" in finding.why and "worker-2 mlx5_0" in finding.why
+    assert finding.status == "fail" and finding.subject == f"port GUID {plain_guid(1, 0, 1)}"
+    assert "worker-1 mlx5_0" in finding.why and "worker-2 mlx5_0" in finding.why
+    twin = world.node(2, mlx5_0=dataclasses.replace(world.hca(2, 0), node_guid=plain_guid(1, 0)))
+    finding = one(run(discover, discovered(worker_2=ObservedHcas(twin))), "discover.guids")
+    assert finding.status == "fail" and finding.subject == f"node GUID {plain_guid(1, 0)}"
+
+
+def test_discover_leaves_the_guids_of_virtual_functions_to_their_stage() -> None:
+    virtual = dataclasses.replace(world.hca(1, 0), name="mlx5_9", physical_function="0000:3c:00.0")
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, mlx5_9=virtual))))
+    assert one(findings, "discover.guids").status == "pass" and one(findings, "discover.descriptions").status == "pass"
+
+
+@pytest.mark.parametrize("description", ["MT4129 ConnectX7   Mellanox Technologies", '"; rm -rf /\n{{ 7*7 }}', ""])
+def test_discover_warns_of_one_description_for_two_hcas(description: str) -> None:
+    twin = dataclasses.replace(world.hca(1, 1), node_description=description)
+    node = world.node(1, mlx5_0=dataclasses.replace(world.hca(1, 0), node_description=description), mlx5_1=twin)
+    finding = one(run(discover, discovered(worker_1=ObservedHcas(node))), "discover.descriptions")
+    assert (finding.status, finding.subject, finding.measured) == ("warn", "worker-1 mlx5_0", "2 HCAs")
+    assert repr(description) in finding.why and "worker-1 mlx5_1" in finding.why and "rdma-ndd" in finding.remedy
+
+
+DRIVERLESS = dataclasses.replace(world.hca(1, 0), name="0000:3c:00.0", rdma_device=None, ports=(), pci=PciFunction("0000:3c:00.0", "15b3", "1021", "0207"))
+
+
+@pytest.mark.parametrize(
+    ("bare", "status", "measured", "text"),
+    [
+        (DRIVERLESS, "fail", "no driver", "No driver is bound to the function 0000:3c:00.0 [15b3:1021]"),
+        (dataclasses.replace(DRIVERLESS, unread=("driver",)), "unknown", "not known", "could not be read"),
+        (dataclasses.replace(DRIVERLESS, pci=dataclasses.replace(DRIVERLESS.pci, driver="mlx5_core")), "fail", "mlx5_core, no RDMA device", "no RDMA device"),
+        (dataclasses.replace(DRIVERLESS, pci=dataclasses.replace(DRIVERLESS.pci, driver="vfio-pci")), "fail", "vfio-pci", "given away"),
+    ],
+)
+def test_discover_names_a_function_that_the_kernel_does_not_drive(bare: typing.Any, status: str, measured: str, text: str) -> None:
+    """With five other HCAs it can be spared; with three of four it can't."""
+    spared = one(run(discover, discovered(worker_1=ObservedHcas(world.node(1, mlx5_0=bare)))), "discover.driver", "worker-1 0000:3c:00.0")
+    assert (spared.status, spared.measured) == ("warn", measured) and text in spared.why
+    node = world.node(1, mlx5_0=bare, mlx5_1=None, mlx5_2=None)
+    assert one(run(discover, discovered(worker_1=ObservedHcas(node))), "discover.driver", "worker-1 0000:3c:00.0").status == status
+
+
+def test_discover_takes_a_bond_for_what_it_is() -> None:
+    """The second function of a bond has no RDMA device of its own: the bond's stands for it."""
+    bonded = (dataclasses.replace(world.igb().netdevs[0], bond="bond0"),)
+    first = world.igb(name="mlx5_bond_0", rdma_device="mlx5_bond_0", netdevs=bonded)
+    second = world.igb(name="ens1f1", netdevs=bonded, pci=dataclasses.replace(world.igb().pci, address="0000:01:00.1"))
+    intent = world.intent(dataclasses.replace(world.storage(hcas_per_node=2), rdma=True))
+    nodes = {"worker-1": ObservedHcas(world.node(1, eth1=first, ens1f1=second))}
+    assert one(run(discover, discover.Facts(nodes), intent), "discover.driver", "ens1f1").measured == "igb, in a bond with mlx5_bond_0"
+    alone = dataclasses.replace(second, netdevs=(dataclasses.replace(bonded[0], bond=None),))
+    nodes = {"worker-1": ObservedHcas(world.node(1, eth1=first, ens1f1=alone))}
+    assert one(run(discover, discover.Facts(nodes), intent), "discover.driver", "ens1f1").status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("change", "measured", "layer"),
+    [
+        ({"sriov": None}, "absent", "BIOS or firmware"),
+        ({"sriov": None, "sriov_absence": "hidden"}, "absent", "BIOS or virtual machine"),
+        ({"sriov": None, "sriov_absence": "off"}, "absent", "Firmware"),
+        ({"sriov": None, "sriov_absence": "unused"}, "absent", "Kernel or BIOS"),
+        ({"sriov": Sriov(0, 0)}, "0 VFs at most", "Firmware"),
+        ({"sriov": Sriov(None, 0)}, "not read", "could not be read"),
+    ],
+)
+def test_discover_names_the_layer_without_sriov(change: dict, measured: str, layer: str) -> None:
+    lame = {f"mlx5_{index}": dataclasses.replace(world.hca(1, index), **change) for index in (0, 1, 4)}
+    spared = one(run(discover, discovered(worker_1=ObservedHcas(world.node(1, mlx5_0=lame["mlx5_0"])))), "discover.sriov", "worker-1 mlx5_0")
+    assert (spared.status, spared.measured) == ("warn", measured) and layer in spared.why
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, **lame))))
+    needed = one(findings, "discover.sriov", "worker-1 mlx5_4")
+    assert needed.status == ("unknown" if measured == "not read" else "fail") and not judge(findings).open
+
+
+def test_discover_misses_an_hca_that_the_other_node_has() -> None:
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, mlx5_0=None))))
+    missing = one(findings, "discover.fleet", "worker-1")
+    assert missing.status == "warn" and "0000:3c:00.0" in missing.why
+    assert one(findings, "discover.fleet", "worker-2").status == "pass"
 
 
 # membership

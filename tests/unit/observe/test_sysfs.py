@@ -10,13 +10,18 @@ import errno
 import os
 import pathlib
 import shutil
+import struct
+import tempfile
+import typing
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import NodeHcas, PcieLink, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import NodeHcas, PcieLink, Sriov, VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
-from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, Tree, add_igb, add_six_hcas, guid, plain_guid
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, Tree, add_igb, add_infiniband_vfs, add_six_hcas, guid, plain_guid
 
 
 @pytest.fixture
@@ -46,7 +51,8 @@ def test_the_node_of_row_s1_6(tree: Tree) -> None:
     assert (port.rate_gbps, port.width, port.speed, port.lid, port.sm_lid) == (400.0, 4, "NDR", 16, 1)
     assert port.guid == plain_guid(1, 0, 1) == first.netdevs[0].port_guid
     assert port.pkeys == ("0xffff",)
-    assert first.netdevs[0].mtu == 4092
+    assert first.netdevs[0].mtu == port.mtu == 4092
+    assert (first.netdevs[0].queue_pair, first.netdevs[0].subnet_prefix, first.netdevs[0].port) == (0x1049, "0xfe80000000000000", 1)
     assert first.sriov == Sriov(16, 0) and not first.is_virtual and first.unread == ()
 
 
@@ -90,15 +96,82 @@ def test_an_hca_in_ethernet_mode(tree: Tree) -> None:
 def test_a_bond_over_two_functions(tree: Tree) -> None:
     first = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0")
     second = tree.function("0000:3c:00.1", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0")
+    other = tree.function("0000:4d:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0")
     tree.rdma(first, "mlx5_bond_0", guid(1, 0))
     tree.port("mlx5_bond_0", link_layer="Ethernet")
-    tree.netdev(first, "ens1f0", "b8:3f:d2:e0:00:00")
-    tree.netdev(second, "ens1f1", "b8:3f:d2:e0:00:00")
-    tree.netdev(None, "bond0", "b8:3f:d2:e0:00:00")
+    for name in ("bond0", "br0"):
+        tree.netdev(None, name, "b8:3f:d2:e0:00:00")
+    tree.write("devices/virtual/net/bond0/bonding/mode", "802.3ad 4")
     tree.write("class/net/bonding_masters", "bond0")
+    tree.netdev(first, "ens1f0", "b8:3f:d2:e0:00:00", master="bond0")
+    tree.netdev(second, "ens1f1", "b8:3f:d2:e0:00:00", master="bond0")
+    tree.netdev(other, "ens2f0", "b8:3f:d2:e0:00:02", master="br0")
     node = read(tree)
     assert node.errors == (), "bonding_masters is a plain file among the interfaces"
-    assert [(hca.name, [netdev.name for netdev in hca.netdevs]) for hca in node.hcas] == [("mlx5_bond_0", ["ens1f0"]), ("ens1f1", ["ens1f1"])]
+    assert [(hca.name, [(netdev.name, netdev.bond) for netdev in hca.netdevs]) for hca in node.hcas] == [
+        ("mlx5_bond_0", [("ens1f0", "bond0")]), ("ens1f1", [("ens1f1", "bond0")]), ("ens2f0", [("ens2f0", None)])
+    ]  # fmt: skip
+    carriers = [node.carrier(hca) for hca in node.hcas]
+    assert [carrier and carrier.name for carrier in carriers] == [None, "mlx5_bond_0", None]
+
+
+def test_virtual_functions_beside_their_physical_one(tree: Tree) -> None:
+    add_infiniband_vfs(tree)
+    physical, *virtual = read(tree).hcas
+    assert (physical.is_virtual, physical.administration, physical.sriov) == (False, None, Sriov(16, 2))
+    assert [(vf.name, vf.physical_function, vf.vf_index) for vf in virtual] == [("mlx5_1", "0000:3c:00.0", 0), ("mlx5_2", "0000:3c:00.0", 1)]
+    assert virtual[1].administration == VfAdministration("0x0200000000000001", "0x0200000000000001", "Down")
+    assert virtual[1].node_guid == "0x0200000000000001" and virtual[1].ports[0].state == "DOWN"
+
+
+def test_a_driver_that_shows_no_administration_of_vfs(tree: Tree) -> None:
+    add_infiniband_vfs(tree, administered=False)
+    assert [hca.administration for hca in read(tree).hcas] == [None, None, None]
+
+
+def test_a_link_policy_that_is_not_known_is_unread(tree: Tree) -> None:
+    add_infiniband_vfs(tree)
+    tree.write("bus/pci/devices/0000:3c:00.0/sriov/0/policy", "Invalid policy")
+    vf = read(tree).hcas[1]
+    assert vf.administration == VfAdministration("0x0200000000000000", "0x0200000000000000", None)
+    assert vf.unread == ("physfn/sriov/0/policy",)
+
+
+@pytest.mark.parametrize(
+    ("state", "physical", "sm_lid", "seen"),
+    [
+        ("1: DOWN", "2: Polling", "0x0", ("DOWN", "Polling", None)),
+        ("1: DOWN", "3: Disabled", "0x0", ("DOWN", "Disabled", None)),
+        ("2: INIT", "5: LinkUp", "0x0", ("INIT", "LinkUp", None)),
+        ("4: ACTIVE", "5: LinkUp", "0x1", ("ACTIVE", "LinkUp", 1)),
+    ],
+)
+def test_states_of_a_port(tree: Tree, state: str, physical: str, sm_lid: str, seen: tuple) -> None:
+    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
+    tree.rdma(folder, "mlx5_0", guid(1, 0))
+    tree.port("mlx5_0", state=state, phys_state=physical, sm_lid=sm_lid)
+    (port,) = read(tree).hcas[0].ports
+    assert (port.state, port.physical_state, port.sm_lid) == seen
+
+
+def test_two_ports_of_one_device_have_their_own_interfaces(tree: Tree) -> None:
+    """As a ConnectX-3 with both ports on one function; ib0.8001 is a child of ib0."""
+    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1003", driver="mlx4_core")
+    tree.rdma(folder, "mlx4_0", guid(1, 0))
+    for number, name, mtu in ((1, "ib0", 4092), (1, "ib0.8001", 2044), (2, "renamed by an admin", 2044)):
+        tree.netdev(folder, name, f"00:00:00:4{number}:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:0{number}", kind=32, mtu=mtu, dev_port=number - 1)
+    for number in (1, 2):
+        tree.port("mlx4_0", number)
+    (hca,) = read(tree).hcas
+    assert [(netdev.name, netdev.port) for netdev in hca.netdevs] == [("ib0", 1), ("ib0.8001", 1), ("renamed by an admin", 2)]
+    assert [port.mtu for port in hca.ports] == [4092, 2044]
+
+
+def test_two_hcas_with_one_description(tree: Tree) -> None:
+    for index, address in enumerate(("0000:3c:00.0", "0000:4d:00.0")):
+        folder = tree.function(address, vendor="0x15b3", device="0x1021")
+        tree.rdma(folder, f"mlx5_{index}", guid(1, index), node_desc="MT4129 ConnectX7   Mellanox Technologies")
+    assert {hca.node_description for hca in read(tree).hcas} == {"MT4129 ConnectX7   Mellanox Technologies"}
 
 
 def test_devices_of_software_have_no_function(tree: Tree) -> None:
@@ -116,6 +189,40 @@ def test_sriov_files_absent_is_not_zero(tree: Tree) -> None:
     tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
     tree.function("0000:4d:00.0", vendor="0x15b3", device="0x1021", sriov_totalvfs="0", sriov_numvfs="0")
     assert [hca.sriov for hca in read(tree).hcas] == [None, Sriov(0, 0)]
+
+
+def space(capabilities: typing.Sequence[typing.Tuple[int, bytes]]) -> bytes:
+    """A configuration space of 4096 bytes with these extended capabilities: id and body."""
+    place, raw = 0x100, bytearray(4096)
+    for number, (capability, body) in enumerate(capabilities):
+        following = place + 0x40 if number + 1 < len(capabilities) else 0
+        raw[place : place + 4 + len(body)] = struct.pack("<I", capability | 1 << 16 | following << 20) + body
+        place = following
+    return bytes(raw)
+
+
+AER = (0x0001, bytes(0x28))
+
+
+@pytest.mark.parametrize(
+    ("config", "absence"),
+    [
+        (bytes(64), None),  # not root
+        (bytes(256), "hidden"),
+        (bytes(256) + b"\xff" * 3840, "hidden"),
+        (bytes(4096), "off"),
+        (space([AER]), "off"),
+        (space([AER, (0x0010, struct.pack("<IIHH", 0, 0, 0, 0))]), "off"),
+        (space([AER, (0x0010, struct.pack("<IIHH", 0, 0, 16, 16))]), "unused"),
+        (space([AER])[:0x100] + struct.pack("<I", 0x10001 | 0x100 << 20) + bytes(3836), None),  # leads in a circle
+        (space([(0x0010, b"")])[:0x104], None),
+    ],
+)
+def test_why_there_are_no_sriov_files(tree: Tree, config: bytes, absence: typing.Optional[str]) -> None:
+    tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
+    tree.write("bus/pci/devices/0000:3c:00.0/config", config)
+    (hca,) = read(tree).hcas
+    assert (hca.sriov, hca.sriov_absence) == (None, absence)
 
 
 def test_two_roots_are_one_list(tree: Tree, tmp_path: pathlib.Path) -> None:
@@ -201,6 +308,23 @@ def test_a_function_that_vanishes_while_it_is_read(tree: Tree, monkeypatch: pyte
     assert any("vanished" in error and address in error for error in node.errors)
 
 
+def test_an_interface_that_is_renamed_while_it_is_read(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It must not stay in the list with nothing known of it."""
+    add_igb(tree, virtual_functions=1)
+    home = tree.root / "devices/pci0000:01/0000:01:10.0/net"
+
+    def rename(path, *arguments, **more):
+        if str(path).endswith("class/net/eth3/mtu"):
+            (tree.root / "class/net/eth3").unlink()
+            (home / "eth3").rename(home / "enp1s0v0")
+        return open(path, *arguments, **more)
+
+    monkeypatch.setattr(sysfs, "open", rename, raising=False)
+    node = read(tree)
+    assert [(hca.name, hca.netdevs) for hca in node.hcas[1:]] == [("0000:01:10.0", ())]
+    assert any("class/net/eth3: vanished" in error for error in node.errors)
+
+
 def test_a_dangling_function(tree: Tree) -> None:
     """The link under bus/pci is still there, the function behind it is not."""
     add_igb(tree, virtual_functions=1)
@@ -208,3 +332,20 @@ def test_a_dangling_function(tree: Tree) -> None:
     node = read(tree)
     assert [hca.name for hca in node.hcas] == ["eth1"]
     assert any("vanished" in error for error in node.errors)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_whatever_the_files_hold_the_node_is_read(data: st.DataObject) -> None:
+    """Each value is one that its file holds, or unread and said."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(pathlib.Path(folder) / "sys")
+        add_infiniband_vfs(tree, count=1)
+        add_igb(tree, virtual_functions=1)
+        files = sorted(path for path in (tree.root / "devices").rglob("*") if path.is_file() and not path.is_symlink())
+        for path in data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=6)):
+            path.write_bytes(data.draw(st.binary(max_size=40) | st.sampled_from([b"", b"N/A (no PMA)\n", b"0x\n", b"-1\n", b"9" * 30, b"\xff\xfe"])))
+        node = read(tree)
+        # a function whose class is not understood may be a plain card: it is left out, and said
+        assert 0 < len(node.hcas) + len(node.errors)
+        assert node.errors or not any(hca.unread for hca in node.hcas)

@@ -41,7 +41,8 @@ def test_guids() -> None:
     assert sysfs.guid("b83f:d203:00e0:0000") == "0xb83fd20300e00000"
     assert sysfs.port_guid_of_gid("fe80:0000:0000:0000:b83f:d203:00e0:0001") == "0xb83fd20300e00001"
     # row S1.1, and the sample of the SR-IOV operator's documentation
-    assert sysfs.port_guid_of_hardware_address("00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86") == "0xb8599f0300f98f86"
+    assert sysfs.ipoib_address("00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86") == (0x05A9, "0xfe80000000000000", "0xb8599f0300f98f86")
+    assert sysfs.guid_of_bytes("00:11:22:33:44:55:66:77") == "0x0011223344556677"
 
 
 @pytest.mark.parametrize(("text", "expected"), [("32.0 GT/s PCIe", 32.0), ("8 GT/s", 8.0), ("2.5 GT/s PCIe", 2.5), ("Unknown", None), ("Unknown speed", None)])
@@ -66,8 +67,8 @@ def test_pci_addresses(name: str) -> None:
 
 
 PARSERS = (
-    sysfs.number, sysfs.hexadecimal, sysfs.enumeration, sysfs.rate, sysfs.guid, sysfs.port_guid_of_gid, sysfs.port_guid_of_hardware_address,
-    sysfs.pcie_speed, sysfs.pcie_width, sysfs.numa_node,
+    sysfs.number, sysfs.hexadecimal, sysfs.enumeration, sysfs.rate, sysfs.guid, sysfs.port_guid_of_gid, sysfs.ipoib_address, sysfs.guid_of_bytes,
+    sysfs.link_policy, sysfs.pcie_speed, sysfs.pcie_width, sysfs.numa_node,
 )  # fmt: skip
 
 
