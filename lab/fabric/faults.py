@@ -12,6 +12,7 @@ import typing
 
 from ..console import LabError
 from ..processes import wait_until
+from . import sysfs
 from .plane import FabricPlane
 from .port import COUNTERS, PortState
 from .topology import SUBNET_MANAGERS, Node, Topology
@@ -247,12 +248,39 @@ def _set_counter(plane: FabricPlane, target: Target, value: int) -> str:
     return f"{node.description}: {target.counter} is {value}"
 
 
+# functions
+
+
+def _hca_missing(plane: FabricPlane, target: Target) -> str:
+    node = _hca(plane, target)[1]
+    _link_cut(plane, target)
+    plane.set_flaw(target.worker, target.device, sysfs.MISSING)
+    return f"{node.description}: the card is gone, and with it its link"
+
+
+def _hca_back(plane: FabricPlane, target: Target) -> str:
+    plane.set_flaw(target.worker, target.device, None)
+    return _link_back(plane, target)
+
+
+def _without_sriov(plane: FabricPlane, target: Target) -> str:
+    plane.set_flaw(target.worker, target.device, sysfs.WITHOUT_SRIOV)
+    return f"{_hca(plane, target)[1].description}: sriov_totalvfs is absent, as with SR-IOV off in the firmware"
+
+
+def _with_sriov(plane: FabricPlane, target: Target) -> str:
+    plane.set_flaw(target.worker, target.device, None)
+    return f"{_hca(plane, target)[1].description}: can make VFs"
+
+
 _ALL = (
     Fault("sm-killed", "both subnet managers of a fabric crash", ("fabric",), _sm_killed, _sm_restored),
     Fault("sm-master-killed", "the master crashes and the standby takes over", ("fabric",), _sm_master_killed, _sm_restored),
     Fault("sm-stopped", "both subnet managers hang: running, but no answer and no sweep", ("fabric",), _sm_stopped, _sm_restored),
     Fault("second-master", "an opensm on a worker ignores the others: two masters", ("worker", "device"), _second_master, _second_master_gone),
     Fault("link-cut", "the cable of an HCA is pulled", ("worker", "device"), _link_cut, _link_back),
+    Fault("hca-missing", "an HCA is gone from a worker, as a card that is dead", ("worker", "device"), _hca_missing, _hca_back),
+    Fault("pf-without-sriov", "an HCA has no SR-IOV: sriov_totalvfs is absent", ("worker", "device"), _without_sriov, _with_sriov),
     Fault("mad-loss", "part of the management messages to an HCA is lost", ("worker", "device", "percent"), _mad_loss, _no_loss),
     Fault("ibping-unreachable", "an HCA is active, but no ibping server behind it is reached", ("worker", "device"), _ping_unreachable, _no_loss),
     Fault(

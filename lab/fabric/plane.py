@@ -333,7 +333,22 @@ class FabricPlane:
         states: typing.Dict[Node, port.PortState] = {}
         for item in self.topologies.values():
             states.update(self.port_states(item, [node for (host, _device), node in item.hosts.items() if host in self.fabrics.workers]))
-        return sum(sysfs.write(self.sysfs(worker), sysfs.tree(self.fabrics, self.topologies, worker, states)) for worker in self.fabrics.workers)
+        trees = {worker: sysfs.tree(self.fabrics, self.topologies, worker, states, self._flaws(worker)) for worker in self.fabrics.workers}
+        return sum(sysfs.write(self.sysfs(worker), tree) for worker, tree in trees.items())
+
+    def set_flaw(self, worker: str, device: str, flaw: typing.Optional[str]) -> None:
+        """Say what is wrong with an HCA, beside its port, until it is taken back; shown from the next refresh on.
+
+        :param flaw: one of sysfs.MISSING and sysfs.WITHOUT_SRIOV; None takes it back
+        """
+        path = self.folder / "flaws" / worker / device
+        path.unlink(missing_ok=True)
+        if flaw is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(flaw)
+
+    def _flaws(self, worker: str) -> typing.Dict[str, str]:
+        return {path.name: path.read_text() for path in (self.folder / "flaws" / worker).glob("*")}
 
     def sysfs(self, worker: str) -> pathlib.Path:
         """Root of the sysfs tree of a worker's simulated HCAs."""

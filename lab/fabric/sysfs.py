@@ -45,6 +45,8 @@ _HW_COUNTERS = (
     "rnr_nak_retry_err roce_adp_retrans roce_adp_retrans_to roce_slow_restart roce_slow_restart_cnps roce_slow_restart_trans rx_atomic_requests "
     "rx_dct_connect rx_icrc_encapsulated rx_read_requests rx_write_requests"
 ).split()
+# what can be wrong with a simulated HCA, beside its port
+MISSING, WITHOUT_SRIOV = "missing", "without-sriov"
 _BROADCAST = "00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff"
 
 
@@ -56,16 +58,27 @@ class Tree:
     links: typing.Mapping[str, str]
 
 
-def tree(fabrics: Fabrics, topologies: typing.Mapping[str, Topology], worker: str, states: typing.Mapping[Node, PortState]) -> Tree:
+def tree(
+    fabrics: Fabrics,
+    topologies: typing.Mapping[str, Topology],
+    worker: str,
+    states: typing.Mapping[Node, PortState],
+    flaws: typing.Optional[typing.Mapping[str, str]] = None,
+) -> Tree:
     """The whole tree of one worker. Pure.
 
     :param states: of each of its HCAs
+    :param flaws: MISSING or WITHOUT_SRIOV, by the name of the HCA
     """
+    flaws = flaws or {}
     files: typing.Dict[str, str] = {"class/infiniband_mad/abi_version": "5\n"}
     links: typing.Dict[str, str] = {}
     for number, hca in enumerate(fabrics.hcas):
         node = topologies[hca.fabric].hca(worker, hca.name)
-        _function(files, links, hca, node, number, states[node])
+        if flaws.get(hca.name) != MISSING:
+            _function(files, links, hca, node, number, states[node])
+        if flaws.get(hca.name) == WITHOUT_SRIOV:
+            files = {name: content for name, content in files.items() if f"/{hca.pci}/sriov_" not in name}
     return Tree(files, links)
 
 
@@ -207,9 +220,9 @@ def _guid(guid: int) -> str:
 def write(root: pathlib.Path, wanted: Tree) -> int:
     """Bring the folder to the tree; each file and link is replaced in one step, and only where it differs.
 
-    :returns: how many files and links were written
+    :returns: how many files and links were written or removed
     """
-    written = 0
+    written = _remove(root, {*wanted.files, *wanted.links})
     for name, content in wanted.files.items():
         path = root / name
         if _content(path) != content:
@@ -223,6 +236,20 @@ def write(root: pathlib.Path, wanted: Tree) -> int:
             with _replacing(path) as partial:
                 partial.symlink_to(target)
     return written
+
+
+def _remove(root: pathlib.Path, wanted: typing.AbstractSet[str]) -> int:
+    """Files and links that are not wanted, and the folders that are empty without them."""
+    removed = 0
+    # what is in a folder comes before it
+    for path in sorted(root.rglob("*"), reverse=True):
+        if path.is_dir() and not path.is_symlink():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif str(path.relative_to(root)) not in wanted:
+            path.unlink()
+            removed += 1
+    return removed
 
 
 def _content(path: pathlib.Path) -> typing.Optional[str]:

@@ -221,6 +221,31 @@ def test_refresh_writes_what_a_fault_changed(sound):
     assert (sound.sysfs("worker-2") / "class/infiniband/mlx5_0/ports/1/state").read_text() == "4: ACTIVE\n"
 
 
+def test_an_hca_that_is_gone_leaves_nothing_behind(sound):
+    sound.refresh()
+    tree = sound.sysfs("worker-1")
+    whole = sorted(tree.rglob("*"))
+    FAULTS["hca-missing"].on(sound, Target())
+    sound.refresh()
+    assert not [path for path in tree.rglob("*") if "mlx5_0" in path.name or "0000:3c:00.0" in path.name]
+    assert (sound.sysfs("worker-2") / "class/infiniband/mlx5_0").exists()
+    FAULTS["hca-missing"].off(sound, Target())
+    sound.refresh()
+    assert sorted(tree.rglob("*")) == whole
+
+
+def test_a_function_without_sriov_has_all_its_other_files(sound):
+    sound.refresh()
+    folder = sound.sysfs("worker-1") / "bus/pci/devices/0000:3c:00.0"
+    whole = {path.name for path in folder.iterdir()}
+    FAULTS["pf-without-sriov"].on(sound, Target())
+    sound.refresh()
+    assert {path.name for path in folder.iterdir()} == {name for name in whole if not name.startswith("sriov_")}
+    FAULTS["pf-without-sriov"].off(sound, Target())
+    sound.refresh()
+    assert {path.name for path in folder.iterdir()} == whole
+
+
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_each_fault_can_be_injected_and_taken_back_twice(sound, name):
     before = set(sound.processes.running)
