@@ -11,7 +11,7 @@ import typing
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import ipam
-from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import Member, resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject
@@ -39,18 +39,27 @@ def _load(cls: typing.Any, data: typing.Any, path: str, name: str) -> typing.Any
         raise AnsibleFilterError(f"linerate.rdma.{name}: {error}") from error
 
 
+def _members(
+    fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any, name: str
+) -> typing.List[typing.Tuple[str, typing.Mapping[str, typing.Tuple[Member, ...]]]]:
+    intent = _intent(fabrics, None, name)
+    nodes = _load(typing.Dict[str, ObservedHcas], hcas, "hcas", name)
+    seen = _load(typing.Dict[str, ObservedSubnets], subnets or {}, "subnets", name)
+    read = {node: observed.value for node, observed in nodes.items() if observed.value is not None}
+    ports = {node: observed.value for node, observed in seen.items() if observed.value is not None}
+    return [(fabric.name, resolve(fabric, read, ports).members) for fabric in intent.fabrics]
+
+
 def fabric_members(fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any = None) -> typing.Dict[str, typing.Dict[str, typing.List[str]]]:
     """PCI addresses of each fabric's physical functions on each node. A fabric that cannot be made out has none."""
-    intent = _intent(fabrics, None, "fabric_members")
-    nodes = _load(typing.Dict[str, ObservedHcas], hcas, "hcas", "fabric_members")
-    seen = _load(typing.Dict[str, ObservedSubnets], subnets or {}, "subnets", "fabric_members")
-    read = {name: observed.value for name, observed in nodes.items() if observed.value is not None}
-    ports = {name: observed.value for name, observed in seen.items() if observed.value is not None}
-    result = {}
-    for fabric in intent.fabrics:
-        found = resolve(fabric, read, ports).members
-        result[fabric.name] = {node: [member.hca.pci.address for member in members if member.hca.pci] for node, members in found.items()}
-    return result
+    members = _members(fabrics, hcas, subnets, "fabric_members")
+    return {name: {node: [member.hca.pci.address for member in its if member.hca.pci] for node, its in found.items()} for name, found in members}
+
+
+def fabric_rails(fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any = None) -> typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]]:
+    """The rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that cannot be made out has none."""
+    members = _members(fabrics, hcas, subnets, "fabric_rails")
+    return {name: {node: {member.hca.pci.address: member.rail for member in its if member.hca.pci} for node, its in found.items()} for name, found in members}
 
 
 def render_network(
@@ -97,6 +106,7 @@ class FilterModule:
     def filters(self) -> typing.Dict[str, typing.Any]:
         return {
             "fabric_members": fabric_members,
+            "fabric_rails": fabric_rails,
             "render_network": render_network,
             "render_pods": render_pods,
             "render_targets": render_targets,

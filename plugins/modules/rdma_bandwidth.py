@@ -12,8 +12,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Starts one pod a node and fabric, each with one virtual function, finds the RDMA device and the address of each, and measures every ordered pair.
-  - First rping proves the RDMA connection, then ib_write_bw measures. Disjoint pairs are measured at once, each in one direction after the other.
+  - Starts one pod a node and rail, each with one virtual function, and finds the RDMA device, the address and the HCA of each.
+  - First rping proves the RDMA connection of a pair, then ib_write_bw measures. Pairs that share no node are measured at once, in rounds.
+  - An end whose pairs fail is measured again with partners that passed, until it is clear which end is at fault.
+  - One connection to each pod serves all that runs in it, so that the API server is not asked again for each measurement.
   - The exit code of each command decides whether it failed, whatever it printed. A zero, inf or nan is no measurement.
   - Every command is bounded inside the pod and outside.
   - The pods are removed in any case, also after an interrupt. Pods that an earlier run left behind are removed first and reported.
@@ -31,10 +33,16 @@ options:
     type: list
     elements: str
     required: true
+  rails:
+    description:
+      - Which HCA is on which rail, by fabric, node and PCI address, as P(linerate.rdma.fabric_rails#filter) gives it.
+      - A node that is missing has one rail, of whatever HCA.
+    type: dict
+    default: {}
   parallel:
-    description: How many pairs are measured at once.
+    description: How many pairs of a round are measured at once, at most. Each takes a thread of the controller and the processors of its own nodes only.
     type: int
-    default: 8
+    default: 512
   pod_seconds:
     description: Limit of the wait for the pods, and of their removal.
     type: int
@@ -64,6 +72,7 @@ EXAMPLES = r"""
     fabrics: "{{ rdma_fabrics }}"
     cluster: "{{ rdma_cluster }}"
     nodes: "{{ groups['rdma_nodes'] }}"
+    rails: "{{ rdma_fabrics | linerate.rdma.fabric_rails(hcas, subnets) }}"
   register: bandwidth_measured
 """
 
@@ -74,7 +83,7 @@ bandwidth:
   type: dict
   contains:
     pods:
-      description: Each pod with its RDMA device, address, port rate and PCIe rate in Gb/s, or why it could not be used.
+      description: Each pod with its rail, RDMA device, address, port rate and PCIe rate in Gb/s, or why it could not be used.
       type: list
       elements: dict
     pairs:
@@ -91,6 +100,7 @@ bandwidth:
       elements: str
 """
 
+import resource
 import signal
 import time
 import typing
@@ -100,9 +110,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench, Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench, Plan, Rails
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
@@ -111,11 +121,20 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         intent = parse_intent(options["fabrics"], None, options["cluster"])
     except IntentError as error:
         module.fail_json(msg=str(error))
-    plan = Plan(intent.fabrics, intent.cluster, tuple(options["nodes"]), options["parallel"], options["pod_seconds"])
+    rails = load(Rails, options["rails"], "rails")
+    plan = Plan(intent.fabrics, intent.cluster, tuple(options["nodes"]), rails, options["parallel"], options["pod_seconds"])
     if module.check_mode:
         reason = "in check mode no pod is started"
-        pods = tuple(RdmaPod(fabric.name, node, "", fabric.network.namespace, error=reason) for fabric in plan.fabrics for node in plan.nodes)
+        pods = tuple(
+            RdmaPod(fabric.name, node, "", fabric.network.namespace, error=reason, rail=rail)
+            for fabric in plan.fabrics
+            for node in plan.nodes
+            for rail in range(fabric.select.hcas_per_node)
+        )
         return {"bandwidth": to_data(BandwidthFacts(pods, ()))}
+    # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     cluster = connect(module)
     with progress(options["progress_file"]) as say:
         facts = Bench(cluster, plan, time.monotonic, time.sleep, say).run()
@@ -134,7 +153,8 @@ def main() -> None:
             fabrics={"type": "raw", "required": True},
             cluster={"type": "raw"},
             nodes={"type": "list", "elements": "str", "required": True},
-            parallel={"type": "int", "default": 8},
+            rails={"type": "dict", "default": {}},
+            parallel={"type": "int", "default": 512},
             pod_seconds={"type": "int", "default": 300},
             progress_file={"type": "path"},
         ),

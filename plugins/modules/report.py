@@ -90,24 +90,27 @@ paths:
 """
 
 import os
+import platform
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import now
+from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_text
-from ansible_collections.linerate.rdma.plugins.module_utils._render.report import build, verdict_line
-from ansible_collections.linerate.rdma.plugins.module_utils._render.report_html import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._render.report_json import render_json
-from ansible_collections.linerate.rdma.plugins.module_utils._render.report_junit import render_junit
+from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
+from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
+from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build, verdict_line
 
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit}
 
 
-def write_report(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+def write_report(params: typing.Dict[str, typing.Any], ansible_version: str) -> typing.Dict[str, typing.Any]:
     records, unreadable = read_records(params["record_dir"])
-    report = build(records, unreadable, params["run"] or "", now())
+    versions = {"linerate.rdma": COLLECTION_VERSION, "ansible-core": ansible_version, "python": platform.python_version()}
+    report = build(records, unreadable, params["run"] or "", now(), versions)
     paths = {name: os.path.join(os.path.abspath(params["report_dir"]), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
         write_text(paths[name], render(report))
@@ -124,7 +127,7 @@ def write_report(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typin
 def main() -> None:
     spec = {"run": {"type": "str"}, "record_dir": {"type": "path", "required": True}, "report_dir": {"type": "path", "required": True}}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    run(module, lambda: write_report(module.params))
+    run(module, lambda: write_report(module.params, module.ansible_version))
 
 
 if __name__ == "__main__":

@@ -6,21 +6,25 @@
 
 """Stage bandwidth: does each pair of nodes reach its line rate, through pods, over RDMA (rows S1.10 to S1.12). Check ids: ``bandwidth.*``.
 
-Two floors: one from the link itself (fraction of the slower of port rate and PCIe), so that a uniformly slow fabric shows; and one from the
-fleet (93 % of the best pair), so that one slow node shows. The average column counts, never the peak.
+Two floors: one from the link itself (fraction of the slowest of port rate, PCIe and the virtual function's share of both), so that a uniformly slow
+fabric shows; and one from the fleet (93 % of the best pair of the same rail), so that one slow node shows. The average column counts, never the peak.
+A pair that fails accuses two ends; ``bandwidth.suspect`` names the one, or the path, that is left when partners that pass are taken into account.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing
 
 from .._model.cluster import BandwidthFacts, PairResult, RdmaPod
-from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.facts import ObservedHcas, ObservedSubnets, ObservedTopologies, Place
+from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
+from .membership import resolve
+from .places import places
+from .suspects import Element, suspects, trial
 
-#: of the best pair of the same fabric
-FLEET_FRACTION = 0.93
 #: round trips that rping must count
 PINGS = 5
 
@@ -63,6 +67,28 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "The tool did not end within its limit: its packets are dropped on the way without an error.",
         "On RoCE: is UDP 4791 filtered? Otherwise raise pods.limit_seconds.",
     ),
+    "crash": (
+        "The tool crashed.",
+        "Does the VF have a node GUID? rdma_cm crashes on one of zeros. Otherwise: are perftest and rdma-core of the image of one release?",
+    ),
+    "pod_gone": (
+        "The pod ended in the middle of the run: it was evicted or deleted, or its node was lost.",
+        "See the events of the pod and of its node (kubectl get events), and run the stage again.",
+    ),
+    "refused": (
+        "The API server refused the pod.",
+        "IPC_LOCK needs a namespace with the label pod-security.kubernetes.io/enforce: privileged, on OpenShift a pods.service_account whose SCC allows it.",
+    ),
+    "unschedulable": (
+        "No pod of ours fits on the node.",
+        "A taint: pods.tolerations. Too few CPUs or too little memory: pods.cpu, pods.memory. No free virtual function: end the pods that hold them.",
+    ),
+    "image": ("The image cannot be pulled.", "Correct pods.image, or name pods.image_pull_secrets."),
+    "container": ("The container cannot be created.", "kubectl describe pod while the stage runs; is pods.runtime_class known on the node?"),
+    "rail": (
+        "No pod stands for this rail.",
+        "Does each HCA of the fabric have its virtual functions, and do no other pods hold them? Are select and hcas_per_node right?",
+    ),
     "exec_lost": (
         "The connection to the pod broke, so the exit code is not known.",
         "Is the pod or its node gone, or the API server restarted? Run the stage again.",
@@ -75,73 +101,140 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
 }
 
 
+#: what of a pair's ends is compared: its rail and the node's name
+End = typing.Tuple[int, str]
+Pair = typing.FrozenSet[End]
+Pairs = typing.AbstractSet[Pair]
+
+
 @dataclasses.dataclass(frozen=True)
 class Facts:
     """What the check needs besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar bandwidth: answer of rdma_bandwidth; None when it did not run
+    :ivar hcas: answer of hca_info of each node; with the next two, where a suspect is
+    :ivar subnets: answer of subnet_manager_info of each node
+    :ivar topologies: answer of fabric_info of each node
     """
 
     nodes: typing.Tuple[str, ...] = ()
     bandwidth: typing.Optional[BandwidthFacts] = None
+    hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """Findings for each pod, for each ordered pair, and on what was left behind."""
+    """Findings for each pod, for each pair, for who is left as a suspect, and on what was left behind."""
     findings: typing.List[Finding] = []
     seen = facts.bandwidth or BandwidthFacts((), ())
     for fabric in intent.fabrics:
-        pods = {pod.node: pod for pod in seen.pods if pod.fabric == fabric.name}
-        findings += [_pod(fabric, name, pods.get(name)) for name in facts.nodes]
-        pairs = {(pair.client, pair.server): pair for pair in seen.pairs if pair.fabric == fabric.name}
-        wanted = [(client, server) for client in facts.nodes for server in facts.nodes if client != server]
-        if not wanted:
-            why = "A pair needs two nodes."
-            findings.append(
-                Finding("bandwidth.measured", fabric.name, UNKNOWN, "no pair", "at least one pair", why, "Put a second node into the group rdma_nodes.")
-            )
-        best = max((pair.average_gbps for pair in pairs.values() if pair.average_gbps is not None), default=None)
-        for client, server in wanted:
-            findings += _pair(fabric, client, server, pairs.get((client, server)), pods, best)
+        pods = {(pod.rail, pod.node): pod for pod in seen.pods if pod.fabric == fabric.name}
+        pairs = [pair for pair in seen.pairs if pair.fabric == fabric.name]
+        for rail in range(fabric.select.hcas_per_node):
+            findings += [_pod(fabric, (rail, name), pods.get((rail, name))) for name in facts.nodes]
+            findings += _coverage(fabric, rail, facts.nodes, pods, pairs)
+        best, shares = _best(pairs), shares_of(fabric, seen.pods)
+        for pair in pairs:
+            findings += _pair(fabric, pair, pods, shares, best.get(pair.rail))
+        findings += _suspects(fabric, pods, pairs, _places(fabric, facts))
     if facts.bandwidth is not None:
         findings.append(_cleanup(seen))
     return tuple(findings)
 
 
-def _pod(fabric: Fabric, name: str, pod: typing.Optional[RdmaPod]) -> Finding:
-    subject, expected = f"{fabric.name} {name}", "a pod with an RDMA device and an address on the network"
+def verdicts(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult]) -> typing.Tuple[Pairs, Pairs]:
+    """The pairs that passed in all that was measured of them, and those that did not."""
+    ends = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
+    good: typing.Dict[Pair, bool] = {}
+    for pair, passed in zip(pairs, _passed(fabric, ends, pairs)):
+        key = frozenset(((pair.rail, pair.client), (pair.rail, pair.server)))
+        good[key] = passed and good.get(key, True)
+    return {key for key, passed in good.items() if passed}, {key for key, passed in good.items() if not passed}
+
+
+def _passed(fabric: Fabric, pods: typing.Mapping[End, RdmaPod], pairs: typing.Sequence[PairResult]) -> typing.List[bool]:
+    """Whether all that is to be said of each pair is good."""
+    best, shares = _best(pairs), shares_of(fabric, pods.values())
+    return [all(finding.status == PASS for finding in _pair(fabric, pair, pods, shares, best.get(pair.rail))) for pair in pairs]
+
+
+def _best(pairs: typing.Iterable[PairResult]) -> typing.Dict[int, float]:
+    """The best average of each rail, in Gb/s."""
+    best: typing.Dict[int, float] = {}
+    for pair in pairs:
+        if pair.average_gbps is not None and not pair.failure:
+            best[pair.rail] = max(pair.average_gbps, best.get(pair.rail, 0.0))
+    return best
+
+
+def _on(fabric: Fabric, rail: int) -> str:
+    """The rail in a subject, where a node has more than one."""
+    return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
+
+
+def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
+    subject, expected = f"{fabric.name} {end[1]}{_on(fabric, end[0])}", "a pod with an RDMA device and an address on the network"
     if pod is None:
         why = "No pod was started on this node."
         return Finding("bandwidth.pod", subject, UNKNOWN, "no pod", expected, why, "See the stage network: does the node offer the resource?")
     if pod.error:
         status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
-        remedy = (
-            "See the stages network and virtual_functions." if not pod.name else f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
-        )
-        return Finding("bandwidth.pod", subject, status, pod.name or "no pod", expected, pod.error, remedy)
+        why, remedy = CAUSES.get(pod.cause, ("", ""))
+        if not remedy:
+            describe = f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
+            remedy = describe if pod.name else "See the stages network and virtual_functions."
+        return Finding("bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy)
     rate = f"{pod.rate_gbps:g} Gb/s port" if pod.rate_gbps is not None else "port rate not known"
-    return ok("bandwidth.pod", subject, f"{pod.device} on {pod.interface} {pod.address}, {rate}", expected)
+    measured = f"{pod.device} on {pod.interface} {pod.address}, {rate}" + (f", {pod.binding}" if pod.binding else "")
+    return ok("bandwidth.pod", subject, measured, expected)
 
 
-def _pair(
-    fabric: Fabric, client: str, server: str, pair: typing.Optional[PairResult], pods: typing.Mapping[str, RdmaPod], best: typing.Optional[float]
+def _coverage(
+    fabric: Fabric, rail: int, nodes: typing.Sequence[str], pods: typing.Mapping[End, RdmaPod], pairs: typing.Sequence[PairResult]
 ) -> typing.List[Finding]:
-    subject = f"{fabric.name} {client} -> {server}"
-    if pair is None:
-        return [_unmeasured(subject, client, server, pods)]
-    findings = [_ping(subject, pair), _measured(subject, pair)]
-    if pair.average_gbps is not None:
-        findings.append(_floor(subject, fabric, pair.average_gbps, [pods[name] for name in (client, server) if name in pods]))
-        if best is not None:
-            findings.append(_fleet(subject, pair.average_gbps, best))
+    """What should have been measured and was not: whole rails, nodes, and pairs of those that could."""
+    usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
+    if len(nodes) < 2:
+        why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."
+        return [Finding("bandwidth.measured", f"{fabric.name}{_on(fabric, rail)}", UNKNOWN, "no pair", "at least one pair", why, remedy)]
+    findings = []
+    met: typing.Dict[str, typing.Set[str]] = collections.defaultdict(set)
+    for pair in pairs:
+        if pair.rail == rail:
+            met[pair.client].add(pair.server)
+            if fabric.bandwidth.directions != "both":
+                met[pair.server].add(pair.client)
+    # with a node that rests in each round, as an odd number has it, some partners are one less
+    partners = len(usable) - 1
+    if fabric.bandwidth.rounds is not None:
+        partners = min(partners, max(1, fabric.bandwidth.rounds - len(usable) % 2))
+    for name in nodes:
+        subject = f"{fabric.name} {name}{_on(fabric, rail)}"
+        expected = f"measured with {max(1, partners)} others"
+        if name not in usable:
+            error = pods[rail, name].error if (rail, name) in pods else "no pod was started"
+            why, remedy = f"{CAUSES['pod'][0]} {error}", CAUSES["pod"][1]
+            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with none", expected, why, remedy))
+        elif len(met[name]) < max(1, partners):
+            why, remedy = (CAUSES["not_run"][0], CAUSES["not_run"][1]) if partners > 0 else ("No other node has a pod to measure with.", CAUSES["pod"][1])
+            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[name])}", expected, why, remedy))
     return findings
 
 
-def _unmeasured(subject: str, client: str, server: str, pods: typing.Mapping[str, RdmaPod]) -> Finding:
-    broken = [f"{name}: {pods[name].error if name in pods else 'no pod was started'}" for name in (client, server) if name not in pods or pods[name].error]
-    why = f"No pod to measure with. {'; '.join(broken)}" if broken else CAUSES["not_run"][0]
-    return Finding("bandwidth.measured", subject, UNKNOWN, "nothing", "an average in Gb/s", why, CAUSES["pod" if broken else "not_run"][1])
+def _pair(fabric: Fabric, pair: PairResult, pods: typing.Mapping[End, RdmaPod], shares: "Shares", best: typing.Optional[float]) -> typing.List[Finding]:
+    arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
+    subject = f"{fabric.name} {pair.client} {arrow} {pair.server}{_on(fabric, pair.rail)}{' again' if pair.again else ''}"
+    findings = [_ping(subject, pair), _measured(subject, pair)]
+    if pair.average_gbps is not None:
+        ends = [pods[pair.rail, name] for name in (pair.client, pair.server) if (pair.rail, name) in pods]
+        findings.append(_floor(subject, fabric, pair.average_gbps, ends, shares))
+        if best is not None:
+            findings.append(_fleet(subject, fabric, pair.average_gbps, best))
+    if fabric.bandwidth.sweep:
+        findings.append(_sweep(subject, pair))
+    return findings
 
 
 def _ping(subject: str, pair: PairResult) -> Finding:
@@ -149,10 +242,12 @@ def _ping(subject: str, pair: PairResult) -> Finding:
     measured = f"{pair.pings if pair.pings is not None else 'no'} round trips" + (f"; {pair.ping_evidence}" if pair.ping_evidence else "")
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
         return ok("bandwidth.rping", subject, measured, expected)
+    if pair.ping_failure:
+        why, remedy = CAUSES.get(pair.ping_failure, CAUSES["exit_code"])
+        return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
     if pair.pings is None:
         return Finding("bandwidth.rping", subject, UNKNOWN, measured, expected, CAUSES["not_run"][0], CAUSES["not_run"][1])
-    why, remedy = CAUSES.get(pair.ping_failure, ("Fewer round trips than asked for, without an error.", "Run the stage again."))
-    return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
+    return Finding("bandwidth.rping", subject, FAIL, measured, expected, "Fewer round trips than asked for, without an error.", "Run the stage again.")
 
 
 def _measured(subject: str, pair: PairResult) -> Finding:
@@ -166,43 +261,138 @@ def _measured(subject: str, pair: PairResult) -> Finding:
     return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
 
 
-def floor_of(fabric: Fabric, pods: typing.Sequence[RdmaPod]) -> typing.Tuple[typing.Optional[float], str]:
-    """The floor in Gb/s, and how it comes about; None where neither the intent nor the pods' links say enough."""
+def _sweep(subject: str, pair: PairResult) -> Finding:
+    expected = "an average in Gb/s for each message size"
+    if pair.sweep and not pair.sweep_failure:
+        return ok("bandwidth.sweep", subject, "; ".join(f"{row.message_bytes} bytes: {_gbps(row.average_gbps)}" for row in pair.sweep), expected)
+    why = "The sweep failed, though the measurement of one size worked." if pair.sweep_failure else "The measurement before it failed."
+    remedy = "Raise pods.limit_seconds if it was stopped; otherwise see the text beside 'measured'."
+    return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "nothing", expected, why, remedy)
+
+
+#: how many virtual functions that measure at the same time share a port (the PCI address of its function), or a card (that address less the function)
+Shares = typing.Mapping[typing.Tuple[str, str], int]
+
+
+def shares_of(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
+    """By node, and port or card."""
+    shares: typing.Dict[typing.Tuple[str, str], int] = collections.Counter()
+    if fabric.bandwidth.rails == "parallel":
+        for pod in pods:
+            if pod.fabric == fabric.name and pod.physical_function and not pod.error:
+                shares[pod.node, pod.physical_function] += 1
+                shares[pod.node, _card(pod.physical_function)] += 1
+    return shares
+
+
+def _card(address: str) -> str:
+    return address.rpartition(".")[0]
+
+
+def floor_of(fabric: Fabric, ends: typing.Sequence[RdmaPod], shares: Shares) -> typing.Tuple[typing.Optional[float], str]:
+    """The floor in Gb/s, and how it comes about; None where neither the intent nor the pods' links say enough.
+
+    :param ends: the two pods of the pair
+    """
     rule = fabric.line_rate
     if rule.floor_gbps is not None:
         return rule.floor_gbps, f"absolute floor of the intent: {_gbps(rule.floor_gbps)}; reason: {rule.reason or 'none given'}"
-    limits: typing.List[typing.Tuple[float, str]] = []
-    for pod in pods:
-        if pod.rate_gbps is not None:
-            limits.append((pod.rate_gbps, f"port of {pod.node} {pod.rate_gbps:g}"))
-        if pod.pcie_gbps is not None:
-            limits.append((pod.pcie_gbps, f"PCIe of {pod.node} {pod.pcie_gbps:g}"))
     # without the ports' rate there is nothing to take a fraction of
-    if len(pods) < 2 or any(pod.rate_gbps is None for pod in pods):
+    if len(ends) < 2 or any(pod.rate_gbps is None for pod in ends):
         return None, "the rate of both ports is not known"
-    slowest = min(limits)[0]
-    return rule.fraction * slowest, f"{rule.fraction:g} x {slowest:g} Gb/s, the slowest of: {', '.join(text for _value, text in limits)} Gb/s"
+    limits: typing.List[typing.Tuple[float, str]] = []
+    for pod in ends:
+        address = pod.physical_function or ""
+        for what, rate, shared in (("port", pod.rate_gbps, address), ("PCIe", pod.pcie_gbps, _card(address))):
+            if rate is not None:
+                number = shares.get((pod.node, shared), 1)
+                share = f" / {number} VFs at once" if number > 1 else ""
+                limits.append((rate / number, f"{what} of {pod.node} {rate:g}{share}"))
+    # a link carries its rate in each direction
+    slowest, ways = min(limits)[0], 2 if fabric.bandwidth.directions == "at_once" else 1
+    double = "2 x " if ways == 2 else ""
+    return ways * rule.fraction * slowest, f"{double}{rule.fraction:g} x {slowest:g} Gb/s, the slowest of: {', '.join(text for _value, text in limits)} Gb/s"
 
 
-def _floor(subject: str, fabric: Fabric, average: float, pods: typing.Sequence[RdmaPod]) -> Finding:
-    floor, text = floor_of(fabric, pods)
+def _floor(subject: str, fabric: Fabric, average: float, ends: typing.Sequence[RdmaPod], shares: Shares) -> Finding:
+    floor, text = floor_of(fabric, ends, shares)
     if floor is None:
         remedy = "See why the pods' sysfs shows no rate, or give line_rate.floor_gbps with a reason."
         return Finding("bandwidth.floor", subject, UNKNOWN, _gbps(average), "a floor", f"No floor can be set: {text}.", remedy)
     if average >= floor:
         return ok("bandwidth.floor", subject, _gbps(average), f">= {_gbps(floor)} ({text})")
-    why = "The pair is slower than its link allows for."
-    remedy = "Measure each end with another partner, then look at PCIe speed and width, NUMA node, MTU and the links' error counters of the slow end."
+    bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding)
+    why = "The pair is slower than its link allows for." + (f" It ran {bound}." if bound else "")
+    remedy = "See bandwidth.suspect for the end at fault; there look at PCIe speed and width, NUMA node, MTU and the link's error counters."
     return Finding("bandwidth.floor", subject, FAIL, _gbps(average), f">= {_gbps(floor)} ({text})", why, remedy)
 
 
-def _fleet(subject: str, average: float, best: float) -> Finding:
-    floor = FLEET_FRACTION * best
-    expected = f">= {_gbps(floor)} ({FLEET_FRACTION:g} of the fabric's best pair, {_gbps(best)})"
-    if average >= floor:
+def _fleet(subject: str, fabric: Fabric, average: float, best: float) -> Finding:
+    fraction = fabric.line_rate.fleet_fraction
+    expected = f">= {_gbps(fraction * best)} ({fraction:g} of the best pair of the rail, {_gbps(best)})"
+    if average >= fraction * best:
         return ok("bandwidth.fleet", subject, _gbps(average), expected)
-    why = "The pair is slower than others on the same fabric, so one of its ends or the path between them is at fault."
-    return Finding("bandwidth.fleet", subject, FAIL, _gbps(average), expected, why, "Compare the two ends with the nodes of the best pair.")
+    why = "The pair is slower than others on the same rail, so one of its ends or the path between them is at fault."
+    return Finding("bandwidth.fleet", subject, FAIL, _gbps(average), expected, why, "See bandwidth.suspect for the end at fault.")
+
+
+# Suspects
+
+
+def _places(fabric: Fabric, facts: Facts) -> typing.Dict[End, Place]:
+    """Where each end is, as far as it is known."""
+    hcas = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
+    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
+    return {(place.rail, place.node): place for place in places(resolve(fabric, hcas, subnets), facts.topologies).values()}
+
+
+def _suspects(
+    fabric: Fabric, pods: typing.Mapping[End, RdmaPod], pairs: typing.Sequence[PairResult], where: typing.Mapping[End, Place]
+) -> typing.List[Finding]:
+    """What the pairs that failed have in common, told from those that passed."""
+    if not pairs:
+        return []
+    ends = {end: where.get(end) or Place(end[1], pod.physical_function or f"rail {end[0]}", end[0]) for end, pod in pods.items()}
+    expected = "nothing that failing pairs have in common"
+    trials = [
+        trial(fabric.name, ends[pair.rail, pair.client], ends[pair.rail, pair.server], passed)
+        for pair, passed in zip(pairs, _passed(fabric, pods, pairs))
+        if (pair.rail, pair.client) in ends and (pair.rail, pair.server) in ends
+    ]
+    if all(one.passed for one in trials):
+        return [ok("bandwidth.suspect", fabric.name, f"{len(trials)} measurements passed", expected)]
+    findings = []
+    for suspect in suspects(trials):
+        measured = f"{suspect.failed} of {suspect.trials} measurements failed"
+        names = _names(suspect.elements)
+        if not names:
+            some = ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:8])
+            why = f"What these have in common, others that passed have as well: {some}."
+            remedy = "See the cause beside each of them; it may be another one for each, or come and go."
+            findings.append(Finding("bandwidth.suspect", fabric.name, FAIL, measured, expected, why, remedy))
+            continue
+        text = " or ".join(names)
+        told = [_told(place, pods[end]) for end, place in ends.items() if f"{place.node} {place.hca}" in text]
+        why = "What failed went over it, and what did not go over it passed or has another cause." if suspect.trials < len(trials) else "Nothing passed."
+        if len(names) > 1:
+            why += " Which of these it is cannot be told from the pairs that there are: measure with a further node."
+        remedy = "Look there at PCIe speed and width, link width and speed, error counters, MTU and the VF's state."
+        findings.append(Finding("bandwidth.suspect", f"{fabric.name} {text}", FAIL, measured, expected, " ".join((why, *told[:4])), remedy))
+    return findings
+
+
+def _names(elements: typing.Sequence[Element]) -> typing.List[str]:
+    """What is suspected, without what follows from the rest: a node whose one HCA is named, a fabric of which parts are."""
+    hcas = [element.name for element in elements if element.kind == "hca"]
+    nodes = [element.name for element in elements if element.kind == "node" and not any(name.startswith(f"{element.name} ") for name in hcas)]
+    others = [f"{element.kind} {element.name}" for element in elements if element.kind not in ("hca", "node", "client", "server", "fabric")]
+    return [*hcas, *nodes, *others] or [f"{element.kind} {element.name}" for element in elements]
+
+
+def _told(place: Place, pod: RdmaPod) -> str:
+    """Where an HCA is."""
+    leaf = f", leaf {place.leaf} port {place.leaf_port}" if place.leaf else ""
+    return f"{place.node} {place.hca}: {pod.physical_function or 'PCI address not known'}, rail {place.rail}{leaf}."
 
 
 def _cleanup(seen: BandwidthFacts) -> Finding:

@@ -56,7 +56,7 @@ WHAT = {
         "policy_accepted",
     ),
     "virtual_functions": ("allocatable", "count", "driver", "members", "node", "rdma_device", "report"),
-    "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping"),
+    "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping", "suspect", "sweep"),
 }
 #: findings of the frame itself, about any stage: its role failed, it did not run, the intent is wrong
 OF_THE_FRAME = ("error", "run", "intent")

@@ -13,7 +13,7 @@ import typing
 
 from .._model.findings import FAIL, SKIPPED, STAGES, Finding, Waiver, judge
 from .._model.intent import Intent
-from .._model.load import LoadError, load
+from .._model.load import LoadError, load, to_data
 from .._model.records import CLOSED, OPEN, PENDING, Record
 from .._parse.intent import IntentError, parse_intent
 from . import validate
@@ -84,7 +84,7 @@ def judge_stage(moment: Moment, wishes: Wishes, facts: typing.Any, changes: typi
     except LoadError as error:
         why = f"The role of the stage gathered facts that its check can't read: {error}."
         findings = (_error(moment.stage, str(error), why, "This is a mistake in the collection, not in your cluster: please report it with this text."),)
-    return _record(moment, findings, intent.waivers, changes, facts)
+    return _record(moment, findings, intent.waivers, changes, facts, to_data(intent))
 
 
 def judge_validate(moment: Moment, wishes: Wishes, facts: validate.Facts) -> Record:
@@ -125,6 +125,7 @@ def _record(
     waivers: typing.Sequence[Waiver],
     changes: typing.Sequence[str] = (),
     facts: typing.Any = None,
+    intent: typing.Any = None,
 ) -> Record:
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
@@ -141,6 +142,7 @@ def _record(
         changes=tuple(changes),
         waivers=tuple(waivers),
         facts=facts,
+        intent=intent,
     )
 
 

@@ -18,7 +18,7 @@ import re
 import typing
 
 from .._model.findings import FAIL, WARN, Finding, Waiver, ok
-from .._model.intent import SUPPORTED_PROFILES, Fabric, Intent, Pods
+from .._model.intent import SUPPORTED_PROFILES, Fabric, Intent
 from .._model.load import LoadError, nearest
 from . import ranges
 from .ids import CHECKS
@@ -136,7 +136,7 @@ def _check_fabric(fabric: Fabric, path: str) -> typing.List[Finding]:
         + _check_select(fabric, path)
         + _check_numbers(fabric, path)
         + _check_line_rate(fabric, path)
-        + _check_pods(fabric.pods, f"{path}.pods")
+        + _check_pods(fabric, path)
     )
 
 
@@ -216,9 +216,10 @@ def _check_numbers(fabric: Fabric, path: str) -> typing.List[Finding]:
 
 def _check_line_rate(fabric: Fabric, path: str) -> typing.List[Finding]:
     rate, path = fabric.line_rate, f"{path}.line_rate"
-    if not 0 < rate.fraction <= 1:
-        why = "No link carries more than its rate, and a floor of nothing proves nothing."
-        return [_bad("line_rate", f"{path}.fraction", f"{rate.fraction}", "more than 0, at most 1", why, "Use 0.92, or a figure that you can defend.")]
+    for what, fraction, usual in (("fraction", rate.fraction, 0.92), ("fleet_fraction", rate.fleet_fraction, 0.93)):
+        if not 0 < fraction <= 1:
+            why = "No link carries more than its rate, and a floor of nothing proves nothing."
+            return [_bad("line_rate", f"{path}.{what}", f"{fraction}", "more than 0, at most 1", why, f"Use {usual}, or a figure that you can defend.")]
     if rate.floor_gbps is None:
         return [ok("validate.line_rate", path, f"{rate.fraction:.0%} of the slower of link and PCIe", "a floor that means something")]
     if not 0 < rate.floor_gbps < float("inf"):
@@ -230,16 +231,21 @@ def _check_line_rate(fabric: Fabric, path: str) -> typing.List[Finding]:
     return [ok("validate.line_rate", path, f"{rate.floor_gbps:g} Gb/s, because: {rate.reason}", "an absolute floor has a reason")]
 
 
-def _check_pods(pods: Pods, path: str) -> typing.List[Finding]:
-    findings = []
-    for what, value in (("message_bytes", pods.message_bytes), ("iterations", pods.iterations), ("seconds", pods.seconds)):
+def _check_pods(fabric: Fabric, path: str) -> typing.List[Finding]:
+    pods, findings = fabric.pods, []
+    for what, value in (
+        ("pods.message_bytes", pods.message_bytes),
+        ("pods.iterations", pods.iterations),
+        ("pods.seconds", pods.seconds),
+        ("bandwidth.rounds", fabric.bandwidth.rounds),
+    ):
         if value is not None and value < 1:
             findings.append(_bad("pods", f"{path}.{what}", str(value), "1 at least", "ib_write_bw would refuse it or measure nothing.", "Correct the number."))
     if pods.limit_seconds <= pods.seconds:
         why = "Each command would be stopped before its measurement ends."
         remedy = "Leave room for connecting: limit_seconds should be twice seconds at least."
-        findings.append(_bad("pods", f"{path}.limit_seconds", f"{pods.limit_seconds} s", f"more than {pods.seconds} s (seconds)", why, remedy))
-    return findings or [ok("validate.pods", path, f"{pods.seconds} s, at most {pods.limit_seconds} s", "a measurement that fits its limit")]
+        findings.append(_bad("pods", f"{path}.pods.limit_seconds", f"{pods.limit_seconds} s", f"more than {pods.seconds} s (seconds)", why, remedy))
+    return findings or [ok("validate.pods", f"{path}.pods", f"{pods.seconds} s, at most {pods.limit_seconds} s", "a measurement that fits its limit")]
 
 
 def _check_cluster(intent: Intent) -> typing.List[Finding]:

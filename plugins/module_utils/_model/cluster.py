@@ -292,6 +292,7 @@ class CommandResult:
 
     :ivar exit_code: of the command; None when the connection ended before it was known
     :ivar timed_out: the limit inside (timeout's 124 or 137) or the one outside was reached
+    :ivar error: why there is no exit code
     """
 
     command: str
@@ -305,14 +306,19 @@ class CommandResult:
 
 @dataclasses.dataclass(frozen=True)
 class RdmaPod:
-    """A pod of the bandwidth stage, looked at from inside.
+    """A pod of the bandwidth stage, looked at from inside. It has one virtual function, and so stands for one rail of its node.
 
+    :ivar name: of the pod; empty where none was made
     :ivar device: RDMA device on its virtual function
     :ivar address: IP address on the network, from the network-status annotation
     :ivar pci: PCI address of the virtual function
+    :ivar physical_function: PCI address of its HCA
     :ivar rate_gbps: of the device's port, as sysfs shows it; None when it does not
     :ivar pcie_gbps: speed x width of the function's PCIe link; None when sysfs does not say
+    :ivar cpus: that the measurement is bound to, those of the HCA's NUMA node; empty when it is not bound
+    :ivar binding: what it is bound to, or why it is not
     :ivar error: why it cannot be used
+    :ivar cause: kind of that error (see _check/bandwidth.py)
     """
 
     fabric: str
@@ -326,17 +332,33 @@ class RdmaPod:
     rate_gbps: typing.Optional[float] = None
     pcie_gbps: typing.Optional[float] = None
     error: str = ""
+    rail: int = 0
+    physical_function: typing.Optional[str] = None
+    cpus: str = ""
+    binding: str = ""
+    cause: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepRow:
+    """Average in Gb/s of one message size in bytes."""
+
+    message_bytes: int
+    average_gbps: float
 
 
 @dataclasses.dataclass(frozen=True)
 class PairResult:
-    """One ordered pair: the client writes to the server.
+    """One ordered pair of a rail: the client writes to the server, or each to the other where both directions run at once.
 
     :ivar pings: rping round trips that the client counted; None when it did not run
     :ivar ping_failure: kind of the failure (see _parse/rdma_failure.py); empty when it worked
     :ivar average_gbps: average column of ib_write_bw; None when there is no measurement
     :ivar failure: kind of the failure of ib_write_bw; empty when it worked
     :ivar evidence: the line that showed the failure
+    :ivar again: measured after the rounds, because one of the two was a suspect
+    :ivar sweep: all message sizes, where the intent asks for them
+    :ivar sweep_failure: why there is no sweep, where one was asked for
     """
 
     fabric: str
@@ -353,6 +375,10 @@ class PairResult:
     evidence: str = ""
     seconds: float = 0.0
     commands: typing.Tuple[str, ...] = ()
+    rail: int = 0
+    again: bool = False
+    sweep: typing.Tuple[SweepRow, ...] = ()
+    sweep_failure: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

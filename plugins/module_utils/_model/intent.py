@@ -113,12 +113,14 @@ class Ipam:
 class LineRate:
     """The floor of the measured average.
 
-    :ivar fraction: of the slower of link and PCIe
-    :ivar floor_gbps: an absolute floor in Gb/s instead; needs a reason
+    :ivar fraction: of the slowest of link, PCIe and the VF's share of them
+    :ivar fleet_fraction: of the best pair of the same rail
+    :ivar floor_gbps: an absolute floor in Gb/s instead of ``fraction``; needs a reason
     :ivar reason: why an absolute floor, printed in the report
     """
 
     fraction: float = 0.92
+    fleet_fraction: float = 0.93
     floor_gbps: typing.Optional[float] = None
     reason: typing.Optional[str] = None
 
@@ -138,6 +140,9 @@ class Pods:
     :ivar limit_seconds: hard limit of one command
     :ivar cpu: request and limit, as Kubernetes writes it
     :ivar memory: request and limit, as Kubernetes writes it
+    :ivar tolerations: of the pods, as Kubernetes reads them; for taints such as nvidia.com/gpu
+    :ivar service_account: whose rights admit IPC_LOCK, where the namespace's default account has none (OpenShift)
+    :ivar image_pull_secrets: names of secrets in the pods' namespace
     """
 
     image: str = "nvcr.io/nvidia/doca/doca:3.1.0-full-rt-host"
@@ -151,6 +156,25 @@ class Pods:
     limit_seconds: int = 120
     cpu: str = "2"
     memory: str = "1Gi"
+    tolerations: typing.Tuple[typing.Dict[str, typing.Any], ...] = ()
+    service_account: typing.Optional[str] = None
+    image_pull_secrets: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Bandwidth:
+    """Who measures with whom.
+
+    :ivar rounds: of disjoint pairs; None means all, so that everybody meets everybody. Some tell a slow node in a large fleet as well
+    :ivar rails: rails of a node at the same time, as training uses them, or one by one
+    :ivar directions: of a pair: only one of them, one after the other, or at the same time (ib_write_bw -b)
+    :ivar sweep: measure all message sizes as well, for the report
+    """
+
+    rounds: typing.Optional[int] = None
+    rails: typing.Literal["parallel", "serial"] = "parallel"
+    directions: typing.Literal["one", "both", "at_once"] = "both"
+    sweep: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,6 +195,7 @@ class Fabric:
     rdma: bool = True
     line_rate: LineRate = LineRate()
     pods: Pods = Pods()
+    bandwidth: Bandwidth = Bandwidth()
 
 
 @dataclasses.dataclass(frozen=True)

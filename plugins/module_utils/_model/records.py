@@ -38,6 +38,7 @@ class Record:
     :ivar waivers: all waivers of the intent, also those that nothing needed
     :ivar facts: what was observed, as plain data
     :ivar closed_by: the earlier stage whose gate was closed, for a stage that did not run
+    :ivar intent: the intent that the stage was judged by, as plain data; None when it could not be read, or the stage did not run
     """
 
     stage: str
@@ -51,10 +52,17 @@ class Record:
     waivers: typing.Tuple[Waiver, ...] = ()
     facts: typing.Any = None
     closed_by: typing.Optional[str] = None
+    intent: typing.Any = None
     schema: int = RECORD_SCHEMA
 
     def closing(self) -> typing.Tuple[Finding, ...]:
         return Gate(self.gate == OPEN, self.judged).closing()
+
+
+def contradiction(record: Record) -> str:
+    """What in a record can't be true, in one sentence; empty when it holds together. Files get edited, and put together by hand."""
+    may_be_open = bool(record.judged) and not any(item.closes for item in record.judged)
+    return "" if (record.gate == OPEN) == may_be_open else f"its gate says {record.gate}, and its findings do not"
 
 
 def counts(judged: typing.Iterable[Judged]) -> typing.Dict[str, int]:

@@ -15,11 +15,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import shlex
 import typing
 
 from .._model.cluster import CommandResult
 from .._model.errors import RdmaError
-from .._parse.kubernetes import exit_status
+from .._parse.kubernetes import status_message
+from .._parse.pod_shell import part
 
 try:
     import websocket
@@ -228,8 +230,8 @@ class Cluster:
             raise
         return True
 
-    def run(self, namespace: str, pod: str, container: str, command: typing.Sequence[str], clock: Clock) -> "Session":
-        """Start a command in a container.
+    def shell(self, namespace: str, pod: str, container: str, command: typing.Sequence[str], clock: Clock) -> "Shell":
+        """Start a shell in a container (see _parse/pod_shell.py for what it prints).
 
         :raises ApiError: the container is not there or does not run
         """
@@ -244,7 +246,7 @@ class Cluster:
                 namespace,
                 container=container,
                 command=list(command),
-                stdin=False,
+                stdin=True,
                 stdout=True,
                 stderr=True,
                 tty=False,
@@ -254,62 +256,85 @@ class Cluster:
             raise _api_error(error, where) from error
         except (HTTPError, OSError, websocket.WebSocketException) as error:
             raise ApiError(0, "Unreachable", f"no connection: {error}", where) from error
-        return Session(socket, " ".join(command), clock)
+        return Shell(socket, clock)
 
 
-class Session:
-    """A command that runs in a container."""
+class Shell:
+    """A shell that runs in a container, one command after the other, over one connection. What it says by itself at first is its command 0."""
 
-    def __init__(self, socket: typing.Any, command: str, clock: Clock) -> None:
+    def __init__(self, socket: typing.Any, clock: Clock) -> None:
         self._socket = socket
-        self._command = command
         self._clock = clock
-        self._start = clock()
-        self._channels = {1: "", 2: "", 3: ""}
         self._lost = ""
+        self._status = ""
+        self._number = 0
+        self._begin("shell")
+
+    def _begin(self, command: str) -> None:
+        self._command = command
+        self._started = self._clock()
+        self._streams = {1: "", 2: ""}
+
+    @property
+    def open(self) -> bool:
+        """Whether it takes a further command."""
+        return not self._lost and bool(self._socket.is_open())
 
     @property
     def running(self) -> bool:
-        return not self._lost and bool(self._socket.is_open())
+        """Whether its command runs. It has ended when both streams say so: nothing orders one against the other."""
+        return self.open and any(part(stream, self._number).exit_code is None for stream in self._streams.values())
+
+    def start(self, command: typing.Sequence[str]) -> None:
+        """Start a command. The shell ends the one before it, if that still runs."""
+        self._number += 1
+        self._begin(shlex.join(command))
+        try:
+            self._socket.write_stdin(f"{self._number} {self._command}\n")
+        except (websocket.WebSocketException, OSError) as error:
+            self._lost = f"the connection to the pod broke: {error}"
 
     def _pump(self, seconds: float) -> None:
         try:
             self._socket.update(timeout=seconds)
-            for channel in self._channels:
-                self._channels[channel] += self._socket.read_channel(channel)
+            for channel in self._streams:
+                self._streams[channel] += self._socket.read_channel(channel)
+            self._status += self._socket.read_channel(3)
         except (websocket.WebSocketException, OSError) as error:
             self._lost = f"the connection to the pod broke: {error}"
 
     def wait_for(self, text: str, seconds: float) -> bool:
         """Wait until the command printed ``text``, ended, or the time is over."""
         end = self._clock() + seconds
-        while text not in self._channels[1] and self.running and self._clock() < end:
+        while text not in part(self._streams[1], self._number).text and self.running and self._clock() < end:
             self._pump(max(0.0, min(1.0, end - self._clock())))
-        return text in self._channels[1]
+        return text in part(self._streams[1], self._number).text
 
     def wait(self, seconds: float) -> CommandResult:
-        """Wait for the end, at most ``seconds``; then the connection is closed and the result says so."""
+        """Wait for the end of the command, at most ``seconds``; then the connection is closed and the result says so."""
         end = self._clock() + seconds
         while self.running and self._clock() < end:
             self._pump(max(0.0, min(1.0, end - self._clock())))
         outside = self.running
-        self.close()
-        code = None if outside else exit_status(self._channels[3])
+        if outside:
+            self.close()
+        out, err = (part(stream, self._number) for stream in self._streams.values())
         return CommandResult(
             command=self._command,
-            exit_code=code,
-            stdout=self._channels[1],
-            stderr=self._channels[2],
+            exit_code=out.exit_code,
+            stdout=out.text,
+            stderr=err.text,
             # of coreutils' timeout: 124, and 137 when it had to kill
-            timed_out=outside or code in (124, 137),
-            seconds=round(self._clock() - self._start, 3),
-            error=self._lost or ("" if code is not None or outside else f"no exit code: {self._channels[3][:300] or 'the connection ended'}"),
+            timed_out=outside or out.exit_code in (124, 137),
+            seconds=round(self._clock() - self._started, 3),
+            error="" if out.exit_code is not None or outside else self._lost or f"no exit code: {status_message(self._status)[:300] or 'the connection ended'}",
         )
 
     def close(self) -> None:
-        """Leave the command. It ends by its own limit, or with its pod."""
+        """Leave the shell. It ends with its stdin, what runs in it by its own limit, or both with their pod."""
         with contextlib.suppress(websocket.WebSocketException, OSError):
-            self._socket.close()
+            # without a wait for the other side's farewell: that would be seconds for each of a thousand pods
+            self._socket.close(timeout=0)
 
 
 def _lines(response: typing.Any) -> typing.Iterator[bytes]:

@@ -16,7 +16,7 @@ import typing
 from .._model.errors import RdmaError
 from .._model.findings import STAGES
 from .._model.load import LoadError, load
-from .._model.records import Record, record_data
+from .._model.records import RECORD_SCHEMA, Record, contradiction, record_data
 from .._model.redact import redact
 
 
@@ -67,13 +67,26 @@ def read_records(directory: str) -> typing.Tuple[typing.Dict[str, Record], typin
     for stage in STAGES:
         path = os.path.join(directory, f"{stage}.json")
         try:
-            with open(path, encoding="utf-8") as stream:
-                record = load(Record, json.load(stream), stage)
-            if record.stage != stage:
-                raise LoadError("stage", f"'{record.stage}'", f"'{stage}'")
-            records[stage] = record
+            records[stage] = _read(path, stage)
         except FileNotFoundError:
             continue
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             unreadable[stage] = f"{path} can't be read: {error}"
     return records, unreadable
+
+
+def _read(path: str, stage: str) -> Record:
+    """:raises ValueError: no record of this stage, one of a newer schema, or one that contradicts itself"""
+    with open(path, encoding="utf-8") as stream:
+        data = json.load(stream)
+    schema = data.get("schema") if isinstance(data, dict) else None
+    # first of all: the fields of a newer schema may be unknown here, and that would be a riddle to the reader
+    if isinstance(schema, int) and schema > RECORD_SCHEMA:
+        raise LoadError("schema", f"{schema}, of a newer version of linerate.rdma", f"{RECORD_SCHEMA} at most")
+    record: Record = load(Record, data, stage)
+    if record.stage != stage:
+        raise LoadError("stage", f"'{record.stage}'", f"'{stage}'")
+    wrong = contradiction(record)
+    if wrong:
+        raise LoadError(stage, wrong, "a record as a run left it")
+    return record

@@ -414,25 +414,10 @@ def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typ
     return str(entry["interface"]), str(addresses[0]), str(address).lower() if address else None
 
 
-def exit_status(channel: str) -> typing.Optional[int]:
-    """Exit code of a command from the error channel of exec (a v1 Status as JSON); None when it holds no exit code.
-
-    A status without an exit code (the container is gone, the command could not be started) is no success.
-    """
+def status_message(channel: str) -> str:
+    """The words of a v1 Status, which is what the error channel of exec holds; the text itself where it has none."""
     try:
         status = json.loads(channel)
     except ValueError:
-        return None
-    if not isinstance(status, dict):
-        return None
-    if status.get("status") == "Success":
-        return 0
-    details = status.get("details")
-    causes = details.get("causes") if isinstance(details, dict) else None
-    for cause in causes if isinstance(causes, list) else ():
-        if isinstance(cause, dict) and cause.get("reason") == "ExitCode":
-            try:
-                return int(cause.get("message", ""))
-            except (TypeError, ValueError):
-                return None
-    return None
+        status = None
+    return str((status.get("message") if isinstance(status, dict) else None) or channel).strip()

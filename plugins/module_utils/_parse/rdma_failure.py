@@ -30,7 +30,10 @@ Kind = typing.Literal[
     "peer_gone",
     "no_tool",
     "hang",
+    "crash",
     "exec_lost",
+    "pod_gone",
+    "no_measurement",
     "exit_code",
 ]
 
@@ -39,7 +42,7 @@ RETRIED = ("not_listening",)
 
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ("no_tool", r"executable file not found|(?:command|No such file or directory).*(?:rping|ib_write_bw)|(?:rping|ib_write_bw).*(?:not found|No such file)"),
-    ("memlock", r"Couldn't allocate MR|failed to create mr|Failed to create MR|Cannot allocate memory"),
+    ("memlock", r"Couldn't allocate MR|failed to create mr|Failed to create MR|reg_mr failed|Cannot allocate memory"),
     ("port_down", r"Port number [0-9]+ state is|Unable to query port [0-9]+ attributes"),
     (
         "no_device",
@@ -81,6 +84,11 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, stdout: str, stde
     if timed_out:
         return Failure("hang", "no end within the limit, and no error text")
     last = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), "no error text")
+    if exit_code in (126, 127):
+        return Failure("no_tool", f"exit code {exit_code}: {last[:250]}")
+    # 128 and a signal, as the shell says it: ILL, ABRT, BUS, FPE, SEGV
+    if exit_code in (132, 134, 135, 136, 139):
+        return Failure("crash", f"ended by signal {exit_code - 128}: {last[:250]}")
     if exit_code is None:
         return Failure("exec_lost", last[:300])
     return Failure("exit_code", f"exit code {exit_code}: {last[:250]}")

@@ -14,40 +14,75 @@ from __future__ import annotations
 
 import typing
 
-from .._model.intent import Pods
+from .._model.intent import Fabric
+from .._parse.pod_shell import MARK
 
 Command = typing.Tuple[str, ...]
 
 PINGS = 5
+#: what the image must have; taskset is of use, and missing it is no failure
+NEEDED = ("timeout", "stdbuf", "rping", "ib_write_bw")
 #: text by which a server shows that it is about to listen. The client is tried again, boundedly, should it be a moment too early
 PING_SERVER_UP = "rdma_listen"
 BANDWIDTH_SERVER_UP = "Waiting for client to connect"
 
-# One round trip for all that must be known of the pod; absent files are left out.
-_PROBE = """
+_PROBE = r"""
 env | grep '^PCIDEVICE_' | grep -v '_INFO=' | while read -r line; do echo "env $line"; done
 for address in $(env | grep '^PCIDEVICE_' | grep -v '_INFO=' | cut -d= -f2- | tr ',' ' ') $1; do
   folder=/sys/bus/pci/devices/$address
   for device in "$folder"/infiniband/*; do [ -e "$device" ] && echo "pci $address ${device##*/}"; done
-  [ -e "$folder/physfn" ] && folder=$folder/physfn
+  [ -r "$folder/numa_node" ] && echo "numa $address $(cat "$folder/numa_node")"
+  [ -r "$folder/local_cpulist" ] && echo "cpus $address $(cat "$folder/local_cpulist")"
+  if [ -e "$folder/physfn" ]; then
+    folder=$folder/physfn
+    target=$(readlink "$folder")
+    echo "physfn $address ${target##*/}"
+  fi
   [ -r "$folder/current_link_speed" ] && echo "speed $address $(cat "$folder/current_link_speed")"
   [ -r "$folder/current_link_width" ] && echo "width $address $(cat "$folder/current_link_width")"
 done
 for device in /sys/class/infiniband/*; do
   [ -r "$device/ports/1/rate" ] && echo "rate ${device##*/} $(cat "$device/ports/1/rate")"
 done
-command -v rdma > /dev/null && echo "rdma $(rdma -j link | tr -d '\\n')"
-for tool in rping ib_write_bw; do command -v $tool > /dev/null || echo "missing $tool"; done
-exit 0
+command -v rdma > /dev/null && echo "rdma $(rdma -j link | tr -d '\n')"
+while read -r key value; do [ "$key" = Cpus_allowed_list: ] && echo "allowed $value"; done < /proc/self/status
+"""
+
+# One connection to a pod is enough for all that it does: a command a line on stdin, after its number. Who starts a command ends the one before it.
+# A wait that the signal broke is taken up again, so that nothing of the old command can run beside the new one.
+_SHELL = f"""
+report() {{ printf '\\n{MARK} %s\\n' "$1"; printf '\\n{MARK} %s\\n' "$1" >&2; }}
+report 'begin 0'
+{_PROBE}
+for tool in {' '.join(NEEDED)} taskset; do command -v "$tool" > /dev/null || echo "missing $tool"; done
+report 'end 0 0'
+job=
+halt() {{ if [ -n "$job" ]; then kill "$job" 2> /dev/null; wait "$job"; job=; fi; }}
+while read -r number command; do
+  halt
+  (
+    child=
+    trap '[ -z "$child" ] || kill "$child" 2> /dev/null' TERM
+    report "begin $number"
+    eval "exec $command" &
+    child=$!
+    wait "$child"
+    code=$?
+    while kill -0 "$child" 2> /dev/null; do wait "$child"; code=$?; done
+    report "end $number $code"
+  ) &
+  job=$!
+done
+halt
 """
 
 
-def probe(address: str = "") -> Command:
-    """What RDMA device is on which function of this pod, and how fast its links are.
+def shell(address: str = "") -> Command:
+    """A shell that first tells what RDMA device is on which function of its pod and how fast its links are, and then runs what it reads from stdin.
 
     :param address: PCI address of the attachment from network-status, where multus says it
     """
-    return ("sh", "-c", _PROBE, "probe", address)
+    return ("sh", "-c", _SHELL, "shell", address)
 
 
 def _bounded(limit: int, *command: str) -> Command:
@@ -64,12 +99,26 @@ def ping_client(address: str, port: int, limit: int) -> Command:
     return _bounded(limit, "rping", "-c", "-a", address, "-p", str(port), "-C", str(PINGS), "-v")
 
 
-def write_bandwidth(pods: Pods, device: str, port: int, server: str = "") -> Command:
-    """ib_write_bw: as server, or as client of the server at the address ``server``.
+def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, server: str = "", sweep: bool = False) -> Command:
+    """ib_write_bw: as server, or as client of the server at the address ``server``. Both ends need the same size, amount, direction and connection.
 
-    -F: no warning about the CPU's clock between the rows. Both ends need the same size, count and connection.
+    -F: no warning about the CPU's clock between the rows. A measurement by time leaves out its first and last two seconds; one by number of messages
+    is warmed up before.
+
+    :param cpus: list of CPUs to run on, as taskset reads it; empty for any
+    :param sweep: all message sizes, which perftest does not measure by time
     """
-    amount = ("-n", str(pods.iterations)) if pods.iterations is not None else ("-D", str(pods.seconds))
-    connection = ("-R",) if pods.connection == "rdma_cm" else ()
-    arguments = ("-d", device, "-p", str(port), "-F", "--report_gbits", "-s", str(pods.message_bytes), *amount, *connection)
-    return _bounded(pods.limit_seconds, "ib_write_bw", *arguments, *((server,) if server else ()))
+    pods = fabric.pods
+    if sweep:
+        amount: typing.Tuple[str, ...] = ("-a",) if pods.iterations is None else ("-a", "-n", str(pods.iterations))
+    else:
+        amount = ("-s", str(pods.message_bytes), *(("-D", str(pods.seconds)) if pods.iterations is None else ("-n", str(pods.iterations))))
+    return _bounded(
+        pods.limit_seconds,
+        *(("taskset", "-c", cpus) if cpus else ()),
+        *("ib_write_bw", "-d", device, "-p", str(port), "-F", "--report_gbits", "--perform_warm_up"),
+        *amount,
+        *(("-b",) if fabric.bandwidth.directions == "at_once" else ()),
+        *(("-R",) if pods.connection == "rdma_cm" else ()),
+        *((server,) if server else ()),
+    )

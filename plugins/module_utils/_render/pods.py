@@ -4,7 +4,11 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The pods of the bandwidth stage (row S1.10): one a node and fabric, with one virtual function as a secondary interface."""
+"""The pods of the bandwidth stage (row S1.10): each with one virtual function as a secondary interface.
+
+One pod a node and fabric, or one a rail where nodes have several HCAs on the fabric. Rails have pods of their own, because interfaces of one pod on
+one IP network answer for each other (ARP), and because a topology manager that wants one NUMA node admits no pod with HCAs of two.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +24,17 @@ CONTAINER = "rdma"
 LIFETIME_SECONDS = 14400
 
 
-def pod_name(fabric: str, node: str) -> str:
-    """Of the pod of one fabric on one node."""
-    return object_name("linerate", fabric, node)
+def pod_name(fabric: str, node: str, number: int = 0) -> str:
+    """Of a pod of one fabric on one node; the first one has no number."""
+    return object_name("linerate", fabric, node, str(number) if number else "")
 
 
-def pod(fabric: Fabric, cluster: Cluster, node: str) -> Object:
-    """The pod of ``fabric`` on ``node``. Requests equal limits (QoS class Guaranteed); nothing is privileged."""
+def pod(fabric: Fabric, cluster: Cluster, node: str, number: int = 0) -> Object:
+    """A pod of ``fabric`` on ``node``. Requests equal limits (QoS class Guaranteed); nothing is privileged.
+
+    Its security context is that of a restricted namespace but for IPC_LOCK, without which memory cannot be pinned, and the image's own user,
+    since a capability that is added is of use to root only.
+    """
     wanted = fabric.pods
     amounts = {"cpu": wanted.cpu, "memory": wanted.memory, resource(cluster.resource_prefix, fabric.resource_name): "1"}
     container: typing.Dict[str, typing.Any] = {
@@ -35,8 +43,11 @@ def pod(fabric: Fabric, cluster: Cluster, node: str) -> Object:
         "imagePullPolicy": wanted.image_pull_policy,
         "command": ["sleep", "infinity"],
         "resources": {"requests": dict(amounts), "limits": dict(amounts)},
-        # pinned memory of the queue pairs
-        "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
     }
     spec: typing.Dict[str, typing.Any] = {
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_on(node)]}}},
@@ -48,6 +59,12 @@ def pod(fabric: Fabric, cluster: Cluster, node: str) -> Object:
     }
     if wanted.runtime_class:
         spec["runtimeClassName"] = wanted.runtime_class
+    if wanted.tolerations:
+        spec["tolerations"] = [dict(item) for item in wanted.tolerations]
+    if wanted.service_account:
+        spec["serviceAccountName"] = wanted.service_account
+    if wanted.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in wanted.image_pull_secrets]
     if wanted.mount_infiniband:
         container["volumeMounts"] = [{"name": "infiniband", "mountPath": "/dev/infiniband"}]
         spec["volumes"] = [{"name": "infiniband", "hostPath": {"path": "/dev/infiniband", "type": "Directory"}}]
@@ -55,7 +72,7 @@ def pod(fabric: Fabric, cluster: Cluster, node: str) -> Object:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": pod_name(fabric.name, node),
+            "name": pod_name(fabric.name, node, number),
             "namespace": fabric.network.namespace,
             "labels": labels(fabric.name),
             "annotations": {"k8s.v1.cni.cncf.io/networks": f"{fabric.network.namespace}/{fabric.network.name}"},

@@ -6,7 +6,7 @@
 
 """Measurements between pods: the pods' whole life, and rping and ib_write_bw between each two of them.
 
-Nothing of it is judged here; a failure is kept with its kind and the line that shows it.
+Nothing of it is judged here but who is worth a second look; a failure is kept with its kind and the line that shows it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import contextlib
 import dataclasses
 import typing
 
+from .._check.bandwidth import verdicts
 from .._check.readiness import GRACE
-from .._model.cluster import BandwidthFacts, CommandResult, PairResult, RdmaPod
+from .._model.cluster import BandwidthFacts, CommandResult, PairResult, RdmaPod, SweepRow
 from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
-from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Session
+from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse import kubernetes as parse
 from .._parse import perftest, pod_probe, rping
 from .._parse.pod_stand import stand_of_pod
@@ -28,19 +29,25 @@ from .._parse.rdma_failure import RETRIED, Failure, classify
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY, resource
 from .._render.pods import CONTAINER, pod, pod_name
-from .._schedule.rounds import rounds
+from .._schedule.measurements import Step, Task, again, steps
 from .sync import WatchFeed
 
 Say = typing.Callable[[str], None]
 
 SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
-#: how often a client is tried while its server does not accept yet
-TRIES = 5
+#: how often a client is tried while its server does not accept yet, and a pair whose connection was lost although its pods live
+TRIES, ATTEMPTS = 5, 2
 #: seconds of a ping, of the look into a pod, of a server's start
 PING_LIMIT, PROBE_LIMIT, SERVER_LIMIT = 30, 30, 20
 #: seconds that the limit outside a pod is longer than the one inside
 SLACK = 20
-FIRST_PORT = 18600
+#: looks at the suspects after the rounds, at most
+LOOKS = 3
+#: each measurement takes the next ones: ping, bandwidth, sweep. Pods have ports of their own, so that few are enough for all
+FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
+
+#: fabric: node: PCI address of each HCA: its rail
+Rails = typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,14 +55,16 @@ class Plan:
     """What is measured.
 
     :ivar nodes: names of the nodes
-    :ivar parallel: pairs of a round that are measured at once
+    :ivar rails: which HCA is on which rail. A node that is missing has one rail, of whatever HCA
+    :ivar parallel: pairs that are measured at once, at most
     :ivar pod_seconds: limit of the wait for the pods, and of their removal
     """
 
     fabrics: typing.Tuple[Fabric, ...]
     cluster: ClusterIntent
     nodes: typing.Tuple[str, ...]
-    parallel: int = 8
+    rails: Rails = dataclasses.field(default_factory=dict)
+    parallel: int = 512
     pod_seconds: float = 300.0
 
 
@@ -68,7 +77,9 @@ class Bench:
         self._clock = clock
         self._pause = pause
         self._say = say
-        self._port = FIRST_PORT
+        self._blocks = 0
+        #: by the pod's name; a pod is in one measurement at a time, so that no two threads share one
+        self._shells: typing.Dict[str, Shell] = {}
 
     def run(self) -> BandwidthFacts:
         """Pods, measurements, removal.
@@ -93,28 +104,70 @@ class Bench:
     def _start(self) -> typing.Tuple[RdmaPod, ...]:
         known = {node.name: node for node in map(parse.node, self._cluster.list("Node").items)}
         pods: typing.List[RdmaPod] = []
-        for fabric in self._plan.fabrics:
-            wanted = resource(self._plan.cluster.resource_prefix, fabric.resource_name)
-            for name in self._plan.nodes:
-                offered = known[name].allocatable.get(wanted, 0) if name in known else 0
-                if offered < 1:
-                    error = f"the node offers no {wanted}" if name in known else "the cluster knows no such node"
-                    pods.append(RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error))
-                else:
-                    pods.append(self._create(fabric, name))
-        ready = self._await_ready([item for item in pods if not item.error])
         with self._pool() as pool:
-            looked = dict(zip(ready, pool.map(self._look, ready.values())))
-        return tuple(looked.get(item.name, item) if not item.error else item for item in pods)
+            for fabric in self._plan.fabrics:
+                wanted = resource(self._plan.cluster.resource_prefix, fabric.resource_name)
+                offered = {}
+                for name in self._plan.nodes:
+                    offered[name] = known[name].allocatable.get(wanted, 0) if name in known else 0
+                    if offered[name] < 1:
+                        error = f"the node offers no {wanted}" if name in known else "the cluster knows no such node"
+                        pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in _rails(fabric)]
+                pods += self._draw(pool, fabric, {name: number for name, number in offered.items() if number})
+        order = {name: place for place, name in enumerate(self._plan.nodes)}
+        # sorted is stable: the fabrics stay in their order
+        return tuple(sorted(pods, key=lambda item: (order[item.node], item.rail)))
 
-    def _create(self, fabric: Fabric, node: str) -> RdmaPod:
-        result = RdmaPod(fabric.name, node, pod_name(fabric.name, node), fabric.network.namespace)
+    def _draw(self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int]) -> typing.List[RdmaPod]:
+        """A pod for each rail of each node.
+
+        Whose virtual function a pod gets is the device plugin's choice. So as many pods are started as a node has HCAs, and again as many, until
+        each rail has one: with V functions on each of H HCAs, (H - 1) x V + 1 pods have them all. Those that are too many go at once.
+        """
+        hcas = fabric.select.hcas_per_node
+        most = {name: min(number, (hcas - 1) * fabric.virtual_functions + 1) for name, number in offered.items()}
+        held: typing.Dict[str, typing.List[RdmaPod]] = {name: [] for name in offered}
+        while True:
+            tasks = [
+                (name, len(pods) + number)
+                for name, pods in held.items()
+                # a pod that cannot be used ends the draw: more of them would fare no better
+                if not any(item.error for item in pods) and len({item.rail for item in pods}) < hcas
+                for number in range(min(hcas, most[name] - len(pods)))
+            ]
+            if not tasks:
+                break
+            made = list(pool.map(lambda task: self._create(fabric, *task), tasks))
+            ready = self._await_ready([item for item in made if not item.error])
+            looked = dict(zip(ready, pool.map(lambda entry: self._look(fabric, *entry), ready.values())))
+            for item in made:
+                held[item.node].append(looked.get(item.name, item))
+        chosen = [self._choose(fabric, name, rail, pods) for name, pods in held.items() for rail in _rails(fabric)]
+        used = {item.name for item in chosen}
+        surplus = [item for pods in held.values() for item in pods if item.name not in used]
+        list(pool.map(self._discard, surplus))
+        return chosen
+
+    def _choose(self, fabric: Fabric, node: str, rail: int, pods: typing.Sequence[RdmaPod]) -> RdmaPod:
+        """The pod of one rail, or why there is none."""
+        broken = next((item for item in pods if item.error), None)
+        mine = next((item for item in pods if item.rail == rail and not item.error), None)
+        if mine is not None:
+            return mine
+        if broken is not None:
+            return dataclasses.replace(broken, rail=rail)
+        of = ", ".join(address for address, number in self._plan.rails.get(fabric.name, {}).get(node, {}).items() if number == rail)
+        error = f"none of the {len(pods)} virtual functions that pods got there is of rail {rail}, HCA {of or 'not known'}"
+        return RdmaPod(fabric.name, node, "", fabric.network.namespace, error=error, rail=rail, cause="rail")
+
+    def _create(self, fabric: Fabric, node: str, number: int) -> RdmaPod:
+        result = RdmaPod(fabric.name, node, pod_name(fabric.name, node, number), fabric.network.namespace)
         try:
-            self._cluster.create(pod(fabric, self._plan.cluster, node))
+            self._cluster.create(pod(fabric, self._plan.cluster, node, number))
         except ApiError as error:
             if error.status == 0:
                 raise
-            return dataclasses.replace(result, error=f"the API server refused the pod: {error.text}")
+            return dataclasses.replace(result, error=f"the API server refused the pod: {error.text}", cause="refused")
         return result
 
     def _await_ready(self, pods: typing.Sequence[RdmaPod]) -> typing.Dict[str, typing.Tuple[RdmaPod, Resource]]:
@@ -172,7 +225,7 @@ class Bench:
             event = self._last_warning(item)
             error = f"the pod did not become ready: {stand.detail}{'; ' + event if event else ''}"
             self._say(f"{item.fabric} {item.node}: {error}")
-            done[item.name] = (dataclasses.replace(item, error=error), found)
+            done[item.name] = (dataclasses.replace(item, error=error, cause=stand.suspect), found)
 
     def _last_warning(self, item: RdmaPod) -> str:
         """What the kubelet says of it: a failing CNI shows only in events."""
@@ -184,23 +237,71 @@ class Bench:
         last = max(mine, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""), default=None)
         return f"{last.get('reason')}: {str(last.get('message'))[:400]}" if last else ""
 
-    def _look(self, entry: typing.Tuple[RdmaPod, Resource]) -> RdmaPod:
-        """Find the RDMA device of the pod's virtual function, its address and its rates."""
-        item, found = entry
+    def _look(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
+        """Find the RDMA device of the pod's virtual function, its address, its rail and its rates."""
         if item.error:
             return item
         network = (found["metadata"].get("annotations") or {}).get("k8s.v1.cni.cncf.io/networks", "")
         try:
             interface, address, pci = parse.network_interface(found, network)
-            result = self._command(item, commands.probe(pci or ""), PROBE_LIMIT)
-            probe = pod_probe.parse(result.stdout)
-            device = probe.device(interface, pci)
-        except (parse.ResourceError, pod_probe.ProbeError, ApiError) as error:
+            greeting = self._shell(item, pci or "").wait(PROBE_LIMIT)
+        except (parse.ResourceError, ApiError) as error:
             return dataclasses.replace(item, error=str(error))
-        pci = pci or next(iter(probe.addresses), None)
-        return dataclasses.replace(
-            item, device=device, address=address, pci=pci, interface=interface, rate_gbps=probe.rates.get(device), pcie_gbps=probe.pcie.get(pci or "")
+        failure = classify(greeting.exit_code, greeting.timed_out, greeting.stdout, f"{greeting.stderr}{greeting.error}")
+        if failure is not None:
+            return dataclasses.replace(item, error=f"no look into the pod: {failure.evidence}", cause=failure.kind)
+        probe = pod_probe.parse(greeting.stdout)
+        lacks = [tool for tool in probe.missing if tool in commands.NEEDED]
+        if lacks:
+            return dataclasses.replace(item, error=f"the image {fabric.pods.image} has no {', '.join(lacks)}", cause="no_tool")
+        try:
+            device = probe.device(interface, pci)
+        except pod_probe.ProbeError as error:
+            return dataclasses.replace(item, error=str(error), cause="no_device")
+        pci = pci or next(iter(probe.addresses), "")
+        cpus, binding = probe.binding(pci)
+        return self._on_rail(
+            fabric,
+            dataclasses.replace(
+                item,
+                device=device,
+                address=address,
+                pci=pci or None,
+                interface=interface,
+                rate_gbps=probe.rates.get(device),
+                pcie_gbps=probe.pcie.get(pci),
+                physical_function=probe.functions.get(pci),
+                cpus=cpus,
+                binding=binding,
+            ),
         )
+
+    def _on_rail(self, fabric: Fabric, item: RdmaPod) -> RdmaPod:
+        """The pod with the rail of its HCA."""
+        rails = self._plan.rails.get(fabric.name, {}).get(item.node, {})
+        rail = rails.get(item.physical_function or "", 0 if fabric.select.hcas_per_node == 1 and not (rails and item.physical_function) else None)
+        if rail is not None:
+            return dataclasses.replace(item, rail=rail)
+        error = f"its virtual function {item.pci} is of {item.physical_function or 'no HCA that sysfs names'}"
+        return dataclasses.replace(item, error=f"{error}; HCAs of this fabric on the node: {', '.join(rails) or 'none known'}", cause="rail")
+
+    def _shell(self, item: RdmaPod, pci: str = "") -> Shell:
+        """The connection to a pod; one that broke is made anew.
+
+        :raises ApiError: the pod is not there or does not run
+        """
+        shell = self._shells.get(item.name)
+        if shell is None or not shell.open:
+            shell = self._shells[item.name] = self._cluster.shell(item.namespace, item.name, CONTAINER, commands.shell(pci), self._clock)
+        return shell
+
+    def _discard(self, item: RdmaPod) -> None:
+        """A pod that is too many. What cannot be deleted now is deleted with the others at the end."""
+        shell = self._shells.pop(item.name, None)
+        if shell is not None:
+            shell.close()
+        with contextlib.suppress(ApiError):
+            self._cluster.delete("Pod", item.namespace, item.name, grace_seconds=1)
 
     def _remove(self) -> typing.Tuple[str, ...]:
         """Delete all pods of ours and wait until they are gone; the names of those that were there."""
@@ -214,6 +315,8 @@ class Bench:
 
     def _remove_quietly(self) -> typing.Tuple[str, ...]:
         """The removal at the end: what is still there afterwards. An API server that is away then must not hide what was measured."""
+        for shell in list(self._shells.values()):
+            shell.close()
         try:
             self._remove()
             left = self._cluster.list("Pod", selector=SELECTOR).items
@@ -225,16 +328,28 @@ class Bench:
 
     def _measure(self, pods: typing.Sequence[RdmaPod]) -> typing.Tuple[PairResult, ...]:
         results: typing.List[PairResult] = []
-        for fabric in self._plan.fabrics:
-            usable = {item.node: item for item in pods if item.fabric == fabric.name and not item.error}
-            with self._pool() as pool:
-                for pairs in rounds(sorted(usable)):
-                    # one direction after the other: both at once would share what each is asked to fill
-                    for turned in (False, True):
-                        tasks = [(usable[b], usable[a]) if turned else (usable[a], usable[b]) for a, b in pairs]
-                        ports = [self._next_port() for _task in tasks]
-                        results.extend(pool.map(lambda task, port, of=fabric: self._pair(of, task[0], task[1], port), tasks, ports))
+        with self._pool() as pool:
+            for fabric in self._plan.fabrics:
+                usable = {(item.rail, item.node): item for item in pods if item.fabric == fabric.name and not item.error}
+                rails = {rail: [node for number, node in usable if number == rail] for rail in _rails(fabric)}
+                mine: typing.List[PairResult] = []
+                for step in steps(rails, fabric.bandwidth):
+                    mine += self._step(pool, fabric, usable, step)
+                for _number in range(LOOKS):
+                    looks = again(*verdicts(fabric, tuple(usable.values()), mine), fabric.bandwidth)
+                    if not looks:
+                        break
+                    for step in looks:
+                        self._say(f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} again, to tell the ends apart")
+                        mine += [dataclasses.replace(result, again=True) for result in self._step(pool, fabric, usable, step)]
+                results += mine
         return tuple(results)
+
+    def _step(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, usable: typing.Mapping[typing.Tuple[int, str], RdmaPod], step: Step
+    ) -> typing.List[PairResult]:
+        ports = [self._next_ports() for _task in step]
+        return list(pool.map(lambda task, port: self._pair(fabric, task, usable[task.rail, task.client], usable[task.rail, task.server], port), step, ports))
 
     @contextlib.contextmanager
     def _pool(self) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
@@ -247,46 +362,62 @@ class Bench:
             raise
         pool.shutdown()
 
-    def _next_port(self) -> int:
-        self._port += 2
-        return self._port
+    def _next_ports(self) -> int:
+        self._blocks += 1
+        return FIRST_PORT + PORTS * (self._blocks % PORT_BLOCKS)
 
-    def _pair(self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:
+    def _pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:
         start = self._clock()
-        result = PairResult(fabric.name, client.node, server.node)
+        for _attempt in range(ATTEMPTS):
+            result = self._attempt(fabric, task, client, server, port)
+            if "exec_lost" not in (result.failure, result.ping_failure):
+                break
+        figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
+        rail = f" rail {task.rail}" if fabric.select.hcas_per_node > 1 else ""
+        self._say(f"{fabric.name} {client.node} -> {server.node}{rail}: {result.pings or 0} pings, {figure}")
+        return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
+
+    def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:
+        """rping, then ib_write_bw, then the sweep where one is wanted; each only after the one before it worked."""
+        result = PairResult(fabric.name, client.node, server.node, rail=task.rail)
         address = server.address or ""
         limit = min(PING_LIMIT, fabric.pods.limit_seconds)
         ran, failure = self._both(
             (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit)), commands.PING_SERVER_UP, limit, False
         )
-        pings = rping.parse(ran.stdout).count if ran else None
-        log = (_line(ran),) if ran else ()
+        result = dataclasses.replace(result, pings=rping.parse(ran.stdout).count if ran else None, commands=(_line(ran),) if ran else ())
         if failure is not None:
-            result = dataclasses.replace(
-                result, pings=pings, ping_failure=failure.kind, ping_evidence=failure.evidence, failure="ping", evidence=failure.evidence, commands=log
-            )
-        else:
-            result = self._bandwidth(fabric, client, server, port + 1, dataclasses.replace(result, pings=pings, commands=log))
-        figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
-        self._say(f"{fabric.name} {client.node} -> {server.node}: {pings or 0} pings, {figure}")
-        return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
+            return dataclasses.replace(result, ping_failure=failure.kind, ping_evidence=failure.evidence, failure="ping", evidence=failure.evidence)
+        report, result, failure = self._bandwidth(fabric, client, server, port + 1, result, False)
+        if report is None or failure is not None:
+            return dataclasses.replace(result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else "")
+        row = report.largest
+        result = dataclasses.replace(
+            result, average_gbps=row.average_gbps, peak_gbps=row.peak_gbps, message_bytes=row.message_bytes, iterations=row.iterations
+        )
+        if not fabric.bandwidth.sweep:
+            return result
+        report, result, failure = self._bandwidth(fabric, client, server, port + 2, result, True)
+        if report is None or failure is not None:
+            return dataclasses.replace(result, sweep_failure=f"{failure.kind}: {failure.evidence}" if failure else "it did not run")
+        return dataclasses.replace(result, sweep=tuple(SweepRow(row.message_bytes, row.average_gbps) for row in report.rows))
 
-    def _bandwidth(self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult) -> PairResult:
-        pods, address = fabric.pods, server.address or ""
-        there = (server, commands.write_bandwidth(pods, server.device or "", port))
-        here = (client, commands.write_bandwidth(pods, client.device or "", port, address))
-        ran, failure = self._both(there, here, commands.BANDWIDTH_SERVER_UP, pods.limit_seconds, True)
-        if ran:
-            result = dataclasses.replace(result, commands=(*result.commands, _line(ran)))
-        if failure is None and ran is not None:
-            try:
-                row = perftest.parse(ran.stdout).largest
-            except perftest.PerftestError as error:
-                return dataclasses.replace(result, failure="no_measurement", evidence=str(error))
-            return dataclasses.replace(
-                result, average_gbps=row.average_gbps, peak_gbps=row.peak_gbps, message_bytes=row.message_bytes, iterations=row.iterations
-            )
-        return dataclasses.replace(result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else "")
+    def _bandwidth(
+        self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool
+    ) -> typing.Tuple[typing.Optional[perftest.Report], PairResult, typing.Optional[Failure]]:
+        """What ib_write_bw reported, the result with its command, and the failure if there is one."""
+        there = (server, commands.write_bandwidth(fabric, server.device or "", server.cpus, port, sweep=sweep))
+        here = (client, commands.write_bandwidth(fabric, client.device or "", client.cpus, port, server.address or "", sweep))
+        ran, failure = self._both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True)
+        if ran is None:
+            return None, result, failure
+        result = dataclasses.replace(result, commands=(*result.commands, _line(ran)))
+        if failure is not None:
+            return None, result, failure
+        try:
+            return perftest.parse(ran.stdout), result, None
+        except perftest.PerftestError as error:
+            return None, result, Failure("no_measurement", str(error))
 
     def _both(
         self,
@@ -296,43 +427,58 @@ class Bench:
         limit: int,
         judge_server: bool,
     ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """Run a server, and its client once the server is up. What the client did, and the failure of either.
+        """Run a server, and its client once the server is up. What the client did, and the failure of either. A server that is left behind ends by its
+        own limit, or when its pod gets its next command.
 
         :param judge_server: whether the server's exit code counts; rping's does not (it fails on success)
         """
         try:
-            server = self._session(*there)
-            try:
-                return self._client(server, here, up, limit, judge_server)
-            finally:
-                server.close()
+            server, client = self._shell(there[0]), self._shell(here[0])
+            server.start(there[1])
+            ran, failure = self._client(server, client, here[1], up, limit, judge_server)
         except ApiError as error:
-            return None, Failure("exec_lost", str(error)[:300])
+            ran, failure = None, Failure("exec_lost", str(error)[:300])
+        if failure is not None:
+            failure = self._fate(there[0], here[0]) or failure
+        return ran, failure
 
     def _client(
-        self, server: Session, here: typing.Tuple[RdmaPod, commands.Command], up: str, limit: int, judge_server: bool
+        self, server: Shell, client: Shell, command: commands.Command, up: str, limit: int, judge_server: bool
     ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
         if not server.wait_for(up, SERVER_LIMIT) and not server.running:
             ended = server.wait(0)
-            return None, classify(ended.exit_code, ended.timed_out, ended.stdout, f"{ended.stderr}{ended.error}") or Failure(
-                "peer_gone", "the server ended at once"
-            )
+            return None, _failure(ended) or Failure("peer_gone", "the server ended at once")
         for _number in range(TRIES):
-            ran = self._command(*here, limit)
-            failure = classify(ran.exit_code, ran.timed_out, ran.stdout, f"{ran.stderr}{ran.error}")
+            client.start(command)
+            ran = client.wait(limit + SLACK)
+            failure = _failure(ran)
             # it said that it is about to listen: a client that came a moment too early tries again, as long as the server runs
             if failure is None or failure.kind not in RETRIED or not server.running:
                 break
         if failure is None and judge_server:
-            ended = server.wait(SLACK)
-            failure = classify(ended.exit_code, ended.timed_out, ended.stdout, f"{ended.stderr}{ended.error}")
+            failure = _failure(server.wait(SLACK))
         return ran, failure
 
-    def _session(self, item: RdmaPod, command: commands.Command) -> Session:
-        return self._cluster.run(item.namespace, item.name, CONTAINER, command, self._clock)
+    def _fate(self, *pods: RdmaPod) -> typing.Optional[Failure]:
+        """Whether a pod of a failed pair is gone or on its way out: evicted, deleted, its node lost. Then that is the failure."""
+        for item in pods:
+            try:
+                stand = stand_of_pod(self._cluster.get("Pod", item.namespace, item.name))
+            except ApiError as error:
+                if error.absent:
+                    return Failure("pod_gone", f"the pod {item.name} on {item.node} was deleted")
+                continue
+            if stand.phase != "ready":
+                return Failure("pod_gone", f"the pod {item.name} on {item.node}: {stand.detail}"[:300])
+        return None
 
-    def _command(self, item: RdmaPod, command: commands.Command, limit: int) -> CommandResult:
-        return self._session(item, command).wait(limit + SLACK)
+
+def _rails(fabric: Fabric) -> range:
+    return range(fabric.select.hcas_per_node)
+
+
+def _failure(result: CommandResult) -> typing.Optional[Failure]:
+    return classify(result.exit_code, result.timed_out, result.stdout, f"{result.stderr}{result.error}")
 
 
 def _line(result: CommandResult) -> str:

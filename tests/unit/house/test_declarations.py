@@ -18,6 +18,7 @@ from ansible_collections.linerate.rdma.plugins.doc_fragments._attributes import 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.table import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 MODULES = sorted((ROOT / "plugins" / "modules").glob("*.py"))
@@ -62,6 +63,10 @@ def test_module_declares_what_it_does(path: pathlib.Path) -> None:
         assert attribute["support"] in ("full", "N/A") or attribute.get("details"), f"{name} is not full and does not say why"
     assert found["EXAMPLES"] and found["RETURN"]
     assert all("linerate.rdma." in key or "." in key for task in found["EXAMPLES"] for key in task if "_" in key), "examples use full names"
+
+
+def test_version_is_that_of_the_collection() -> None:
+    assert yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["version"] == COLLECTION_VERSION
 
 
 @pytest.mark.parametrize("path", ROLES, ids=lambda path: path.name)

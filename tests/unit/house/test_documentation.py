@@ -31,6 +31,7 @@ SECTIONS = {
     "pool": intent.NodePool,
     "line_rate": intent.LineRate,
     "pods": intent.Pods,
+    "bandwidth": intent.Bandwidth,
     "rdma_cluster": intent.Cluster,
     "rdma_waivers": Waiver,
 }

@@ -25,10 +25,11 @@ ALLOWED = {
     "_render": {"_model", "_parse"},
     "_schedule": {"_model", "_parse"},
     "_observe": {"_model", "_parse"},
+    "_report": {"_model", "_parse", "_check"},
     "_run": {"_model", "_parse", "_check", "_render", "_schedule", "_observe"},
 }
 # what may do no I/O and know no Ansible
-PURE = {"_model", "_parse", "_check", "_render", "_schedule"}
+PURE = {"_model", "_parse", "_check", "_render", "_schedule", "_report"}
 # modules of the standard library that reach the world, or ask for the time or for chance
 IMPURE = set("os pathlib subprocess socket shutil tempfile urllib http time random secrets threading asyncio signal glob".split())
 # runs on the controller only, where the Kubernetes client and what it stands on are

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import stat
+import tempfile
 import typing
 
 import hypothesis
@@ -64,6 +65,11 @@ def test_no_record_is_no_error(tmp_path: pathlib.Path) -> None:
         (json.dumps({**record_data(make_record()), "gate": "ajar"}), "'ajar'"),
         (json.dumps({**record_data(make_record()), "extra": 1}), "unknown key"),
         ("\udcff\udcfe", "can't"),
+        ("[" * 100_000, "recursion"),
+        (json.dumps({**record_data(make_record()), "schema": 2, "extra": 1}), "2, of a newer version of linerate.rdma; expected 1 at most"),
+        (json.dumps(record_data(make_record(judged=judge([BIOS]).judged))), "its gate says open, and its findings do not"),
+        (json.dumps(record_data(make_record(judged=()))), "its gate says open, and its findings do not"),
+        (json.dumps(record_data(make_record(gate="closed"))), "its gate says closed, and its findings do not"),
     ],
 )
 def test_broken_record_is_named_and_never_taken(tmp_path: pathlib.Path, text: str, said: str) -> None:
@@ -71,6 +77,18 @@ def test_broken_record_is_named_and_never_taken(tmp_path: pathlib.Path, text: st
     records, unreadable = read_records(str(tmp_path))
     assert records == {}
     assert list(unreadable) == ["platform"] and said in unreadable["platform"] and "platform.json" in unreadable["platform"]
+
+
+@hypothesis.given(some.integers(min_value=0), some.integers(min_value=0, max_value=255))
+def test_damaged_record_is_never_taken_for_a_better_one(place: int, byte: int) -> None:
+    """A byte is changed or the end is gone: the record is refused, or says what it said, or is of no green run."""
+    whole = json.dumps(record_data(make_record(judged=judge([BIOS]).judged, gate="closed"))).encode()
+    place %= len(whole)
+    with tempfile.TemporaryDirectory() as folder:
+        for text in (whole[:place], whole[:place] + bytes([byte]) + whole[place + 1 :]):
+            (pathlib.Path(folder) / "platform.json").write_bytes(text)
+            records, unreadable = read_records(folder)
+            assert unreadable or records["platform"].gate == "closed"
 
 
 def test_what_is_no_text_is_written_all_the_same(tmp_path: pathlib.Path) -> None:

@@ -109,9 +109,9 @@ def test_nothing_is_waited_for_where_the_policy_was_refused_or_never_made():
     assert target["policies"] == []
 
 
-@pytest.mark.parametrize("name", ["fabric_members", "render_network", "render_pods", "render_targets"])
+@pytest.mark.parametrize("name", ["fabric_members", "fabric_rails", "render_network", "render_pods", "render_targets"])
 def test_a_wrong_intent_names_its_path(name):
-    arguments = {"fabric_members": ({},), "render_network": ({}, {}), "render_pods": ({}, []), "render_targets": ({}, [], [])}[name]
+    arguments = {"fabric_members": ({},), "fabric_rails": ({},), "render_network": ({}, {}), "render_pods": ({}, []), "render_targets": ({}, [], [])}[name]
     with pytest.raises(AnsibleFilterError, match=r"rdma_fabrics\[0\].virtual_functions"):
         FILTERS[name]([{**FABRIC, "virtual_functions": "four"}], *arguments)
 

@@ -13,7 +13,7 @@ import urllib3
 import websocket
 from kubernetes.client.exceptions import ApiException
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster, Session, kind_of, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster, Shell, kind_of, path_of
 
 
 class Response:
@@ -159,6 +159,7 @@ class Socket:
         self.frames = list(frames)
         self.now = {}
         self.closed = False
+        self.written = ""
 
     def is_open(self):
         return bool(self.frames) and not self.closed
@@ -172,7 +173,12 @@ class Socket:
     def read_channel(self, channel):
         return self.now.pop(channel, "")
 
-    def close(self):
+    def write_stdin(self, text):
+        if not self.is_open():
+            raise websocket.WebSocketConnectionClosedException("closed")
+        self.written += text
+
+    def close(self, timeout=None):
         self.closed = True
 
 
@@ -186,44 +192,84 @@ def clock(step=0.1):
     return tick
 
 
-SUCCESS = '{"status":"Success"}'
+BEGIN = {1: "\n@linerate begin 1\n", 2: "\n@linerate begin 1\n"}
+END = "\n@linerate end 1 {}\n"
 
 
-def failure(code):
-    return json.dumps({"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]}})
+def ran(*frames, seconds=60, code=0):
+    """A command whose shell goes on afterwards, as it does in a pod."""
+    ended = END.format(code)
+    shell = Shell(Socket(BEGIN, *frames, {1: ended}, {2: ended}, {}), clock())
+    shell.start(("tool", "-x", "two words"))
+    return shell.wait(seconds)
 
 
 def test_a_command_s_streams_and_exit_code():
-    result = Session(Socket({1: "out "}, {2: "err"}, {1: "put", 3: SUCCESS}), "true", clock()).wait(60)
+    result = ran({1: "out "}, {2: "err"}, {1: "put"})
     assert (result.exit_code, result.stdout, result.stderr, result.timed_out, result.error) == (0, "out put", "err", False, "")
+    assert result.command == "tool -x 'two words'"
 
 
 @pytest.mark.parametrize(("code", "timed_out"), [(1, False), (124, True), (137, True)])
 def test_exit_codes_are_true(code, timed_out):
-    result = Session(Socket({3: failure(code)}), "x", clock()).wait(60)
+    result = ran(code=code)
     assert (result.exit_code, result.timed_out) == (code, timed_out)
 
 
-def test_a_connection_that_ends_without_a_status_is_no_success():
-    result = Session(Socket({1: "perfect table"}), "x", clock()).wait(60)
+def test_one_connection_serves_many_commands():
+    socket = Socket(BEGIN, {1: "a" + END.format(0), 2: END.format(0)}, {1: "\n@linerate begin 2\nb\n@linerate end 2 3\n"}, {2: "\n@linerate begin 2\n"})
+    socket.frames += [{2: "\n@linerate end 2 3\n"}, {}]
+    shell = Shell(socket, clock())
+    shell.start(("one",))
+    assert shell.wait(60).stdout == "a"
+    shell.start(("two",))
+    assert (shell.running, shell.open) == (True, True)
+    result = shell.wait(60)
+    assert (result.exit_code, result.stdout) == (3, "b")
+    assert socket.written == "1 one\n2 two\n"
+    assert (shell.running, shell.open) == (False, True)
+
+
+def test_what_an_older_command_still_prints_is_not_the_new_one_s():
+    shell = Shell(Socket({1: "\n@linerate begin 1\nold"}, {1: "er\n@linerate end 1 143\n"}, {1: "\n@linerate begin 2\nnew"}, {}), clock())
+    shell.start(("one",))
+    shell.start(("two",))
+    assert shell.wait(60).stdout == "new"
+
+
+def test_a_connection_that_ends_is_no_success():
+    shell = Shell(Socket(BEGIN, {1: "perfect table"}, {3: '{"status":"Success"}'}), clock())
+    shell.start(("tool",))
+    result = shell.wait(60)
     assert (result.exit_code, result.timed_out) == (None, False)
     assert "no exit code" in result.error
 
 
+def test_an_image_without_a_shell_says_so():
+    text = 'OCI runtime exec failed: exec: "sh": executable file not found in $PATH'
+    result = Shell(Socket({3: json.dumps({"status": "Failure", "message": text})}), clock()).wait(60)
+    assert (result.exit_code, result.error) == (None, f"no exit code: {text}")
+
+
 @pytest.mark.parametrize("broken", [websocket.WebSocketConnectionClosedException("lost"), ConnectionResetError("reset")])
 def test_a_connection_that_breaks_is_no_success(broken):
-    result = Session(Socket({1: "a"}, broken, {3: SUCCESS}), "x", clock()).wait(60)
+    shell = Shell(Socket(BEGIN, {1: "a"}, broken, {1: END.format(0)}), clock())
+    shell.start(("tool",))
+    result = shell.wait(60)
     assert (result.exit_code, result.stdout) == (None, "a")
     assert "broke" in result.error
+    shell.start(("next",))
+    assert not shell.open
 
 
 def test_the_limit_outside_ends_a_command_that_does_not():
     socket = Socket(*[{1: "."}] * 10000)
-    result = Session(socket, "x", clock()).wait(5)
+    result = Shell(socket, clock()).wait(5)
     assert (result.exit_code, result.timed_out, socket.closed) == (None, True, True)
 
 
 def test_wait_for_a_text():
-    assert Session(Socket({1: "rdma_"}, {1: "listen\n"}, {1: "more"}), "x", clock()).wait_for("rdma_listen", 60)
-    assert not Session(Socket({1: "other"}), "x", clock()).wait_for("rdma_listen", 60)
-    assert not Session(Socket(*[{}] * 10000), "x", clock()).wait_for("rdma_listen", 5)
+    begin = {1: "\n@linerate begin 0\n"}
+    assert Shell(Socket(begin, {1: "rdma_"}, {1: "listen\n"}, {1: "more"}), clock()).wait_for("rdma_listen", 60)
+    assert not Shell(Socket(begin, {1: "other"}), clock()).wait_for("rdma_listen", 60)
+    assert not Shell(Socket(*[{}] * 10000), clock()).wait_for("rdma_listen", 5)

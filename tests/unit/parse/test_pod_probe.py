@@ -46,6 +46,30 @@ def test_device_by_pci_address():
     assert probe.pcie == {"0000:3c:00.2": pytest.approx(504.12, abs=0.01)}
 
 
+NUMA = "numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 8-15,24-31\nphysfn 0000:3c:00.2 0000:3C:00.0\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "cpus", "text"),
+    [
+        (NUMA + "allowed 10-11,14,30-40\n", "10-11,14,30-31", "on CPUs 10-11,14,30-31 of NUMA node 1"),
+        (NUMA + "allowed 0-7\n", "", "on other CPUs (0-7) than those of the HCA's NUMA node 1 (8-15,24-31)"),
+        (NUMA + "allowed 8\nmissing taskset\n", "", "not bound to a NUMA node: the image has no taskset"),
+        ("numa 0000:3c:00.2 -1\ncpus 0000:3c:00.2 0-3\nallowed 0-3\n", "", "not bound to a NUMA node: sysfs names none"),
+        (NUMA.replace("24-31", "24-") + "allowed 8\n", "", "not bound to a NUMA node: sysfs names none"),
+        ("", "", "not bound to a NUMA node: sysfs names none"),
+    ],
+)
+def test_cpus_of_the_hca_s_numa_node(more, cpus, text):
+    assert parse(MLX + more).binding("0000:3c:00.2") == (cpus, text)
+
+
+def test_physical_function_and_missing_tools():
+    probe = parse(MLX + NUMA + "missing rping\n")
+    assert probe.functions == {"0000:3c:00.2": "0000:3c:00.0"}
+    assert probe.missing == ("rping",)
+
+
 def test_ambiguity_is_refused():
     with pytest.raises(ProbeError, match="more than one RDMA device on net1: mlx5_16, mlx5_21"):
         parse(MLX).device("net1")

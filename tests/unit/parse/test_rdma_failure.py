@@ -70,6 +70,13 @@ def test_texts(stderr, kind):
     assert failure.kind == kind
 
 
+@pytest.mark.parametrize(("code", "kind"), [(126, "no_tool"), (127, "no_tool"), (139, "crash"), (134, "crash"), (1, "exit_code"), (143, "exit_code")])
+def test_exit_codes_that_say_something(code, kind):
+    failure = classify(code, False, "", "")
+    assert failure is not None
+    assert failure.kind == kind
+
+
 def test_the_exit_code_decides_and_not_the_table():
     # lab run: the server was killed, the client printed a perfect row, and exited with 1
     row = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536   9  373.98  373.64  0.005568\n"

@@ -176,7 +176,20 @@ def test_pods():
 def test_a_pod_is_guaranteed_and_not_privileged():
     (container,) = pods.pod(fabric(COMPUTE), Cluster(), "worker-1")["spec"]["containers"]
     assert container["resources"]["requests"] == container["resources"]["limits"]
-    assert container["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def test_pods_of_a_tainted_and_closed_cluster():
+    wanted = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "service_account": "rdma", "image_pull_secrets": ["registry"]}
+    made = pods.pod(fabric(COMPUTE, pods=wanted), Cluster(), "worker-1", 3)
+    assert made["metadata"]["name"] == "linerate-compute-worker-1-3"
+    assert made["spec"]["tolerations"] == wanted["tolerations"]
+    assert made["spec"]["serviceAccountName"] == "rdma"
+    assert made["spec"]["imagePullSecrets"] == [{"name": "registry"}]
 
 
 def test_the_rendered_policy_is_read_back():

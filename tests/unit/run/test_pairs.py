@@ -16,20 +16,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench, Plan
 
-INTENT = parse_intent(
-    [
-        {
-            "name": "storage",
-            "profile": "sriov_ethernet",
-            "select": {"hcas_per_node": 1},
-            "virtual_functions": 4,
-            "resource_name": "igb",
-            "network": {"name": "net", "namespace": "test"},
-            "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
-            "pods": {"connection": "rdma_cm", "iterations": 100},
-        }
-    ]
-)
+FABRIC = {
+    "name": "storage",
+    "profile": "sriov_ethernet",
+    "select": {"hcas_per_node": 1},
+    "virtual_functions": 4,
+    "resource_name": "igb",
+    "network": {"name": "net", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+    "line_rate": {"floor_gbps": 0.01, "reason": "software RDMA"},
+    "pods": {"connection": "rdma_cm", "iterations": 100},
+}
 PINGS = "".join(f"ping data: rdma-ping-{number}: ABC\n" for number in range(5))
 TABLE = (
     " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100           0.084767            {}            0.000066\n"
@@ -38,30 +35,35 @@ GOOD = TABLE.format("0.034819")
 REFUSED = CommandResult("", 1, "", "Couldn't connect to 10.0.0.2:18603\n")
 
 
-class Session:
-    def __init__(self, result, up):
-        self.result = result
-        self.up = up
-        self.closed = False
+class Shell:
+    """A pod's shell: the probe's answer at first, then ``answer`` for each command."""
+
+    def __init__(self, greeting, answer):
+        self.result = greeting
+        self.answer = answer
+        self.open = True
+
+    def start(self, command):
+        self.result = self.answer(command)
 
     @property
     def running(self):
-        return self.up
+        return self.open
 
     def wait_for(self, text, seconds):
-        return self.up
+        return True
 
     def wait(self, seconds):
         return self.result
 
     def close(self):
-        self.closed = True
+        self.open = False
 
 
 class Api:
     """One API server with a kubelet that starts every pod at once. ``answers``: what a tool's client and server do."""
 
-    def __init__(self, nodes=("a", "b"), offered="4", answers=None, refuse=None):
+    def __init__(self, nodes=("a", "b"), offered="4", answers=None, refuse=None, probe="", refused_shell=None):
         self.nodes = nodes
         self.offered = offered
         self.answers = answers or {}
@@ -69,6 +71,10 @@ class Api:
         self.pods = {}
         self.made = []
         self.ran = []
+        self.probe = probe
+        self.refused_shell = refused_shell
+        self.shells = []
+        self.gone = set()
 
     def list(self, kind, namespace="", selector=""):
         if kind == "Node":
@@ -96,25 +102,43 @@ class Api:
         self.pods[name] = {
             "kind": "Pod",
             "metadata": {**definition["metadata"], "annotations": annotations},
+            "node": definition["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchFields"][0][
+                "values"
+            ][0],
             "status": {"conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]},
         }
 
     def delete(self, kind, namespace, name, grace_seconds=None, dry_run=False):
         return self.pods.pop(name, None) is not None
 
-    def run(self, namespace, pod, container, command, clock):
-        tool = next(word for word in command if word in ("sh", "rping", "ib_write_bw"))
-        if tool == "sh":
-            return Session(CommandResult("probe", 0, f'rdma [{{"ifname":"siw-{pod[-1]}","netdev":"net1"}}]\nrate siw-{pod[-1]} 2.5 Gb/sec\n'), True)
-        client = command[-1].startswith("10.") or "-c" in command
-        self.ran.append((tool, "client" if client else "server", pod[-1], command))
+    def get(self, kind, namespace, name):
+        if name not in self.pods or name in self.gone:
+            raise ApiError(404, "NotFound", f"pods {name} not found", "GET")
+        return self.pods[name]
+
+    def shell(self, namespace, pod, container, command, clock):
+        self.shells.append(pod)
+        if self.refused_shell:
+            raise self.refused_shell
+        node = self.pods[pod]["node"]
+        return Shell(self.greeting(pod, node), lambda line: self.ran_by(node, line))
+
+    def greeting(self, pod, node):
+        text = f'rdma [{{"ifname":"siw-{node}","netdev":"net1"}}]\nrate siw-{node} 2.5 Gb/sec\n'
+        return CommandResult("shell", 0, text + self.probe.format(number=self.made.index(pod)))
+
+    def ran_by(self, node, command):
+        tool = next(word for word in command if word in ("rping", "ib_write_bw"))
+        client = command[-1].startswith("10.") or ("-c" in command[: command.index("-p")] and tool == "rping")
+        self.ran.append((tool, "client" if client else "server", node, command))
         answer = self.answers.get((tool, "client" if client else "server"))
+        if callable(answer):
+            answer = answer(node, command)
         if isinstance(answer, list):
             answer = answer.pop(0)
         if isinstance(answer, BaseException):
             raise answer
-        default = CommandResult(" ".join(command), 0, PINGS if tool == "rping" else GOOD if client else "")
-        return Session(answer or default, True)
+        return answer or CommandResult(" ".join(command), 0, PINGS if tool == "rping" else GOOD if client else "")
 
 
 class Clock:
@@ -125,9 +149,10 @@ class Clock:
         return self.now
 
 
-def run(api, nodes=("a", "b"), **options):
+def run(api, nodes=("a", "b"), rails=None, **changes):
     lines = []
-    plan = Plan(INTENT.fabrics, INTENT.cluster, nodes, parallel=2, pod_seconds=60.0, **options)
+    intent = parse_intent([{**FABRIC, **changes}])
+    plan = Plan(intent.fabrics, intent.cluster, nodes, rails or {}, parallel=2, pod_seconds=60.0)
     return Bench(api, plan, Clock(), lambda seconds: None, lines.append).run(), lines
 
 
@@ -257,3 +282,141 @@ def test_an_api_server_that_is_away_at_the_end_does_not_hide_the_figures():
     facts, _lines = run(api)
     assert len(facts.pairs) == 2
     assert "refused" in facts.remaining[0]
+
+
+def test_one_connection_a_pod_is_enough():
+    api = Api(("a", "b", "c"))
+    run(api, ("a", "b", "c"))
+    assert sorted(api.shells) == sorted(api.made)
+    assert len(api.ran) == 6 * 4
+
+
+def test_a_connection_that_is_lost_is_made_anew_once():
+    lost = CommandResult("", None, GOOD, "", False, 1.0, "the connection to the pod broke")
+    facts, _lines = run(Api(answers={("ib_write_bw", "client"): [lost, None, None]}))
+    assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
+
+
+def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like():
+    api = Api(("a", "b", "c"))
+
+    def evicted(node, command):
+        if node != "c":
+            return None
+        api.gone.add("linerate-storage-c")
+        return CommandResult("", 1, "", " Failed status 12: wr_id 0 syndrom 0x81\n")
+
+    api.answers = {("ib_write_bw", "client"): evicted}
+    facts, _lines = run(api, ("a", "b", "c"))
+    failed = {(pair.client, pair.server): (pair.failure, pair.evidence) for pair in facts.pairs if pair.failure and not pair.again}
+    assert ("pod_gone", "the pod linerate-storage-c on c was deleted") in failed.values()
+    assert all("c" in pair for pair in failed)
+
+
+def test_an_image_without_the_tools_is_told_before_anything_is_measured():
+    facts, _lines = run(Api(probe="missing ib_write_bw\nmissing taskset\n"))
+    assert [(pod.error.split(" has no ")[1], pod.cause) for pod in facts.pods] == [("ib_write_bw", "no_tool")] * 2
+    assert facts.pairs == ()
+
+
+def test_an_image_without_a_shell():
+    class NoShell(Api):
+        def greeting(self, pod, node):
+            return CommandResult("shell", None, "", "", False, 0.1, 'no exit code: exec: "sh": executable file not found in $PATH')
+
+    facts, _lines = run(NoShell())
+    assert [pod.cause for pod in facts.pods] == ["no_tool"] * 2
+    assert "executable file not found" in facts.pods[0].error
+
+
+def test_tools_are_bound_to_the_numa_node_of_the_hca():
+    probe = "env PCIDEVICE_X=0000:01:10.0\nnuma 0000:01:10.0 1\ncpus 0000:01:10.0 4-7\nallowed 2-5\n"
+    api = Api(probe=probe)
+    facts, _lines = run(api)
+    assert [pod.binding for pod in facts.pods] == ["on CPUs 4-5 of NUMA node 1"] * 2
+    assert all(command[5:8] == ("taskset", "-c", "4-5") for tool, _side, _node, command in api.ran if tool == "ib_write_bw")
+
+
+TWO_RAILS = {"select": {"hcas_per_node": 2}, "virtual_functions": 3}
+RAILS = {"storage": {node: {"0000:01:00.0": 0, "0000:02:00.0": 1} for node in ("a", "b")}}
+
+
+def rail_probe(numbers):
+    """Which HCA the pod of each number gets a function of, as the device plugin would choose."""
+
+    class Drawing(Api):
+        def greeting(self, pod, node):
+            mine = [name for name in self.made if self.pods.get(name, {}).get("node") == node]
+            hca = numbers[mine.index(pod)]
+            text = f"env PCIDEVICE_X=0000:0{hca}:10.0\nphysfn 0000:0{hca}:10.0 0000:0{hca}:00.0\n"
+            return CommandResult("shell", 0, super().greeting(pod, node).stdout + text)
+
+    return Drawing
+
+
+def test_pods_are_drawn_until_each_rail_has_one():
+    api = rail_probe((1, 1, 1, 2))(offered="6")
+    facts, _lines = run(api, rails=RAILS, **TWO_RAILS)
+    assert [(pod.node, pod.rail, pod.physical_function, pod.error) for pod in facts.pods] == [
+        (node, rail, f"0000:0{rail + 1}:00.0", "") for node in ("a", "b") for rail in (0, 1)
+    ]
+    assert len(api.made) == 8
+    assert [(pair.rail, pair.client, pair.server) for pair in facts.pairs] == [(0, "a", "b"), (1, "a", "b"), (0, "b", "a"), (1, "b", "a")]
+    assert api.pods == {}
+
+
+def test_a_rail_that_no_function_is_of_is_named():
+    # 3 functions on each of 2 HCAs: 4 pods would have both; the node offers 3, all of the first
+    api = rail_probe((1, 1, 1))(offered="3")
+    facts, _lines = run(api, rails=RAILS, **TWO_RAILS)
+    assert len(api.made) == 6
+    assert [(pod.rail, pod.error) for pod in facts.pods if pod.node == "a"] == [
+        (0, ""),
+        (1, "none of the 3 virtual functions that pods got there is of rail 1, HCA 0000:02:00.0"),
+    ]
+    assert {pair.rail for pair in facts.pairs} == {0}
+
+
+def test_a_function_of_another_fabric_s_hca_is_no_rail():
+    facts, _lines = run(rail_probe((3,))(), rails={"storage": {"a": {"0000:01:00.0": 0}, "b": {"0000:01:00.0": 0}}})
+    assert facts.pods[0].error == "its virtual function 0000:03:10.0 is of 0000:03:00.0; HCAs of this fabric on the node: 0000:01:00.0"
+
+
+def test_quick_rounds_and_what_a_suspect_is_measured_with_afterwards():
+    nodes = ("a", "b", "c", "d", "e", "f")
+
+    def slow(node, command):
+        to = api.address_of[command[-1]]
+        return CommandResult("", 0, TABLE.format("0.001000")) if "f" in (node, to) else None
+
+    class Known(Api):
+        @property
+        def address_of(self):
+            return {f"10.0.0.{number}": self.pods[name]["node"] for number, name in enumerate(self.made, 1)}
+
+    api = Known(nodes, answers={("ib_write_bw", "client"): slow})
+    facts, lines = run(api, nodes, bandwidth={"rounds": 1})
+    once = [pair for pair in facts.pairs if not pair.again]
+    more = [pair for pair in facts.pairs if pair.again]
+    assert len(once) == 6
+    assert {frozenset((pair.client, pair.server)) for pair in once if "f" in (pair.client, pair.server)} == {frozenset("af")}
+    # a is a suspect as well until it passes; f fails with two that pass with others
+    assert {frozenset((pair.client, pair.server)): bool(pair.average_gbps > 0.01) for pair in more} == {frozenset("ab"): True, frozenset("cf"): False}
+    assert any("again, to tell the ends apart" in line for line in lines)
+
+
+def test_both_directions_at_once_are_one_measurement():
+    api = Api()
+    facts, _lines = run(api, bandwidth={"directions": "at_once"})
+    assert len(facts.pairs) == 1
+    assert all("-b" in command for tool, _side, _node, command in api.ran if tool == "ib_write_bw")
+
+
+def test_a_sweep_is_kept_and_its_failure_spoils_nothing_else():
+    rows = GOOD + " 131072     100           0.084767            0.044819            0.000066\n"
+    facts, _lines = run(
+        Api(answers={("ib_write_bw", "client"): [None, CommandResult("", 0, rows), None, CommandResult("", 124, "", "", True)]}), bandwidth={"sweep": True}
+    )
+    assert [[(row.message_bytes, row.average_gbps) for row in pair.sweep] for pair in facts.pairs] == [[(65536, 0.034819), (131072, 0.044819)], []]
+    assert [pair.sweep_failure.split(":")[0] for pair in facts.pairs] == ["", "hang"]
+    assert [pair.average_gbps for pair in facts.pairs] == [0.034819] * 2

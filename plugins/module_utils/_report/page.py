@@ -15,8 +15,8 @@ from .._model.findings import PASS, Finding, Judged
 from .._model.redact import redact, redact_text
 from .figures import Figure, figures
 from .markup import Html, element
-from .report import CHECK_MODE, GREEN, Report, StageReport, label
-from .report_style import STYLE
+from .style import STYLE
+from .verdict import CHECK_MODE, GREEN, Report, StageReport, label
 
 # a browser should open the report of a large cluster at once; the record has all of it
 _MOST_FACTS = 200_000

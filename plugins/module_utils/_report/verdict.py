@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The report of a run, before it has a format: which stage stands where, and the verdict. Formats are in report_html, report_json and report_junit."""
+"""The report of a run, before it has a format: which stage stands where, and the verdict. Formats are in page, data and junit."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typing
 
 from .._model.findings import STAGES, Finding, Judged, Waiver
 from .._model.records import CLOSED, PENDING, Record, counts
+from .text import one_line
 
 GREEN = "GREEN"
 NOT_GREEN = "NOT GREEN"
@@ -52,7 +53,8 @@ class StageReport:
             span = datetime.datetime.fromisoformat(self.record.finished) - datetime.datetime.fromisoformat(self.record.started)
         except (TypeError, ValueError):
             return None
-        return span.total_seconds()
+        # a clock that was set back in between
+        return max(0.0, span.total_seconds())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Report:
     :ivar verdict: GREEN, NOT GREEN or CHECK MODE
     :ivar success: whether ansible-playbook should end with 0: GREEN, or a check mode that found nothing wrong
     :ivar summary: the verdict in one line, without the path of the report
+    :ivar versions: of what made the report, by name
     """
 
     run: str
@@ -80,6 +83,7 @@ class Report:
     check_mode: bool
     stages: typing.Tuple[StageReport, ...]
     waivers: typing.Tuple[UsedWaiver, ...]
+    versions: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def counts(self) -> typing.Dict[str, int]:
@@ -90,7 +94,13 @@ class Report:
         return tuple(change for stage in self.stages if stage.record for change in stage.record.changes)
 
 
-def build(records: typing.Mapping[str, Record], unreadable: typing.Mapping[str, str], run: str, created: str) -> Report:
+def build(
+    records: typing.Mapping[str, Record],
+    unreadable: typing.Mapping[str, str],
+    run: str,
+    created: str,
+    versions: typing.Optional[typing.Mapping[str, str]] = None,
+) -> Report:
     """Put the records of one run together and judge the whole.
 
     :param records: by stage, of whatever run; those of another run are named and never counted
@@ -106,13 +116,13 @@ def build(records: typing.Mapping[str, Record], unreadable: typing.Mapping[str, 
     else:
         success = all(stage.state == "open" for stage in stages)
         verdict = GREEN if success else NOT_GREEN
-    report = Report(run, created, verdict, success, "", check_mode, stages, _used_waivers(stages))
+    report = Report(run, created, verdict, success, "", check_mode, stages, _used_waivers(stages), versions or {})
     return dataclasses.replace(report, summary=_summary(report))
 
 
 def verdict_line(report: Report, path: str) -> str:
     """The last word of a run, on one line."""
-    return f"linerate.rdma: {report.summary} - report: {path}"
+    return one_line(f"linerate.rdma: {report.summary} - report: {path}")
 
 
 def closing(stage: StageReport) -> typing.Tuple[Finding, ...]:

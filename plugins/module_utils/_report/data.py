@@ -14,9 +14,9 @@ import typing
 from .._model.load import to_data
 from .._model.records import Record
 from .._model.redact import redact
-from .report import Report, StageReport, UsedWaiver
+from .verdict import Report, StageReport, UsedWaiver
 
-#: goes up when a key changes its meaning or goes away; new keys don't raise it
+#: goes up when a key changes its meaning or goes away; new keys don't raise it. docs/report.schema.json is its text
 JSON_SCHEMA = 1
 
 
@@ -29,6 +29,7 @@ def render_json(report: Report) -> str:
         "summary": report.summary,
         "run": report.run,
         "created": report.created,
+        "versions": dict(report.versions),
         "check_mode": report.check_mode,
         "counts": report.counts,
         "changes": len(report.changes),
@@ -45,6 +46,11 @@ def _stage(stage: StageReport) -> typing.Dict[str, typing.Any]:
     return data
 
 
+def record_path(stage: str) -> str:
+    """Where the record of a stage is, seen from the report: all facts are there."""
+    return f"stages/{stage}.json"
+
+
 def _of_record(record: Record, seconds: typing.Optional[float]) -> typing.Dict[str, typing.Any]:
     findings = []
     for item in record.judged:
@@ -58,7 +64,7 @@ def _of_record(record: Record, seconds: typing.Optional[float]) -> typing.Dict[s
         "closed_by": record.closed_by,
         "changes": list(record.changes),
         "findings": findings,
-        "facts": record.facts,
+        "record": record_path(record.stage),
     }
 
 

@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Text of the world on its way into a report: names and output of tools, which may hold anything."""
+
+from __future__ import annotations
+
+import re
+
+from .._model.redact import redact_text
+
+#: a page must stay readable whatever a tool prints; report.json has all of it
+MOST = 2000
+
+# what has no width, turns the direction of text, drives a terminal, or is no character: it would hide or forge what a reader sees
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
+    r"\ufeff\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
+)
+
+
+def plain(text: str) -> str:
+    """``text`` without secrets, and with a visible escape for what a reader would not see: ``\\u202e``. Its lines stay."""
+    return _UNSEEN.sub(_escape, redact_text(text))
+
+
+def short(text: str, most: int = MOST) -> str:
+    """``plain`` text, cut after ``most`` characters with a word on how much there is."""
+    text = plain(text)
+    return text if len(text) <= most else f"{text[:most]}\u2026 ({len(text)} characters; report.json has them all)"
+
+
+def one_line(text: str) -> str:
+    """``short`` text with its line breaks made visible, for what must be one line."""
+    return short(text).replace("\n", "\\n").replace("\t", " ")
+
+
+def _escape(match: re.Match[str]) -> str:
+    number = ord(match.group())
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

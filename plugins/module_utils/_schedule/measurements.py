@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Who measures with whom in stage bandwidth: steps of pairs that share no end, and then the suspects with partners that passed."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import typing
+
+from .._model.intent import Bandwidth
+from .rounds import rounds
+
+#: of a node: its rail and its name
+End = typing.Tuple[int, str]
+Pair = typing.FrozenSet[End]
+#: a suspect that fails with so many partners that pass with others is at fault itself
+ENOUGH = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One measurement of a rail: the client writes to the server."""
+
+    rail: int
+    client: str
+    server: str
+
+    @property
+    def pair(self) -> Pair:
+        return frozenset(((self.rail, self.client), (self.rail, self.server)))
+
+
+Step = typing.Tuple[Task, ...]
+
+
+def steps(rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth) -> typing.Iterator[Step]:
+    """All measurements, in steps of those that run at the same time. Directions of a pair that are measured one after the other are steps of their own:
+    both at once would share what each is asked to fill.
+
+    :param rails: names of the nodes that have a pod on each rail
+    """
+    each = [rounds(sorted(rails[rail]), wanted.rounds) for rail in sorted(rails)]
+    numbers = sorted(rails)
+    if wanted.rails == "serial":
+        for rail, its in zip(numbers, each):
+            for pairs in its:
+                yield from _directions([Task(rail, *pair) for pair in pairs], wanted)
+    else:
+        for together in itertools.zip_longest(*each, fillvalue=()):
+            yield from _directions([Task(rail, *pair) for rail, pairs in zip(numbers, together) for pair in pairs], wanted)
+
+
+def _directions(tasks: typing.Sequence[Task], wanted: Bandwidth) -> typing.Iterator[Step]:
+    yield tuple(tasks)
+    if wanted.directions == "both":
+        yield tuple(Task(task.rail, task.server, task.client) for task in tasks)
+
+
+def again(passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wanted: Bandwidth) -> typing.Tuple[Step, ...]:
+    """The next steps for the suspects: ends that failed and never passed. Each gets a partner of its rail that it has not met and that passed with
+    another, until it passes with one or has failed with ``ENOUGH`` of them. Nothing, when no such partner is left: then no more can be told.
+    """
+    good = {end for pair in passed for end in pair}
+    met: typing.Dict[End, typing.Set[End]] = {}
+    for pair in passed | failed:
+        for end in pair:
+            met.setdefault(end, set()).update(pair - {end})
+    suspects = sorted({end for pair in failed for end in pair} - good)
+    tasks: typing.List[Task] = []
+    taken: typing.Set[End] = set()
+    for suspect in suspects:
+        if len(met[suspect] & good) >= ENOUGH:
+            continue
+        partner = next((end for end in sorted(good - met[suspect] - taken) if end[0] == suspect[0]), None)
+        if partner is not None:
+            taken.add(partner)
+            tasks.append(Task(suspect[0], suspect[1], partner[1]))
+    if wanted.rails == "serial":
+        by_rail = [[task for task in tasks if task.rail == rail] for rail in sorted({task.rail for task in tasks})]
+    else:
+        by_rail = [tasks] if tasks else []
+    return tuple(step for some in by_rail for step in _directions(some, wanted))

@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The shell in the pods: its own text under a real sh, and what is read from its streams."""
+
+from __future__ import annotations
+
+import selectors
+import subprocess
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_shell import Part, part
+from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
+
+
+class Pipe:
+    """Joins a Shell to a process, as the API server joins it to one in a container."""
+
+    def __init__(self, *command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.process.stdout, selectors.EVENT_READ, 1)
+        self.selector.register(self.process.stderr, selectors.EVENT_READ, 2)
+        self.texts = {}
+
+    def is_open(self):
+        return bool(self.selector.get_map())
+
+    def update(self, timeout):
+        for key, _events in self.selector.select(timeout):
+            data = key.fileobj.read1()
+            self.texts[key.data] = self.texts.get(key.data, "") + data.decode()
+            if not data:
+                self.selector.unregister(key.fileobj)
+
+    def read_channel(self, channel):
+        return self.texts.pop(channel, "")
+
+    def write_stdin(self, text):
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def close(self, timeout=None):
+        self.process.stdin.close()
+
+
+@pytest.fixture
+def shell():
+    pipe = Pipe(*commands.shell())
+    yield Shell(pipe, time.monotonic)
+    pipe.close()
+    assert pipe.process.wait(20) is not None
+    for stream in (pipe.process.stdout, pipe.process.stderr):
+        stream.close()
+
+
+def ran(shell, *command):
+    shell.start(command)
+    return shell.wait(30)
+
+
+def test_it_tells_of_its_pod_first(shell):
+    greeting = shell.wait(30)
+    assert (greeting.exit_code, greeting.error) == (0, "")
+    assert "allowed " in greeting.stdout
+
+
+def test_commands_one_after_the_other(shell):
+    shell.wait(30)
+    result = ran(shell, "sh", "-c", "echo 'two  words'; echo $1 >&2; exit 3", "x", "it's")
+    assert (result.exit_code, result.stdout, result.stderr) == (3, "two  words\n", "it's\n")
+    assert ran(shell, "true").exit_code == 0
+    # no newline at the end is kept as it is
+    assert ran(shell, "printf", "%s", "last").stdout == "last"
+
+
+def test_a_missing_tool_is_127(shell):
+    result = ran(shell, "no-such-tool")
+    assert result.exit_code == 127
+    assert "no-such-tool" in result.stderr
+
+
+def test_a_command_finds_no_stdin(shell):
+    # or a tool would eat the commands that follow
+    assert ran(shell, "cat").exit_code == 0
+    assert ran(shell, "echo", "on").stdout == "on\n"
+
+
+def test_who_starts_a_command_ends_the_one_before_it(shell):
+    shell.start(("timeout", "600", "sh", "-c", "echo up; exec sleep 600"))
+    assert shell.wait_for("up", 30)
+    assert shell.running
+    shell.start(("echo", "next"))
+    result = shell.wait(30)
+    assert (result.exit_code, result.stdout) == (0, "next\n")
+
+
+def test_what_runs_ends_with_the_connection():
+    pipe = Pipe(*commands.shell())
+    shell = Shell(pipe, time.monotonic)
+    shell.start(("timeout", "600", "sh", "-c", "echo up; exec sleep 600"))
+    assert shell.wait_for("up", 30)
+    shell.close()
+    assert pipe.process.wait(20) is not None
+    while pipe.is_open():
+        # both streams end only when nobody holds them any more
+        pipe.update(20)
+
+
+def test_parts():
+    assert part("", 1) == Part("")
+    assert part("\n@linerate begin 1\nabc", 1) == Part("abc")
+    assert part("\n@linerate begin 1\nabc\n\n@linerate end 1 124\n", 1) == Part("abc\n", 124)
+    assert part("\n@linerate begin 1\nabc\n@linerate end 1 0\n", 2) == Part("")
+    # cut in the middle of the line that ends it
+    assert part("\n@linerate begin 1\nabc\n@linerate end 1 1", 1).exit_code is None
+
+
+@given(st.text(), st.text(alphabet=st.characters(blacklist_characters="@")), st.integers(0, 99), st.integers(0, 255))
+def test_any_output_comes_back_as_it_was(before, text, number, code):
+    marked = f"{before}\n@linerate begin {number}\n{text}"
+    assert part(marked, number).exit_code is None
+    assert part(f"{marked}\n@linerate end {number} {code}\n", number) == Part(text, code)
