@@ -16,9 +16,12 @@ description:
     the kubelet offers them, and the C(NetworkAttachmentDefinition) is there.
   - Watches the API server, so that the wait ends within a second of the event and its requests do not grow with time.
     It survives a restart of the API server.
-  - Ends early with the cause when waiting cannot help, such as a failed sync with its text, no selected interface with the nearest match,
-    a missing label, a refused policy, a blocked drain.
-  - A C(Succeeded) from before the policy was seen is not believed.
+  - Ends early with the cause when waiting cannot help; a failed sync with the text of the config daemon's log, a config daemon that does not run,
+    no selected interface with the nearest match, a missing label, a refused policy, a drain with the pods and C(PodDisruptionBudgets) that hold it,
+    C(maxUnavailable) that rounds down to 0, a C(MachineConfigPool) that is paused or degraded, a node that is lost, comes and goes, or boots in a loop.
+  - A C(Succeeded) from before the policy was seen is not believed. The wanted state of the node is compared with all of the policy,
+    and what the config daemon reports with all of the wanted state.
+  - C(SriovNetworkPoolConfigs), C(MachineConfigPools), C(PodDisruptionBudgets), pods and their logs only explain; where they cannot be read the wait goes on.
   - It is no failure of the module when a node fails or the time is over; both are in the result for the check of the stage to judge.
   - While it runs on the controller, each change of a node's state is shown.
 options:
@@ -129,7 +132,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import WatchFeed, look, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, KINDS, SELECTORS, WatchFeed, look, wait
 
 TARGET = {
     "fabric": {"type": "str", "required": True},
@@ -144,11 +147,11 @@ TARGET = {
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
     targets = load(typing.Tuple[Target, ...], options["targets"], "targets")
-    namespaces = dict.fromkeys(("SriovNetworkNodeState", "SriovNetworkNodePolicy"), options["namespace"])
+    namespaces = dict.fromkeys(IN_NAMESPACE, options["namespace"])
     cluster, release = connect(module), options["state"] == "absent"
     if module.check_mode:
         return {"sync": to_data(look(cluster, namespaces, targets, release))}
-    feed = WatchFeed(cluster, namespaces)
+    feed = WatchFeed(cluster, namespaces, KINDS, selectors=SELECTORS)
     with progress(options["progress_file"]) as say:
         feed.start()
         try:

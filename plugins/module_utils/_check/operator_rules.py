@@ -89,7 +89,7 @@ def wanted_of(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeS
     for policy in sorted(mine, key=lambda policy: (-policy.priority, policy.name)):
         for interface in state.interfaces:
             if selects(policy, interface):
-                new = _wish(policy, interface)
+                new = wanted_by(policy, interface)
                 old = wanted.get(interface.address)
                 wanted[interface.address] = _merge(old, new, previous == policy.priority) if old else new
         previous = policy.priority
@@ -100,7 +100,8 @@ def _selects_something(policy: Policy) -> bool:
     return bool(policy.vendor or policy.device or policy.root_devices or policy.pf_names)
 
 
-def _wish(policy: Policy, interface: StateInterface) -> WantedInterface:
+def wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
+    """What one policy asks for on a function that it takes."""
     first, last = 0, policy.vfs_count - 1
     for name, mark, text in (name.partition("#") for name in policy.pf_names):
         low, _dash, high = text.partition("-")
@@ -123,11 +124,6 @@ def _merge(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> 
 
 def changes(wanted: WantedInterface, interface: StateInterface) -> typing.Tuple[str, ...]:
     """Why a function has to be changed to become what is wanted of it, in words; empty when it is. [api/v1/helper.go NeedToUpdateSriov]"""
-    return (*function_changes(wanted, interface), *itertools.islice(_vf_changes(wanted, interface), 1))
-
-
-def function_changes(wanted: WantedInterface, interface: StateInterface) -> typing.Tuple[str, ...]:
-    """Of those, what concerns the physical function as a whole."""
     found = []
     # a larger MTU than the wanted one stays
     if wanted.mtu > (interface.mtu or 0):
@@ -138,7 +134,8 @@ def function_changes(wanted: WantedInterface, interface: StateInterface) -> typi
         found.append(f"virtual functions {interface.vfs_count} -> {wanted.vfs_count}")
     if interface.admin_state == "down":
         found.append("link down -> up")
-    return tuple(found)
+    # one virtual function speaks for the others
+    return (*found, *itertools.islice(_vf_changes(wanted, interface), 1))
 
 
 def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.Iterator[str]:
@@ -270,6 +267,12 @@ def holds_back(pool: MachinePool) -> str:
     if pool.paused:
         return f"{stand} and is paused, so it never gets further"
     return ""
+
+
+def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
+    """The MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes. None where there is none."""
+    mine = sorted((pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker")
+    return mine[0] if mine else None
 
 
 def rolls(pool: MachinePool) -> bool:

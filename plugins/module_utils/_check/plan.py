@@ -17,7 +17,7 @@ from .._model.cluster import ClusterNode, NodeState, Policy, StateInterface, Wan
 from .._model.disruption import Action, Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, NodePool, OperatorSettings, PoolPlan
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Cluster
-from .operator_rules import Turn, changes, firmware_changes, held_pods, holds_back, leaves, matches, pools_of, turn_of, wanted_of
+from .operator_rules import Turn, changes, firmware_changes, held_pods, holds_back, leaves, machine_pool_of, pools_of, turn_of, wanted_of
 
 #: what an action does to a node, and what rdma_cluster.disruption allows
 _RANK: typing.Dict[str, int] = {"nothing": 0, "configure": 0, "none": 0, "drain": 1, "reboot": 2}
@@ -138,12 +138,6 @@ def _with_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) ->
 
 def _name(pod: ClusterPod) -> str:
     return f"{pod.namespace}/{pod.name}"
-
-
-def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
-    """The MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes. None where there is none."""
-    mine = sorted((pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker")
-    return mine[0] if mine else None
 
 
 def _pools(nodes: typing.Sequence[NodePlan], known: typing.Mapping[str, ClusterNode], live: Live) -> typing.Tuple[PoolPlan, ...]:

@@ -26,7 +26,7 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")),
     *(("network", "list", kind) for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")),
     *(("network", "list", kind) for kind in ("PodDisruptionBudget", "ServiceCIDR", "SriovNetworkPoolConfig")),
-    ("network", "watch", "Node"),
+    *(("network", "watch", kind) for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")),
     ("network", "get", "Namespace"),
     ("bandwidth", "watch", "Pod"),
     *(("teardown", "list", kind) for kind in ("Namespace", "SriovIBNetwork", "SriovNetwork")),
@@ -39,6 +39,8 @@ def needed(intent: Intent) -> typing.Tuple[Right, ...]:
     operator = intent.cluster.operator_namespace
     rights = [Right(*row) for row in _READ]
     rights += [Right("network", "list", "Service", "default"), Right("operators", "get", "ConfigMap", operator)]
+    # the config daemon says only in its log why a sync fails
+    rights.append(Right("network", "get", "Pod", operator, "log"))
     for fabric in intent.fabrics:
         rights += _of_fabric(fabric, operator)
     return tuple(dict.fromkeys(rights))

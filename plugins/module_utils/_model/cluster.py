@@ -21,6 +21,7 @@ class ClusterNode:
 
     :ivar ready: of its condition Ready; False also for Unknown
     :ivar allocatable: of the extended resources (those with a domain in the name), in pieces
+    :ivar not_ready: why it is not ready, as the condition Ready says it
     :ivar boot_id: another one after each boot; empty when the kubelet has not said it
     """
 
@@ -30,6 +31,7 @@ class ClusterNode:
     unschedulable: bool = False
     allocatable: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
     boot_id: str = ""
+    not_ready: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -151,12 +151,15 @@ class Cluster:
         """:raises ApiError: also when it is not there"""
         return self._json("get", path_of(kind, namespace, name))
 
-    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         """All objects of a kind. An item gets the kind, which the API leaves out in lists.
+
+        :param selector: label selector; ``fields``: field selector
 
         :raises ApiError: with ``absent`` when the server does not know the kind
         """
-        data = self._json("get", path_of(kind, namespace), [("labelSelector", selector)] if selector else [])
+        query = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
+        data = self._json("get", path_of(kind, namespace), query)
         items = data.get("items")
         if not isinstance(items, list):
             raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path_of(kind, namespace)}")
@@ -179,13 +182,17 @@ class Cluster:
                 return
 
     def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
-        """Events since ``version``, until the server ends the watch.
+        """Events since ``version``, until the server ends the watch. The connection is there when this returns.
 
-        :raises ApiError: also for an ERROR event; its reason is Expired when ``version`` is too old
+        :raises ApiError: also, from the iterator, for an ERROR event; its status is 410 when ``version`` is too old
         """
         path = path_of(kind, namespace)
         query = [("watch", "true"), ("resourceVersion", version), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(WATCH_SECONDS))]
         response = self._call("get", path, query + ([("labelSelector", selector)] if selector else []), _request_timeout=(TIMEOUT[0], WATCH_SILENCE))
+        return self._events(response, path)
+
+    @staticmethod
+    def _events(response: typing.Any, path: str) -> typing.Iterator[Resource]:
         try:
             for line in _lines(response):
                 event = json.loads(line)
@@ -198,6 +205,17 @@ class Cluster:
         finally:
             with contextlib.suppress(HTTPError, OSError):
                 response.close()
+
+    def log(self, namespace: str, pod: str, seconds: int) -> str:
+        """The last seconds of a pod's log.
+
+        :raises ApiError: not there, or not allowed
+        """
+        response = self._call("get", f"{path_of('Pod', namespace, pod)}/log", [("sinceSeconds", str(seconds))])
+        try:
+            return bytes(response.data).decode(errors="replace")
+        except HTTPError as error:
+            raise ApiError(0, "Unreachable", f"the answer broke off: {error}", f"GET {path_of('Pod', namespace, pod)}/log") from error
 
     def apply(self, definition: Resource, manager: str, dry_run: bool) -> typing.Tuple[Resource, typing.Tuple[str, ...]]:
         """Server-side apply; the object as it then is, and the server's warnings.

@@ -80,17 +80,18 @@ def node(resource: Resource) -> ClusterNode:
     """
     name = name_of(resource)
     status = _mapping(resource, "status")
-    conditions = _items(status, "conditions", f"Node {name}")
+    ready = next((item for item in _items(status, "conditions", f"Node {name}") if item.get("type") == "Ready"), {})
     return ClusterNode(
         name=name,
         labels={str(key): str(value) for key, value in _mapping(resource, "metadata", "labels").items()},
-        ready=any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions),
+        ready=ready.get("status") == "True",
         unschedulable=bool(_mapping(resource, "spec").get("unschedulable", False)),
         # extended resources are whole numbers and have a domain; cpu, memory and hugepages have not
         allocatable={
             str(key): _number(value, f"Node {name}: status.allocatable[{key}]") for key, value in _mapping(status, "allocatable").items() if "/" in str(key)
         },
         boot_id=str(_mapping(status, "nodeInfo").get("bootID") or ""),
+        not_ready="" if ready.get("status") == "True" else str(ready.get("message") or ready.get("reason") or ""),
     )
 
 

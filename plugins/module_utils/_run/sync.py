@@ -13,18 +13,42 @@ import queue
 import threading
 import typing
 
-from .._check.readiness import Judgement, Patience, Target, World, judge, judge_release
+from .._check.readiness import Course, Judgement, Patience, Target, World, judge, judge_release
 from .._model.cluster import SyncFacts, SyncNode
+from .._model.disruption import ClusterPod
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse import kubernetes as parse
+from .._parse.daemon_log import last_error
+from .._parse.pod_stand import stand_of_pod
 
 #: what is watched, and where in World it goes
-KINDS = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "NetworkAttachmentDefinition")
-_FIELDS = {"Node": "nodes", "SriovNetworkNodeState": "states", "SriovNetworkNodePolicy": "policies", "NetworkAttachmentDefinition": "attachments"}
-#: seconds between two tries to reach the API server
-RETRY_SECONDS = 2.0
+_FIELDS = {
+    "Node": "nodes",
+    "SriovNetworkNodeState": "states",
+    "SriovNetworkNodePolicy": "policies",
+    "NetworkAttachmentDefinition": "attachments",
+    # these only explain why a node waits: where they cannot be read the wait goes on
+    "SriovNetworkPoolConfig": "pools",
+    "MachineConfigPool": "machine_pools",
+    "PodDisruptionBudget": "budgets",
+    "Pod": "daemons",
+}
+REQUIRED = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "NetworkAttachmentDefinition")
+KINDS = tuple(_FIELDS)
+#: of the pods, only the config daemon's
+SELECTORS = {"Pod": "app=sriov-network-config-daemon"}
+#: of the operator's namespace
+IN_NAMESPACE = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "Pod")
+#: seconds between two tries: doubled from the first to the second while the API server is away; the third for what it refuses
+RETRY_SECONDS = (0.25, 4.0, 30.0)
 #: how long the first answers may take without a word
 QUIET_SECONDS = 5.0
+#: how old the pods of a node whose drain takes long, and the log of a daemon that takes long, may get
+LOOK_SECONDS = 30.0
+#: from this number of nodes on, one list of all pods costs less than one for each node
+MANY_NODES = 10
+#: seconds of a log that are read: a sync that fails is repeated more often than that
+LOG_SECONDS = 120
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,21 +71,32 @@ class Feed(typing.Protocol):
     def get(self, timeout: float) -> typing.Optional[Change]:
         """The next change, None when none came within ``timeout`` seconds."""
 
-    def budgets(self) -> typing.Tuple[str, ...]:
-        """PodDisruptionBudgets that allow no eviction now."""
+    def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, typing.Tuple[ClusterPod, ...]]:
+        """The pods of these nodes, as they are now."""
+
+    def daemon_error(self, pod: str) -> str:
+        """The last error in the log of a config daemon; empty when it has none, or cannot be read."""
 
 
 class WatchFeed:
     """Lists and watches each kind in a thread of its own; survives an API server that goes away and comes back."""
 
-    def __init__(self, cluster: Cluster, namespaces: typing.Mapping[str, str], kinds: typing.Sequence[str] = KINDS, selector: str = "") -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespaces: typing.Mapping[str, str],
+        kinds: typing.Sequence[str] = KINDS,
+        selector: str = "",
+        selectors: typing.Optional[typing.Mapping[str, str]] = None,
+    ) -> None:
         """:param namespaces: of each kind; a kind that is not named is read in all namespaces
         :param selector: label selector for all kinds
+        :param selectors: of a kind, instead of ``selector``
         """
         self._cluster = cluster
         self._namespaces = namespaces
         self._kinds = kinds
-        self._selector = selector
+        self._selectors = {kind: (selectors or {}).get(kind, selector) for kind in kinds}
         self._queue: queue.Queue[Change] = queue.Queue()
         self._stop = threading.Event()
 
@@ -79,47 +114,83 @@ class WatchFeed:
         except queue.Empty:
             return None
 
-    def budgets(self) -> typing.Tuple[str, ...]:
+    def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, typing.Tuple[ClusterPod, ...]]:
+        found: typing.Dict[str, typing.List[ClusterPod]] = {node: [] for node in nodes}
+        fields = [f"spec.nodeName={node}" for node in nodes] if len(nodes) < MANY_NODES else [""]
         try:
-            items = self._cluster.list("PodDisruptionBudget").items
+            for field in fields:
+                for item in self._cluster.list("Pod", fields=field).items:
+                    pod = parse.pod(item)
+                    if pod.node in found:
+                        found[pod.node].append(pod)
         except ApiError:
-            # they only explain a blocked drain; the drain itself is seen without them
-            return ()
-        return tuple(
-            f"{item['metadata'].get('namespace')}/{item['metadata'].get('name')}"
-            for item in items
-            if item.get("status", {}).get("expectedPods") and item.get("status", {}).get("disruptionsAllowed") == 0
-        )
+            # they only explain a drain that takes long; that it does is seen without them
+            return {}
+        return {node: tuple(pods) for node, pods in found.items()}
+
+    def daemon_error(self, pod: str) -> str:
+        try:
+            return last_error(self._cluster.log(self._namespaces.get("Pod", ""), pod, LOG_SECONDS))
+        except ApiError as error:
+            return "" if error.status in (0, 404) else f"(it cannot be read: {error.text})"
 
     def _follow(self, kind: str) -> None:
-        namespace = self._namespaces.get(kind, "")
+        version, failures, away = "", 0, False
         while not self._stop.is_set():
             try:
-                listing = self._cluster.list(kind, namespace, self._selector)
-                self._queue.put(Change(kind, "replace", listing.items))
-                version = listing.version
-                while version and not self._stop.is_set():
-                    version = self._watch(kind, namespace, version)
+                if not version:
+                    version = self._list(kind)
+                events = self._cluster.watch(kind, version, self._namespaces.get(kind, ""), self._selectors[kind])
+                if away:
+                    # the watch goes on where it was: what is known is true again
+                    self._queue.put(Change(kind, "put"))
+                quiet, away = True, False
+                for event in events:
+                    version, failures, quiet = self._take(kind, event, version), 0, False
+                if quiet:
+                    # a server, or a proxy, that ends watches at once must not be asked without a pause
+                    self._stop.wait(RETRY_SECONDS[1])
             except ApiError as error:
-                # too old a version is no failure: list again at once
-                if error.reason not in ("Expired", "Gone"):
-                    self._queue.put(Change(kind, "error", error=str(error)))
-                    self._stop.wait(RETRY_SECONDS)
+                if error.absent and kind not in REQUIRED and not version:
+                    # a kind of another cluster: there are none, and there will be none
+                    self._queue.put(Change(kind, "replace"))
+                    return
+                # what the server itself refuses (a version that is too old, 410) is not asked again: list anew
+                version = version if error.status == 0 else ""
+                failures += 1
+                if error.status == 410 and failures == 1:
+                    continue
+                away = True
+                self._queue.put(Change(kind, "error", error=str(error)))
+                first, most, refused = RETRY_SECONDS
+                passing = error.status in (0, 410, 429) or error.status >= 500
+                self._stop.wait(min(first * 2 ** min(failures - 1, 10), most) if passing else refused)
 
-    def _watch(self, kind: str, namespace: str, version: str) -> str:
-        """Follow one watch to its end; the version to go on from."""
-        for event in self._cluster.watch(kind, version, namespace, self._selector):
-            item = event.get("object", {})
-            version = str(item.get("metadata", {}).get("resourceVersion", version))
-            if event.get("type") != "BOOKMARK":
-                self._queue.put(Change(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},)))
-        return version
+    def _list(self, kind: str) -> str:
+        """Hand on all objects of a kind; the version from which its watch goes on."""
+        listing = self._cluster.list(kind, self._namespaces.get(kind, ""), self._selectors[kind])
+        if not listing.version:
+            raise ApiError(200, "Unreadable", "the list has no resourceVersion, so it cannot be followed", f"GET {kind}")
+        self._queue.put(Change(kind, "replace", listing.items))
+        return listing.version
+
+    def _take(self, kind: str, event: Resource, version: str) -> str:
+        """Hand on an event of a watch; the version from which it would go on."""
+        item = event.get("object", {})
+        if event.get("type") != "BOOKMARK":
+            self._queue.put(Change(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},)))
+        return str(item.get("metadata", {}).get("resourceVersion", version))
 
 
 _PARSERS: typing.Dict[str, typing.Callable[[Resource], typing.Any]] = {
     "Node": parse.node,
     "SriovNetworkNodeState": parse.node_state,
     "SriovNetworkNodePolicy": parse.policy,
+    "NetworkAttachmentDefinition": parse.name_of,
+    "SriovNetworkPoolConfig": parse.node_pool,
+    "MachineConfigPool": parse.machine_pool,
+    "PodDisruptionBudget": parse.budget,
+    "Pod": lambda item: (parse.name_of(item), stand_of_pod(item)),
 }
 
 
@@ -128,23 +199,62 @@ def take(world: World, change: Change) -> World:
 
     :raises ResourceError: an object that is none of its kind
     """
+    kind = change.kind
     if change.action == "error":
-        # a kind that was read once is still known as it was; the watch goes on by itself
-        return dataclasses.replace(world, unread={**world.unread, change.kind: change.error}) if change.kind in world.unread else world
-    field = _FIELDS[change.kind]
-    unread = {kind: reason for kind, reason in world.unread.items() if kind != change.kind}
-    if change.kind == "NetworkAttachmentDefinition":
-        names = frozenset(f"{item['metadata'].get('namespace')}/{parse.name_of(item)}" for item in change.items)
-        known = world.attachments
-        after: typing.Any = names if change.action == "replace" else known | names if change.action == "put" else known - names
-    else:
-        after = {} if change.action == "replace" else dict(getattr(world, field))
-        for item in change.items:
-            if change.action == "drop":
-                after.pop(parse.name_of(item), None)
-            else:
-                after[parse.name_of(item)] = _PARSERS[change.kind](item)
-    return dataclasses.replace(world, unread=unread, **{field: after})
+        return _blinded(world, kind, change.error)
+    # a kind that is read again is neither unread nor stale
+    changed: typing.Dict[str, typing.Any] = {
+        name: {other: reason for other, reason in getattr(world, name).items() if other != kind} for name in ("unread", "blind", "stale")
+    }
+    field = _FIELDS[kind]
+    after = {} if change.action == "replace" else _as_mapping(getattr(world, field))
+    news = {}
+    for item in change.items:
+        key = _key(kind, item)
+        if change.action != "drop":
+            news[key] = after[key] = _PARSERS[kind](item)
+        # the pod of a node may be gone after its successor has come
+        elif kind != "Pod" or after.get(key, ("",))[0] == parse.name_of(item):
+            after.pop(key, None)
+    changed[field] = frozenset(after) if kind == "NetworkAttachmentDefinition" else after
+    return dataclasses.replace(world, **changed, courses=_courses(world, kind, news))
+
+
+def _as_mapping(known: typing.Any) -> typing.Dict[str, typing.Any]:
+    return dict.fromkeys(known) if isinstance(known, frozenset) else dict(known or {})
+
+
+def _blinded(world: World, kind: str, error: str) -> World:
+    """A kind that was read once is still known as it was; the watch goes on by itself."""
+    if kind in world.unread:
+        return dataclasses.replace(world, unread={**world.unread, kind: error})
+    if kind not in REQUIRED and not getattr(world, _FIELDS[kind]):
+        return dataclasses.replace(world, blind={**world.blind, kind: error})
+    return dataclasses.replace(world, stale={**world.stale, kind: error})
+
+
+def _key(kind: str, item: Resource) -> str:
+    if kind == "Pod":
+        return parse.pod(item).node
+    name = parse.name_of(item)
+    return f"{item['metadata'].get('namespace')}/{name}" if kind in ("NetworkAttachmentDefinition", "PodDisruptionBudget") else name
+
+
+def _courses(world: World, kind: str, news: typing.Mapping[str, typing.Any]) -> typing.Mapping[str, Course]:
+    """What the nodes went through, with the news of one kind."""
+    if kind not in ("Node", "SriovNetworkNodeState"):
+        return world.courses
+    courses = dict(world.courses)
+    for name, item in news.items():
+        old = courses.get(name, Course())
+        if kind == "SriovNetworkNodeState":
+            courses[name] = old if old.generation == item.generation else dataclasses.replace(old, generation=item.generation, boots=0, losses=0)
+        else:
+            booted = bool(old.boot_id and item.boot_id and old.boot_id != item.boot_id)
+            lost = old.ready and not item.ready and not booted
+            boots, losses = old.boots + booted, old.losses + lost
+            courses[name] = Course(old.generation, item.boot_id or old.boot_id, item.ready, boots, losses)
+    return courses
 
 
 def wait(
@@ -164,25 +274,64 @@ def wait(
     :param grace: see Patience
     """
     start = clock()
-    world = World(unread=dict.fromkeys(KINDS, "no answer yet"))
-    patience, told = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {})
+    world = World(unread=dict.fromkeys(REQUIRED, "no answer yet"))
+    patience, told, looked = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {}), Looks(feed)
     while True:
         now = clock()
         judgements = judge_release(targets, world) if release else judge(targets, world)
         nodes = patience.apply(judgements, now)
         if not world.unread or now - start >= QUIET_SECONDS:
             _tell(nodes, told, say, now - start)
-        over = now - start >= limit
-        if over or all(node.phase != "waiting" for node in nodes):
-            finished = all(node.phase != "waiting" for node in nodes)
-            return SyncFacts(finished, over and not finished, round(now - start, 1), nodes)
-        pauses = [pause for pause in (patience.wake(now), start + limit - now) if pause is not None]
+        _tell_api(world, told, say, now - start)
+        finished = all(node.phase != "waiting" for node in nodes)
+        if finished or now - start >= limit:
+            return SyncFacts(finished, not finished, round(now - start, 1), nodes if finished else _last(nodes, world))
+        explained = looked.at(judgements, world, now)
+        if explained is not world:
+            world = explained
+            continue
+        pauses = [pause for pause in (patience.wake(now), looked.wake(now), start + limit - now) if pause is not None]
         change = feed.get(min(pauses))
         while change is not None:
             world = take(world, change)
             # what has piled up is one step: at 1,000 nodes a judgement for each event would be 1,000,000
             change = feed.get(0.0)
-        world = dataclasses.replace(world, budgets=feed.budgets() if _drains(judgements) else ())
+
+
+class Looks:
+    """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: the pods of a drain, the log of a config daemon."""
+
+    _PODS = ("drain_blocked", "drain_held")
+    _LOGS = ("sync_stuck", "sync_failing")
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        #: (node, what): when it became suspect, or was looked at last
+        self._since: typing.Dict[typing.Tuple[str, str], float] = {}
+
+    def at(self, judgements: typing.Iterable[Judgement], world: World, now: float) -> World:
+        """The world with what is due. What is suspect for the first time is given the same time to pass."""
+        suspects = {
+            (item.node.node, "pods" if item.suspect in self._PODS else "log") for item in judgements if item.suspect in (*self._PODS, *self._LOGS)
+        }
+        # pods are looked at at once: a drain that is held is seen on the first look
+        self._since = {key: self._since.get(key, now if key[1] == "log" else now - LOOK_SECONDS) for key in suspects}
+        due = [key for key, since in self._since.items() if now - since >= LOOK_SECONDS]
+        # a log that was read for an earlier trouble says nothing about a later one
+        logs = {node: text for node, text in world.logs.items() if (node, "log") in suspects}
+        if not due and len(logs) == len(world.logs):
+            return world
+        self._since.update(dict.fromkeys(due, now))
+        nodes = [node for node, what in due if what == "pods"]
+        pods = {**world.pods, **self._feed.pods(nodes)} if nodes else world.pods
+        for node in (node for node, what in due if what == "log"):
+            name, _stand = (world.daemons or {}).get(node, ("", None))
+            logs[node] = self._feed.daemon_error(name) if name else ""
+        return dataclasses.replace(world, pods=pods, logs=logs)
+
+    def wake(self, now: float) -> typing.Optional[float]:
+        """Seconds until something is due; None when nothing is."""
+        return max(0.0, min(self._since.values()) + LOOK_SECONDS - now) if self._since else None
 
 
 def look(cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing.Sequence[Target], release: bool = False) -> SyncFacts:
@@ -193,9 +342,9 @@ def look(cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing
     world = World()
     for kind in KINDS:
         try:
-            items = cluster.list(kind, namespaces.get(kind, "")).items
+            items = cluster.list(kind, namespaces.get(kind, ""), SELECTORS.get(kind, "")).items
         except ApiError as error:
-            if not error.absent:
+            if not error.absent and kind in REQUIRED:
                 raise
             items = ()
         world = take(world, Change(kind, "replace", items))
@@ -204,8 +353,12 @@ def look(cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing
     return SyncFacts(all(node.phase != "waiting" for node in nodes), False, 0.0, nodes)
 
 
-def _drains(judgements: typing.Iterable[Judgement]) -> bool:
-    return any(judgement.suspect == "drain_blocked" for judgement in judgements)
+def _last(nodes: typing.Tuple[SyncNode, ...], world: World) -> typing.Tuple[SyncNode, ...]:
+    """Nodes at the end of the time, those that still wait with what keeps the news from us."""
+    if not world.stale:
+        return nodes
+    away = f"; this is how it last was: {'; '.join(f'{kind}: {error}' for kind, error in sorted(world.stale.items())[:1])}"
+    return tuple(dataclasses.replace(node, detail=node.detail + away) if node.phase == "waiting" else node for node in nodes)
 
 
 def _tell(nodes: typing.Iterable[SyncNode], told: typing.Dict[typing.Tuple[str, str], str], say: typing.Callable[[str], None], seconds: float) -> None:
@@ -214,3 +367,10 @@ def _tell(nodes: typing.Iterable[SyncNode], told: typing.Dict[typing.Tuple[str, 
         if told.get((node.fabric, node.node)) != line:
             told[(node.fabric, node.node)] = line
             say(f"{seconds:.0f} s  {node.fabric} {node.node} {line}")
+
+
+def _tell_api(world: World, told: typing.Dict[typing.Tuple[str, str], str], say: typing.Callable[[str], None], seconds: float) -> None:
+    line = "does not answer; what it said last stays, and it is asked again" if world.stale else "answers again"
+    if told.get(("", "api"), "answers again") != line:
+        told[("", "api")] = line
+        say(f"{seconds:.0f} s  the API server {line}")

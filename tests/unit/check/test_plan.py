@@ -12,8 +12,8 @@ import pathlib
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operator_rules import matches, wanted_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import Live, findings, lines, machine_pool_of, may_go_on, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operator_rules import machine_pool_of, matches, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import Live, findings, lines, may_go_on, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import StateInterface, VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
     Budget,

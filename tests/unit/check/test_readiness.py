@@ -15,15 +15,19 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operator_rules import nearest_match
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import (
     GRACE,
+    Course,
     Patience,
     Target,
     World,
     judge,
     judge_node,
     judge_release,
+    unseen,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import VfGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_stand import PodStand
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)
@@ -57,22 +61,41 @@ def test_the_real_state_is_ready():
     assert (found.phase, found.matched, found.allocatable) == ("ready", ("0000:01:00.0",), 4)
 
 
-BARE = dataclasses.replace(STATE.interfaces[0], vfs_count=0, vfs=())
+(PF,), (WANTED,) = STATE.interfaces, STATE.wanted
+BARE = dataclasses.replace(PF, vfs_count=0, vfs=())
+
+
+def wanted(*items):
+    """Somebody has asked for these; the status has not moved."""
+    return state(wanted=items, interfaces=(BARE,))
+
+
+def grouped(**changes):
+    return wanted(dataclasses.replace(WANTED, groups=(dataclasses.replace(WANTED.groups[0], **changes),)))
 
 
 @pytest.mark.parametrize(
     ("world", "detail", "suspect"),
     [
         # the lie: Succeeded of before the policy was seen
-        (state(wanted=(), interfaces=(BARE,)), "has not put policy pol1 into the node's wanted state", ""),
-        (state(wanted=(dataclasses.replace(STATE.wanted[0], vfs_count=2),)), "has not put policy pol1", ""),
-        (state(wanted=(dataclasses.replace(STATE.wanted[0], groups=(VfGroup("other", last=3),)),)), "has not put policy pol1", ""),
+        (wanted(), "policy pol1 into the node's wanted state yet: 0000:01:00.0 is not in it", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, vfs_count=2)), "numVfs is 2, the policy asks for 4", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, vfs_count=6)), "numVfs is 6, the policy asks for 4", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, mtu=9000)), "mtu is 9000, the policy asks for 0", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, link_type="IB")), "linkType is IB, the policy asks for ", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, groups=(VfGroup("other", last=3),))), "0000:01:00.0 is wanted by other instead", "not_seen"),
+        (grouped(rdma=True), "isRdma is True, the policy asks for False", "not_seen"),
+        (grouped(device_type="vfio-pci"), "deviceType is vfio-pci, the policy asks for netdevice", "not_seen"),
+        (grouped(resource="x"), "resourceName is x, the policy asks for igbvf", "not_seen"),
+        (grouped(mtu=9000), "mtu of the virtual functions is 9000, the policy asks for 0", "not_seen"),
+        (grouped(last=1), "vfRange is 0-1, the policy asks for 0-3", "not_seen"),
         # the second lie: wanted is new, the status is not
-        (state(interfaces=(BARE,)), "older than the policy", ""),
-        (state(interfaces=(dataclasses.replace(STATE.interfaces[0], vfs=STATE.interfaces[0].vfs[:3]),)), "older than the policy", ""),
-        (state(interfaces=()), "has not reported the node's interfaces", ""),
-        (state(sync_status="InProgress"), "works (syncStatus InProgress)", ""),
-        (state(sync_status=""), "works (syncStatus not set)", ""),
+        (state(interfaces=(BARE,)), "older than the policy: 0000:01:00.0 virtual functions 0 -> 4", "sync_stuck"),
+        (state(interfaces=(dataclasses.replace(PF, vfs=PF.vfs[:3]),)), "older than the policy: 0000:01:00.0 3 of 4", "sync_stuck"),
+        (state(interfaces=(dataclasses.replace(PF, vfs=(dataclasses.replace(PF.vfs[0], driver=None), *PF.vfs[1:])),)), "driver of virtual", "sync_stuck"),
+        (state(interfaces=()), "has not reported the node's interfaces", "sync_stuck"),
+        (state(sync_status="InProgress"), "works (syncStatus InProgress)", "sync_stuck"),
+        (state(sync_status=""), "works (syncStatus not set)", "sync_stuck"),
         (state(sync_status="Failed", last_sync_error="cannot write numvfs: EBUSY"), "cannot write numvfs: EBUSY", "sync_failed"),
         (
             state(sync_status="InProgress", desired_state="Drain_Required", current_state="Draining"),
@@ -82,9 +105,9 @@ BARE = dataclasses.replace(STATE.interfaces[0], vfs_count=0, vfs=())
         # Succeeded comes 7 to 9 seconds before the kubelet offers the functions
         (node(allocatable={}), "offers no openshift.io/igbvf of 4", "not_offered"),
         (node(allocatable={"openshift.io/igbvf": 0}), "offers 0 openshift.io/igbvf of 4", "not_offered"),
-        (node(ready=False), "NotReady", "node_lost"),
+        (node(ready=False, not_ready="Kubelet stopped posting node status."), "NotReady: Kubelet stopped posting node status.", "node_lost"),
         (dataclasses.replace(READY, attachments=frozenset()), "NetworkAttachmentDefinition default/op-net", "no_attachment"),
-        (dataclasses.replace(READY, states={}), "no SriovNetworkNodeState", ""),
+        (dataclasses.replace(READY, states={}), "no SriovNetworkNodeState", "not_seen"),
         (dataclasses.replace(READY, unread={"Node": "connection refused"}), "Node not read yet: connection refused", ""),
     ],
 )
@@ -135,9 +158,88 @@ def test_nearest_match_prefers_the_one_that_differs_least():
     assert "pfNames is eth2, the policy asks for eth9" in near
 
 
-def test_a_blocked_drain_names_the_budget():
-    world = dataclasses.replace(state(sync_status="InProgress", desired_state="Drain_Required"), budgets=("shop/db",))
-    assert "no eviction is allowed by: shop/db" in look(world).node.detail
+POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
+BUDGET = Budget("db", "shop", 0, LabelSelector({"app": "db"}))
+ROLLING = MachinePool("worker", LabelSelector(), paused=True, wanted_config="b", current_config="a", machines=3, updated=1)
+
+
+def drained(current="Draining", desired="Drain_Required", **changes):
+    return dataclasses.replace(state(sync_status="InProgress", desired_state=desired, current_state=current), **changes)
+
+
+@pytest.mark.parametrize(
+    ("world", "detail", "suspect"),
+    [
+        (drained(), "the node is drained first (wanted Drain_Required, now Draining)", "drain_blocked"),
+        (drained(desired="Reboot_Required"), "the node is drained and rebooted first", "drain_blocked"),
+        (
+            drained(pods={"kl-a": (POD,)}, budgets={"shop/db": BUDGET}),
+            "pod shop/db-0 is held by PodDisruptionBudget shop/db, which allows no eviction now",
+            "drain_held",
+        ),
+        (drained(pods={"kl-a": (POD,)}, budgets={"shop/db": dataclasses.replace(BUDGET, allowed=1)}), "now Draining)", "drain_blocked"),
+        (drained(blind={"PodDisruptionBudget": "forbidden"}), "PodDisruptionBudgets cannot be read: forbidden", "drain_blocked"),
+        (drained("Idle"), "it waits for its turn: the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time", ""),
+        (drained("Idle", pools={"p": NodePool("p", max_unavailable="25%")}), "which is 0 of 1 nodes: percentages are rounded down", "no_turn"),
+        (drained(machine_pools={"worker": ROLLING}), "MachineConfigPool worker has 1 of 3 machines on b and is paused", "pool_held"),
+        (drained("DrainComplete"), "now DrainComplete", ""),
+    ],
+)
+def test_a_drain_says_what_it_waits_for(world, detail, suspect):
+    found = look(world)
+    assert detail in found.node.detail
+    assert (found.node.phase, found.suspect) == ("waiting", suspect)
+
+
+def test_a_node_that_reboots_is_given_the_time():
+    away = dataclasses.replace(NODE, ready=False)
+    assert look(drained("DrainComplete", "Reboot_Required", nodes={"kl-a": away})).suspect == "rebooting"
+    assert look(drained("DrainComplete", nodes={"kl-a": away})).suspect == "node_lost"
+    assert look(drained("Draining", nodes={"kl-a": away})).suspect == "node_lost"
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail", "suspect"),
+    [
+        ({"daemons": {}}, "the config daemon's pod is not ready: there is none on the node", "daemon_down"),
+        ({"daemons": {"kl-a": ("d", PodStand("waiting", "CrashLoopBackOff: x", "container"))}}, "CrashLoopBackOff", "daemon_down"),
+        ({"daemons": {"kl-a": ("d", PodStand("ready", "Ready"))}}, "works (syncStatus InProgress)", "sync_stuck"),
+        ({"logs": {"kl-a": "cannot allocate memory"}}, "its log says: cannot allocate memory", "sync_failing"),
+    ],
+)
+def test_a_sync_that_takes_long_says_what_the_daemon_does(changes, detail, suspect):
+    found = look(dataclasses.replace(state(sync_status="InProgress"), **changes))
+    assert detail in found.node.detail
+    assert found.suspect == suspect
+
+
+def test_a_reboot_loop_is_counted_and_ends():
+    working = state(sync_status="InProgress")
+    once = dataclasses.replace(working, courses={"kl-a": Course(2, "b", True, boots=1)})
+    twice = dataclasses.replace(working, courses={"kl-a": Course(2, "c", True, boots=2)})
+    assert look(once).node.phase == "waiting"
+    found = look(twice).node
+    assert found.phase == "failed"
+    assert found.detail.startswith("the node booted 2 times since the operator last changed what it wants of it (generation 2) and got no further: the config")
+    # the MachineConfigPool reboots it as well
+    assert look(dataclasses.replace(twice, machine_pools={"worker": dataclasses.replace(ROLLING, paused=False)})).node.phase == "waiting"
+
+
+def test_a_node_that_comes_and_goes_ends():
+    found = look(dataclasses.replace(state(sync_status="InProgress"), courses={"kl-a": Course(2, "a", True, losses=3)})).node
+    assert found.phase == "failed"
+    assert "went from Ready to NotReady 3 times" in found.detail
+
+
+def test_what_a_node_went_through_does_not_matter_once_it_is_ready():
+    assert look(dataclasses.replace(READY, courses={"kl-a": Course(2, "a", True, boots=9, losses=9)})).node.phase == "ready"
+
+
+def test_two_policies_on_one_function_are_both_seen():
+    mine = dataclasses.replace(POLICY, pf_names=("eth2#0-1",))
+    groups = (dataclasses.replace(WANTED.groups[0], last=1), VfGroup("other", "x", first=2, last=5))
+    both = dataclasses.replace(WANTED, vfs_count=6, mtu=9000, groups=groups)
+    assert unseen(mine, dataclasses.replace(STATE, wanted=(both,)), ("0000:01:00.0",)) == ""
 
 
 def test_every_node_of_every_fabric_is_judged():

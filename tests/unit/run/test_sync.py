@@ -13,10 +13,18 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target, World
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import KINDS, Change, WatchFeed, take, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import KINDS, REQUIRED, Change, WatchFeed, take, wait
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
+POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
+BUDGET = {"metadata": {"name": "db", "namespace": "shop"}, "spec": {"selector": {}}, "status": {"disruptionsAllowed": 0}}
+DAEMON = {
+    "metadata": {"name": "config-daemon-x", "namespace": "ops"},
+    "spec": {"nodeName": "kl-a", "containers": []},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+}
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)
 
 
@@ -45,8 +53,11 @@ def changed(resource, **paths):
 class Script:
     """A feed that plays (second, change) and moves the clock."""
 
+    error = ""
+
     def __init__(self, *steps):
         self.now = 0.0
+        self.looks = []
         self.steps = list(steps)
 
     def get(self, timeout):
@@ -57,8 +68,13 @@ class Script:
         self.now += timeout
         return None
 
-    def budgets(self):
-        return ("shop/db",)
+    def pods(self, nodes):
+        self.looks.append((self.now, tuple(nodes)))
+        return dict.fromkeys(nodes, (POD,))
+
+    def daemon_error(self, pod):
+        self.looks.append((self.now, pod))
+        return self.error
 
 
 def start(state=STATE, node=NODE):
@@ -70,8 +86,9 @@ def start(state=STATE, node=NODE):
     ]
 
 
-def run(*steps, limit=100.0, **options):
+def run(*steps, limit=100.0, error="", **options):
     script, lines = Script(*steps), []
+    script.error = error
     facts = wait(script, (TARGET,), limit, lambda: script.now, lines.append, **options)
     return facts, lines
 
@@ -138,14 +155,116 @@ def test_a_node_that_vanishes_is_a_failure():
     assert "no node kl-a" in facts.nodes[0].detail
 
 
-def test_a_blocked_drain_names_the_budget_and_ends():
-    drained = changed(STATE, status__syncStatus="InProgress")
-    drained["metadata"]["annotations"].update(
-        {"sriovnetwork.openshift.io/current-state": "Draining", "sriovnetwork.openshift.io/desired-state": "Drain_Required"}
+def drained():
+    state = changed(STATE, status__syncStatus="InProgress")
+    wish = {"sriovnetwork.openshift.io/current-state": "Draining", "sriovnetwork.openshift.io/desired-state": "Drain_Required"}
+    state["metadata"]["annotations"].update(wish)
+    return state
+
+
+def test_a_blocked_drain_names_pod_and_budget_and_ends():
+    facts, lines = run(*start(drained()), (1, Change("PodDisruptionBudget", "replace", (BUDGET,))), limit=1800.0, grace={"drain_held": 60.0})
+    assert (facts.waited_seconds, facts.nodes[0].phase) == (61.0, "failed")
+    assert "pod shop/db-0 is held by PodDisruptionBudget shop/db, which allows no eviction now" in facts.nodes[0].detail
+    assert "held by" in lines[-1]
+
+
+def test_a_drain_that_is_let_go_goes_on():
+    free = changed(BUDGET, status__disruptionsAllowed=1)
+    budgets = [(second, Change("PodDisruptionBudget", "put", (item,))) for second, item in ((1, BUDGET), (40, free))]
+    facts, _lines = run(*start(drained()), *budgets, (90, Change("SriovNetworkNodeState", "put", (STATE,))), limit=1800.0)
+    assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0, "ready")
+
+
+def test_a_drain_is_explained_without_asking_all_the_time():
+    script = Script(*start(drained()))
+    wait(script, (TARGET,), 300.0, lambda: script.now, lambda line: None)
+    assert [second for second, _nodes in script.looks] == [float(second) for second in range(0, 300, 30)]
+
+
+def test_a_sync_that_fails_again_and_again_ends_with_the_daemon_s_words():
+    working = changed(STATE, status__syncStatus="InProgress")
+    facts, _lines = run(*start(working), (0, Change("Pod", "replace", (DAEMON,))), limit=1800.0, error="cannot allocate memory")
+    assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0, "failed")
+    assert facts.nodes[0].detail == "the config daemon works (syncStatus InProgress); its log says: cannot allocate memory"
+
+
+def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure():
+    working = changed(STATE, status__syncStatus="InProgress")
+    successor = changed(DAEMON, metadata__name="config-daemon-y")
+    facts, lines = run(
+        *start(working),
+        (0, Change("Pod", "replace", (DAEMON,))),
+        (5, Change("Pod", "drop", (DAEMON,))),
+        (9, Change("Pod", "put", (successor,))),
+        # news of the old one comes late
+        (9, Change("Pod", "drop", (DAEMON,))),
+        (20, Change("SriovNetworkNodeState", "put", (STATE,))),
     )
-    facts, _lines = run(*start(drained), limit=1800.0, grace={"drain_blocked": 60.0})
-    assert (facts.waited_seconds, facts.nodes[0].phase) == (60.0, "failed")
-    assert "no eviction is allowed by: shop/db" in facts.nodes[0].detail
+    assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 20.0)
+    assert [line.split(";")[-1].strip() for line in lines if "pod is not ready" in line] == ["the config daemon's pod is not ready: there is none on the node"]
+
+
+def test_a_config_daemon_that_stays_away_ends_early():
+    facts, _lines = run(*start(changed(STATE, status__syncStatus="InProgress")), (5, Change("Pod", "replace")), limit=1800.0)
+    assert (facts.waited_seconds, facts.nodes[0].phase) == (125.0, "failed")
+    assert "DaemonSet sriov-network-config-daemon" in facts.nodes[0].remedy
+
+
+def booted(identity, ready="True"):
+    """The node after a boot."""
+    node = changed(NODE, status__nodeInfo={"bootID": identity})
+    node["status"]["conditions"] = [{"type": "Ready", "status": ready, "message": "Kubelet stopped posting node status."}]
+    return node
+
+
+def test_a_reboot_loop_ends_at_the_second_boot():
+    working = changed(STATE, status__syncStatus="InProgress")
+    boots = [(60 * number, Change("Node", "put", (booted(str(number)),))) for number in (1, 2, 3)]
+    facts, _lines = run(*start(working, booted("0")), *boots, limit=1800.0)
+    assert (facts.waited_seconds, facts.nodes[0].phase) == (120.0, "failed")
+    assert "the node booted 2 times" in facts.nodes[0].detail
+
+
+def test_a_boot_for_each_wish_is_no_loop():
+    working = changed(STATE, status__syncStatus="InProgress")
+    again = changed(working, metadata__generation=3)
+    facts, _lines = run(
+        *start(working, booted("0")),
+        (10, Change("Node", "put", (booted("1"),))),
+        (20, Change("SriovNetworkNodeState", "put", (again,))),
+        (30, Change("Node", "put", (booted("2"),))),
+        (40, Change("SriovNetworkNodeState", "put", (changed(again, status__syncStatus="Succeeded"),))),
+    )
+    assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 40.0)
+
+
+def test_a_node_that_is_lost_ends_with_what_the_control_plane_says():
+    facts, _lines = run(*start(changed(STATE, status__syncStatus="InProgress")), (7, Change("Node", "put", (booted("0", "Unknown"),))), limit=1800.0)
+    assert (facts.waited_seconds, facts.nodes[0].phase) == (127.0, "failed")
+    assert facts.nodes[0].detail.endswith("the node is NotReady: Kubelet stopped posting node status.")
+
+
+def test_a_node_that_comes_and_goes_ends():
+    flaps = [(10 * number, Change("Node", "put", (booted("0", "False" if number % 2 else "True"),))) for number in range(1, 8)]
+    facts, _lines = run(*start(changed(STATE, status__syncStatus="InProgress"), booted("0")), *flaps, limit=1800.0)
+    assert (facts.waited_seconds, facts.nodes[0].phase) == (50.0, "failed")
+    assert "from Ready to NotReady 3 times" in facts.nodes[0].detail
+
+
+def test_a_server_that_is_away_at_the_end_is_named_beside_the_last_state():
+    facts, lines = run(*start(BARE), (2, Change("Node", "error", error="no answer")), limit=30.0)
+    assert facts.timed_out
+    assert facts.nodes[0].detail.endswith("this is how it last was: Node: no answer")
+    assert "the API server does not answer" in lines[-1]
+
+
+def test_a_server_that_answers_again_is_told():
+    _facts, lines = run(*start(BARE), (2, Change("Node", "error", error="no answer")), (5, Change("Node", "put")), limit=30.0)
+    assert [line for line in lines if "API server" in line] == [
+        "2 s  the API server does not answer; what it said last stays, and it is asked again",
+        "5 s  the API server answers again",
+    ]
 
 
 def test_the_way_back():
@@ -160,57 +279,108 @@ def test_the_way_back():
     assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 9.0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", REQUIRED)
 def test_an_error_before_the_first_answer_is_kept(kind):
     world = take(World(unread={kind: "no answer yet"}), Change(kind, "error", error="Forbidden"))
     assert world.unread == {kind: "Forbidden"}
 
 
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - set(REQUIRED)))
+def test_a_kind_that_only_explains_holds_nobody_up(kind):
+    world = take(World(), Change(kind, "error", error="Forbidden"))
+    assert (world.unread, world.blind) == ({}, {kind: "Forbidden"})
+
+
 class Api:
-    """Lists once, then refuses, then lists again: a restart, and a version that is too old."""
+    """Plays answers: of lists, of watches, and errors."""
 
     def __init__(self, events):
         self.events = events
         self.lists = []
+        self.watches = []
 
-    def list(self, kind, namespace="", selector=""):
-        self.lists.append((kind, namespace))
+    def _next(self):
         step = self.events.pop(0) if self.events else ApiError(0, "Unreachable", "refused", "GET")
         if isinstance(step, Exception):
             raise step
-        return Listing(step, "7")
+        return step
+
+    def list(self, kind, namespace="", selector=""):
+        self.lists.append((kind, namespace))
+        return Listing(self._next(), "7")
 
     def watch(self, kind, version, namespace="", selector=""):
-        step = self.events.pop(0)
-        if isinstance(step, Exception):
-            raise step
-        yield from step
+        self.watches.append(version)
+        return iter(self._next())
 
 
-def follow(events, count):
-    api = Api(events)
-    feed = WatchFeed(api, {"SriovNetworkNodePolicy": "ops"})
-    feed._stop.wait = lambda seconds: feed._stop.set()
-    feed._follow("SriovNetworkNodePolicy")
+def follow(events, count, kind="SriovNetworkNodePolicy", pauses=1):
+    api, waited = Api(events), []
+    feed = WatchFeed(api, {kind: "ops"})
+
+    def pause(seconds):
+        waited.append(seconds)
+        if len(waited) == pauses:
+            feed.stop()
+
+    feed._stop.wait = pause
+    feed._follow(kind)
     found = [feed.get(0.0) for _number in range(count)]
     assert feed.get(0.0) is None
-    return api, found
+    return api, found, waited
 
 
 def test_watch_events_become_changes():
     moved = changed(POLICY, metadata__resourceVersion="9")
     bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "11"}}}
-    api, found = follow([(POLICY,), [{"type": "MODIFIED", "object": moved}, bookmark, {"type": "DELETED", "object": moved}], ApiError(0, "", "refused", "")], 4)
+    events = [{"type": "MODIFIED", "object": moved}, bookmark, {"type": "DELETED", "object": moved}]
+    api, found, _waited = follow([(POLICY,), events, ApiError(0, "", "refused", "")], 4)
     assert [change.action for change in found] == ["replace", "put", "drop", "error"]
     assert api.lists == [("SriovNetworkNodePolicy", "ops")]
 
 
 def test_a_version_that_is_too_old_lists_again_without_a_word():
-    api, found = follow([(POLICY,), ApiError(410, "Expired", "too old resource version", "WATCH"), (POLICY,), ApiError(0, "", "refused", "")], 3)
+    api, found, _waited = follow([(POLICY,), ApiError(410, "Expired", "too old resource version", "WATCH"), (POLICY,), ApiError(0, "", "refused", "")], 3)
     assert [change.action for change in found] == ["replace", "replace", "error"]
     assert len(api.lists) == 2
 
 
 def test_a_restart_is_survived():
-    _api, found = follow([ApiError(0, "Unreachable", "refused", "GET")], 1)
+    _api, found, _waited = follow([ApiError(0, "Unreachable", "refused", "GET")], 1)
     assert found[0].error.startswith("GET: refused")
+
+
+GONE = ApiError(0, "Unreachable", "refused", "WATCH")
+EVENT = {"type": "MODIFIED", "object": changed(POLICY, metadata__resourceVersion="9")}
+
+
+def test_a_watch_that_breaks_goes_on_where_it_was():
+    api, found, _waited = follow([(POLICY,), [EVENT], GONE, GONE, [EVENT], GONE], 7, pauses=3)
+    assert [change.action for change in found] == ["replace", "put", "error", "error", "put", "put", "error"]
+    # one list; the watches go on from the last event
+    assert len(api.lists) == 1
+    assert api.watches == ["7", "9", "9", "9", "9"]
+
+
+def test_pauses_grow_while_the_server_is_away_and_are_long_for_what_it_refuses():
+    assert follow([GONE] * 7, 7, pauses=7)[2] == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
+    assert follow([ApiError(403, "Forbidden", "cannot list", "GET")], 1)[2] == [30.0]
+
+
+def test_a_version_that_is_always_too_old_does_not_spin():
+    old = ApiError(410, "Expired", "too old resource version", "WATCH")
+    _api, _found, waited = follow([(POLICY,), old, (POLICY,), old, (POLICY,), old], 5, pauses=2)
+    assert waited == [0.5, 1.0]
+
+
+def test_watches_that_end_at_once_do_not_spin():
+    assert follow([(POLICY,), []], 1)[2] == [4.0]
+
+
+def test_a_kind_of_another_cluster_is_asked_once():
+    api, found, waited = follow([ApiError(404, "NotFound", "no such kind", "GET")], 1, kind="MachineConfigPool")
+    assert (found[0].action, found[0].items, len(api.lists), waited) == ("replace", (), 1, [])
+
+
+def test_a_kind_that_must_be_there_is_asked_again():
+    assert follow([ApiError(404, "NotFound", "no such kind", "GET")], 1)[1][0].action == "error"

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Log of the config daemon of operator v1.6.0: what stopped the last sync, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.daemon_log import last_error
+
+# kubectl logs ds/sriov-network-config-daemon: a node in order. The error is about another device, is always there, and stops nothing
+IN_ORDER = (
+    "2026-11-21T11:55:51.321641566Z\tERROR\tdaemon/status.go:112\tDiscoverSriovDevices(): unable to get device name for device, skipping\t"
+    '{"device": "0000:00:01.0"}\n'
+    "2026-11-21T11:55:52.672140917Z\tINFO\tdaemon/daemon.go:203\tverifying interfaces status change\n"
+    '2026-11-21T11:55:52.681750351Z\tLEVEL(-2)\tdaemon/daemon.go:203\tverifying status change for plugin\t{"pluginName": "intel"}\n'
+    "2026-11-21T11:55:52.700747997Z\tINFO\tdaemon/daemon.go:203\tInterfaces not changed\n"
+)
+
+
+def failed(error):
+    place = "2026-11-21T11:57:01.1Z\tERROR\tcontroller/controller.go:316\tReconciler error"
+    return f'{place}\t{{"controller": "sriovnetworknodestate", "name": "worker-1", "error": "{error}"}}\n'
+
+
+def test_a_node_in_order_has_no_error():
+    assert last_error(IN_ORDER) == ""
+
+
+def test_the_last_failed_sync_counts():
+    assert last_error(IN_ORDER + failed("device or resource busy") + failed("cannot allocate memory") + IN_ORDER) == "cannot allocate memory"
+
+
+@pytest.mark.parametrize("fields", ['{"error": "cut o', "no JSON", "[1]", '{"name": "worker-1"}'])
+def test_what_is_no_error_with_its_fields_is_given_as_it_is(fields):
+    assert last_error(f"x\tERROR\ty\tReconciler error\t{fields}\n") == fields
+
+
+@given(st.text())
+def test_any_text_is_read(text):
+    assert len(last_error(text + "\tReconciler error\t" + text)) <= 500
