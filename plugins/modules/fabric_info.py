@@ -3,21 +3,26 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The topology of InfiniBand fabrics."""
+"""Topology, subnet managers and link errors of InfiniBand fabrics."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_info
-short_description: Show the topology of an InfiniBand fabric
+short_description: Show topology, subnet managers and link errors of an InfiniBand fabric
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Runs C(ibnetdiscover) from the given ports, one for each fabric is enough, and shows the switches, the HCAs and the links between them.
+  - From the given ports, one for each fabric is enough, shows the switches, the HCAs and the links between them (C(ibnetdiscover)).
+  - Shows the links below what both of their ends support (C(iblinkinfo)), and two readings of the error counters of all ports (C(ibqueryerrors)).
+    The fabric is walked once.
+  - Asks every port on which a subnet manager runs (C(saquery -s), C(sminfo)), and looks at the records of the subnet administration
+    (C(saquery SMIR)) until the manager's activity count has risen and its record of another manager has changed, at most for O(activity)
+    seconds. A manager that answers but no longer sweeps keeps the records that it has.
   - A fabric of thousands of nodes gives a large answer. Run it on one node of each fabric, not on all.
 requirements:
-  - C(ibnetdiscover) of infiniband-diags on the node
+  - infiniband-diags on the node
   - root, or access to /dev/infiniband/umad*
 options:
   ports:
@@ -37,9 +42,19 @@ options:
         default: 1
   timeout:
     description:
-      - Seconds that one discovery may take.
+      - Seconds that one walk of the whole fabric may take.
     type: int
     default: 120
+  activity:
+    description:
+      - Most seconds to wait for a sign of a sweep. opensm sweeps every 10 seconds unless it is told otherwise.
+    type: int
+    default: 40
+  errors:
+    description:
+      - Least seconds between the two readings of the error counters. The wait for a sweep is part of it.
+    type: int
+    default: 10
 extends_documentation_fragment:
   - linerate.rdma._attributes.reads
 """
@@ -106,6 +121,39 @@ topology:
       returned: success
       type: str
       sample: "ibnetdiscover -C mlx5_0 -P 1 did not end within 120 s: it said nothing"
+    managers:
+      description:
+        - Each port with the IsSM bit and what the manager there answers, and the activity count of this port's own manager by its SMInfo record, read twice.
+        - RV(topology[].managers.others_refreshed) tells whether the record of another manager changed meanwhile, which only a sweep does;
+          V(null) when there is no other.
+      returned: success
+      type: dict
+      sample:
+        ports:
+          - {lid: 1, manager: {lid: 1, guid: "0xe89e491ff5d50000", state: MASTER, priority: 15, activity: 6306612}, error: null}
+        error: null
+        master: "0xe89e491ff5d50000"
+        activity_first: 6306612
+        activity_later: 6306701
+        activity_seconds: 10.1
+        others_refreshed: null
+    capabilities:
+      description: The links below what both ends support; C(links) counts the ends that were compared.
+      returned: success
+      type: dict
+      sample:
+        slow: [{guid: "0xb83fd20300000000", port: 5, could_be: 106.25 Gbps}]
+        links: 56
+        error: null
+    errors:
+      description: The ports with errors counted, in two readings, and the seconds between them.
+      returned: success
+      type: dict
+      sample:
+        first: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 123}}], checked: 65, failures: 0}
+        later: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 140}}], checked: 65, failures: 0}
+        seconds: 10.0
+        error: null
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -118,7 +166,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe import subn
 
 def read(params):
     names = [PortName(item["device"], item["port"]) for item in params["ports"]]
-    return {"topology": to_data([subnet.read_topology(name, params["timeout"]) for name in names])}
+    return {"topology": to_data(subnet.read_fabrics(names, subnet.Limits(params["timeout"], params["activity"], params["errors"])))}
 
 
 def main() -> None:
@@ -127,6 +175,8 @@ def main() -> None:
         argument_spec={
             "ports": {"type": "list", "elements": "dict", "required": True, "options": port},
             "timeout": {"type": "int", "default": 120},
+            "activity": {"type": "int", "default": 40},
+            "errors": {"type": "int", "default": 10},
         },
         supports_check_mode=True,
     )

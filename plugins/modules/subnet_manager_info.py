@@ -14,13 +14,12 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Asks through each port for its subnet manager (C(sminfo)), and once for each manager that answers for all managers that the subnet
-    administration knows (C(saquery SMIR)).
-  - Looks at the records again until the manager's activity count has risen and its record of another manager has changed, at most for
-    O(interval) seconds. A manager that answers but no longer sweeps keeps the records that it has.
+  - Asks through each port for its subnet manager (C(sminfo)). What all managers of a fabric say is shown by M(linerate.rdma.fabric_info).
+  - Where nobody answers, the port at the LID of the last manager is asked whether a manager still runs there (C(smpquery)).
+    So a manager that hangs is told from one that has ended, and from one that can't be reached.
   - That nobody manages a subnet is an answer and no failure of the module. Each port without an answer carries the tool's own words.
 requirements:
-  - C(sminfo) and C(saquery) of infiniband-diags on the node
+  - C(sminfo) and C(smpquery) of infiniband-diags on the node
   - root, or access to /dev/infiniband/umad*
 options:
   ports:
@@ -37,11 +36,6 @@ options:
         description: Number of the port, from 1.
         type: int
         default: 1
-  interval:
-    description:
-      - Most seconds to wait for a sign of a sweep. opensm sweeps every 10 seconds unless it is told otherwise.
-    type: int
-    default: 40
   sysfs:
     description:
       - Where sysfs is mounted, to find the ports when O(ports) is not given. With several folders their devices are taken as one list.
@@ -91,47 +85,26 @@ subnets:
         state: MASTER
         priority: 15
         activity: 6306612
-    others:
-      description: Further managers that the subnet administration knows, standby or not.
-      returned: success
-      type: list
-      elements: dict
-      sample: []
-    activity_first:
-      description: Activity count of the manager by its SMInfo record.
-      returned: success
-      type: int
-      sample: 6306612
-    activity_later:
-      description: The same at the last look.
-      returned: success
-      type: int
-      sample: 6306701
-    activity_seconds:
-      description: Seconds from the first query to the last look.
-      returned: success
-      type: float
-      sample: 10.1
-    others_refreshed:
-      description: Whether a record of another manager changed meanwhile, which only a sweep does. V(null) when there is no other.
-      returned: success
-      type: bool
-      sample: true
     error:
       description: Why no manager is known for this port.
       returned: success
       type: str
       sample: "sminfo -C mlx5_0 -P 1 ended with 255: sminfo: iberror: failed: query"
-    records_error:
-      description: Why there are no SMInfo records.
-      returned: success
-      type: str
-      sample: "saquery -C mlx5_0 -P 1 SMIR ended with 110: Query SA failed: Connection timed out"
     silent:
       description: The question went out and nobody answered. V(false) beside an error means that it could not be asked.
       returned: success
       type: bool
       sample: false
+    lost:
+      description:
+        - Of a silent subnet, the LID where its manager was, and what that port says of itself. RV(subnets[].lost.is_manager) is the IsSM bit.
+        - V(null) for the description means that the port does not answer.
+      returned: success
+      type: dict
+      sample:
+        lid: 7
+        description: sm-1 mlx5_0
+        is_manager: true
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -146,8 +119,8 @@ def read(params):
     if params["ports"] is None:
         ports = subnet.infiniband_ports(sysfs.read_node(params["sysfs"]))
     else:
-        ports = [(PortName(item["device"], item["port"]), "") for item in params["ports"]]
-    return {"subnets": to_data(subnet.read_subnets(ports, params["interval"]))}
+        ports = [subnet.Question(PortName(item["device"], item["port"])) for item in params["ports"]]
+    return {"subnets": to_data(subnet.read_subnets(ports))}
 
 
 def main() -> None:
@@ -155,7 +128,6 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "ports": {"type": "list", "elements": "dict", "options": port},
-            "interval": {"type": "int", "default": 40},
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
         },
         supports_check_mode=True,

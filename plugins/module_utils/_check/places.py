@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import typing
 
-from .._model.facts import Link, LinkEnd, ObservedTopologies, Place, Topology
+from .._model.facts import Link, LinkEnd, ObservedTopologies, Place, SeenTopology, Topology
 from .membership import Member, Membership
 
-__all__ = ("Place", "far_ends", "places", "topology_of")
+__all__ = ("Place", "far_ends", "places", "seen_from", "topology_of")
 
 Topologies = typing.Mapping[str, ObservedTopologies]
 
@@ -51,7 +51,14 @@ def far_ends(topology: Topology) -> typing.Dict[str, typing.Tuple[LinkEnd, Link]
 
 def topology_of(membership: Membership, topologies: Topologies) -> typing.Tuple[typing.Optional[Topology], str]:
     """The topology that was seen from a member of the fabric, or None and why there is none."""
+    seen, why = seen_from(membership, topologies)
+    return (seen.topology, why) if seen else (None, why)
+
+
+def seen_from(membership: Membership, topologies: Topologies) -> typing.Tuple[typing.Optional[SeenTopology], str]:
+    """What a member of the fabric shows of it: the first with a topology, else the first at all; and why there is no topology."""
     words = []
+    without: typing.Optional[SeenTopology] = None
     for name, members in membership.members.items():
         ports = {(member.hca.rdma_device, member.port.number) for member in members if member.port}
         observed = topologies.get(name)
@@ -61,6 +68,7 @@ def topology_of(membership: Membership, topologies: Topologies) -> typing.Tuple[
         for seen in observed.value:
             if (seen.rdma_device, seen.port) in ports:
                 if seen.topology is not None:
-                    return seen.topology, ""
+                    return seen, ""
+                without = without or seen
                 words.append(f"{name} {seen.rdma_device}: {seen.error}")
-    return None, f"No topology was read from a port of this fabric{': ' if words else ''}{'; '.join(words[:6])}."
+    return without, f"No topology was read from a port of this fabric{': ' if words else ''}{'; '.join(words[:6])}."

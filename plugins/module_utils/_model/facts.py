@@ -188,32 +188,71 @@ class SubnetManager:
 
 
 @dataclasses.dataclass(frozen=True)
+class LostManager:
+    """What is left of a subnet manager that does not answer: the port that was its.
+
+    :ivar lid: the LID that the asking port still has for its manager
+    :ivar description: node description at that LID; None when nothing answers there
+    :ivar is_manager: whether that port still says that a manager runs on it (IsSM bit); None when nothing answers there
+    """
+
+    lid: int
+    description: typing.Optional[str] = None
+    is_manager: typing.Optional[bool] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class SeenSubnet:
     """What one port says of its subnet.
 
     :ivar master: what sminfo answered: the subnet manager that gave this port its LID, whatever its state
-    :ivar others: further subnet managers that the subnet administration knows (SMInfo records)
-    :ivar activity_first: activity count of the master in its SMInfo record; None when it was not read
-    :ivar activity_later: the same at a second read, ``activity_seconds`` later. Both come from the subnet administration, because each
-        answer to sminfo itself raises the count
-    :ivar others_refreshed: whether a record of another manager changed between the two looks: the master reads them when it sweeps, so this
-        proves a sweep, while its own count also rises with each answer to a standby that polls it. None when there is no other manager
     :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is such a fact
-    :ivar records_error: why there are no SMInfo records
     :ivar silent: the question went out and nobody answered; False with an error means that it could not be asked
+    :ivar lost: of a silent subnet, where its manager was; None when the port has no LID of one
     """
 
     rdma_device: str
     port: int
     master: typing.Optional[SubnetManager] = None
-    others: typing.Tuple[SubnetManager, ...] = ()
+    error: typing.Optional[str] = None
+    silent: bool = False
+    lost: typing.Optional[LostManager] = None
+
+    @property
+    def cut_off(self) -> bool:
+        """Nobody answers, not even the port where the manager was: that one is gone, or the way to it."""
+        return self.lost is not None and self.lost.description is None
+
+
+@dataclasses.dataclass(frozen=True)
+class ManagerPort:
+    """A port with the IsSM bit, by the subnet administration, and what the manager there answered itself; or why it did not."""
+
+    lid: int
+    manager: typing.Optional[SubnetManager] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenManagers:
+    """All subnet managers of a fabric, as seen from one port.
+
+    :ivar error: why there are none, or why the count was not read; then what is here is what was read before
+    :ivar master: GUID of the manager that this port sees
+    :ivar activity_first: activity count of the master in its SMInfo record; None when it was not read
+    :ivar activity_later: the same at a second read, ``activity_seconds`` later. Both come from the subnet administration, because each
+        answer to sminfo itself raises the count
+    :ivar others_refreshed: whether a record of another manager changed between the two looks: the master reads them when it sweeps, so this
+        proves a sweep, while its own count also rises with each answer to a standby that polls it. None when there is no other manager
+    """
+
+    ports: typing.Tuple[ManagerPort, ...] = ()
+    error: typing.Optional[str] = None
+    master: typing.Optional[str] = None
     activity_first: typing.Optional[int] = None
     activity_later: typing.Optional[int] = None
     activity_seconds: typing.Optional[float] = None
     others_refreshed: typing.Optional[bool] = None
-    error: typing.Optional[str] = None
-    records_error: typing.Optional[str] = None
-    silent: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,13 +300,75 @@ class Topology:
 
 
 @dataclasses.dataclass(frozen=True)
+class SlowPort:
+    """A port whose link runs below what both of its ends support.
+
+    :ivar guid: of the switch, or of the port of a CA
+    :ivar could_be: in the tool's words: ``12X``, ``106.25 Gbps``
+    """
+
+    guid: str
+    port: int
+    could_be: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenCapabilities:
+    """The links below their capability. links: how many links were compared, each counted at both of its ends. error: why none were."""
+
+    slow: typing.Tuple[SlowPort, ...] = ()
+    links: int = 0
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PortErrors:
+    """Error counters of a port that are not 0, by their names in PortCounters (SymbolErrorCounter). guid: of the switch, or of the port of a CA."""
+
+    guid: str
+    port: int
+    counters: typing.Dict[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorReport:
+    """One reading of the error counters of a whole fabric.
+
+    :ivar ports: those with an error counted
+    :ivar checked: number of ports that were read
+    :ivar failures: queries without an answer: so many ports are not known
+    """
+
+    ports: typing.Tuple[PortErrors, ...]
+    checked: int
+    failures: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenErrors:
+    """Two readings, ``seconds`` apart. error: why one of them is missing."""
+
+    first: typing.Optional[ErrorReport] = None
+    later: typing.Optional[ErrorReport] = None
+    seconds: float = 0.0
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class SeenTopology:
-    """The topology from one port, or why there is none."""
+    """What one port shows of its fabric.
+
+    :ivar topology: None: see ``error``; then links and counters were not read either
+    :ivar managers: None when the port was not asked for them; so for the others
+    """
 
     rdma_device: str
     port: int
     topology: typing.Optional[Topology] = None
     error: typing.Optional[str] = None
+    managers: typing.Optional[SeenManagers] = None
+    capabilities: typing.Optional[SeenCapabilities] = None
+    errors: typing.Optional[SeenErrors] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,17 +4,31 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""What the ports of a node say of their subnets, by sminfo, saquery and ibnetdiscover (package infiniband-diags; root, or access to /dev/infiniband/umad*)."""
+"""What the ports of a node say of their subnets, by the tools of the package infiniband-diags (root, or access to /dev/infiniband/umad*)."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import tempfile
 import time
 import typing
 
 from .._model.errors import ParseError, RdmaError
-from .._model.facts import NodeHcas, PortName, SeenSubnet, SeenTopology, SubnetManager
-from .._parse import ibnetdiscover, saquery, sminfo
+from .._model.facts import (
+    ErrorReport,
+    LostManager,
+    ManagerPort,
+    NodeHcas,
+    PortName,
+    SeenCapabilities,
+    SeenErrors,
+    SeenManagers,
+    SeenSubnet,
+    SeenTopology,
+    SubnetManager,
+)
+from .._parse import iblinkinfo, ibnetdiscover, ibqueryerrors, saquery, sminfo, smpquery
 from . import command
 
 PACKAGE = "infiniband-diags"
@@ -28,13 +42,40 @@ _PARALLEL = 3
 _LOOK_SECONDS = 2.0
 
 
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A port to be asked for its manager.
+
+    :ivar why_not: why it can't be asked; empty when it can
+    :ivar sm_lid: LID that the port has for its manager, where one gave it
+    """
+
+    name: PortName
+    why_not: str = ""
+    sm_lid: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Seconds of :func:`read_fabric`.
+
+    :ivar discovery: that one walk of the whole fabric may take
+    :ivar activity: that the activity count of the manager may take to rise; a sweep of opensm comes every 10 s
+    :ivar errors: at least between two readings of the error counters
+    """
+
+    discovery: float
+    activity: float
+    errors: float
+
+
 def arguments(name: PortName) -> typing.Tuple[str, ...]:
     """Options of infiniband-diags that choose a port."""
     return ("-C", name.device, "-P", str(name.port))
 
 
-def infiniband_ports(node: NodeHcas) -> typing.Tuple[typing.Tuple[PortName, str], ...]:
-    """The InfiniBand ports of the physical functions, each with why it can't be asked; empty when it can.
+def infiniband_ports(node: NodeHcas) -> typing.Tuple[Question, ...]:
+    """The InfiniBand ports of the physical functions.
 
     A port without a link has no way to a subnet manager: asking it only costs the tool's time.
     """
@@ -44,68 +85,166 @@ def infiniband_ports(node: NodeHcas) -> typing.Tuple[typing.Tuple[PortName, str]
             if hca.rdma_device and not hca.is_virtual and port.link_layer == "InfiniBand":
                 linked = port.physical_state in (None, "LinkUp")
                 why = "" if linked else f"the port is {port.state}, its link is {port.physical_state}: no subnet manager can be asked through it"
-                result.append((PortName(hca.rdma_device, port.number), why))
+                result.append(Question(PortName(hca.rdma_device, port.number), why, port.sm_lid))
     return tuple(result)
 
 
-def read_subnets(ports: typing.Sequence[typing.Tuple[PortName, str]], interval_seconds: float) -> typing.Tuple[SeenSubnet, ...]:
-    """Ask through every port for its subnet manager, then once for each manager for all the others and whether its activity rises.
+def read_subnets(questions: typing.Sequence[Question]) -> typing.Tuple[SeenSubnet, ...]:
+    """Ask through every port for its subnet manager.
 
-    Ports of one subnet give the same records: one of them is asked and all of them carry the answer.
-
-    :param ports: and why one is not to be asked
-    :param interval_seconds: how long the activity count may take to rise; ends as soon as it has. A sweep of opensm comes every 10 s
-    :raises ToolMissing: no sminfo or no saquery
+    :raises ToolMissing: no sminfo or no smpquery
     """
-    asked = [name for name, why in ports if not why]
+    asked = [question for question in questions if not question.why_not]
     if asked:
         command.require("sminfo", PACKAGE)
-        command.require("saquery", PACKAGE)
+        command.require("smpquery", PACKAGE)
     answers = dict(zip(asked, command.each(_ask, asked, _PARALLEL)))
-    first_port: typing.Dict[str, PortName] = {}
-    for name in asked:
-        master = answers[name].master
-        if master:
-            first_port.setdefault(master.guid, name)
-    managers = list(first_port)
-    records = dict(zip(managers, command.each(lambda guid: _read_records(guid, first_port[guid], interval_seconds), managers, _PARALLEL)))
-    result = []
-    for name, why in ports:
-        seen = answers.get(name, SeenSubnet(name.device, name.port, error=why))
-        result.append(dataclasses.replace(seen, **records[seen.master.guid]) if seen.master else seen)
-    return tuple(result)
+    return tuple(answers.get(item) or SeenSubnet(item.name.device, item.name.port, error=item.why_not) for item in questions)
 
 
-def _ask(name: PortName) -> SeenSubnet:
+def _ask(question: Question) -> SeenSubnet:
+    name = question.name
     finished = command.run((command.require("sminfo", PACKAGE), *arguments(name)), _QUERY_SECONDS)
     try:
         # the output counts only with exit code 0
         manager = sminfo.parse(finished.stdout) if not finished.failure else None
     except ParseError as error:
         return SeenSubnet(name.device, name.port, error=str(error))
-    return SeenSubnet(name.device, name.port, master=manager, error=finished.failure or None, silent=_SILENT in finished.stdout)
+    silent = _SILENT in finished.stdout
+    lost = _lost_manager(name, question.sm_lid) if silent and question.sm_lid else None
+    return SeenSubnet(name.device, name.port, master=manager, error=finished.failure or None, silent=silent, lost=lost)
 
 
-def _read_records(guid: str, name: PortName, interval_seconds: float) -> typing.Dict[str, typing.Any]:
-    """The fields of SeenSubnet that come from SMInfo records."""
-    started = time.monotonic()
+def _lost_manager(name: PortName, lid: int) -> LostManager:
+    """The port where the manager was, asked itself: its switches still route to it."""
     try:
-        managers = _query_records(name)
-        first = _activity(managers, guid)
-        others = tuple(manager for manager in managers if manager.guid != guid)
-        known = {manager.guid: manager.activity for manager in others}
-        later: typing.Optional[int] = None
-        refreshed = False if others else None
-        while time.monotonic() - started < interval_seconds and (later is None or later == first or refreshed is False):
-            time.sleep(min(_LOOK_SECONDS, interval_seconds))
-            again = _query_records(name)
-            later = _activity(again, guid)
-            if any(known.get(manager.guid, manager.activity) != manager.activity for manager in again if manager.guid != guid):
-                refreshed = True
+        is_manager = smpquery.parse_is_manager(_query("smpquery", name, "portinfo", str(lid)))
+        description = smpquery.parse_description(_query("smpquery", name, "nodedesc", str(lid)))
+    except RdmaError:
+        # that it does not answer is the answer
+        return LostManager(lid)
+    return LostManager(lid, description, is_manager)
+
+
+def _query(tool: str, name: PortName, *more: str) -> str:
+    """Output of a tool that asks through a port.
+
+    :raises RdmaError: it failed, or did not end in time
+    :raises ToolMissing: it is not installed
+    """
+    finished = command.run((command.require(tool, PACKAGE), *arguments(name), *more), _QUERY_SECONDS)
+    if finished.failure:
+        raise RdmaError(finished.failure)
+    return finished.stdout
+
+
+def read_fabrics(names: typing.Sequence[PortName], limits: Limits) -> typing.Tuple[SeenTopology, ...]:
+    """What each of the ports shows of its fabric.
+
+    :raises ToolMissing: a tool is not installed
+    """
+    return command.each(lambda name: read_fabric(name, limits), names, _PARALLEL)
+
+
+def read_fabric(name: PortName, limits: Limits) -> SeenTopology:
+    """Topology, links, managers and error counters of the fabric of one port. The fabric is walked once, the other tools load what was seen.
+
+    Of a part that no manager reaches only the topology is read.
+
+    :raises ToolMissing: a tool is not installed
+    """
+    for tool in ("ibnetdiscover", "iblinkinfo", "ibqueryerrors", "saquery", "sminfo"):
+        command.require(tool, PACKAGE)
+    with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
+        # the tool refuses to write to a file that exists
+        walked = os.path.join(folder, "fabric")
+        seen = _read_topology(name, walked, limits.discovery)
+        if seen.topology is None or _ask(Question(name)).silent:
+            # without a manager there is no administration to ask, and no way by LID to the counters
+            return seen
+        started = time.monotonic()
+        first = _read_errors(name, walked, limits.discovery)
+        capabilities = _read_capabilities(name, walked, limits.discovery)
+        managers = _read_managers(name, limits.activity)
+        time.sleep(max(0.0, limits.errors - (time.monotonic() - started)))
+        seconds = round(time.monotonic() - started, 1)
+        later = _read_errors(name, walked, limits.discovery)
+    error = next((report for report in (first, later) if isinstance(report, str)), None)
+    errors = SeenErrors(first if isinstance(first, ErrorReport) else None, later if isinstance(later, ErrorReport) else None, seconds, error)
+    return dataclasses.replace(seen, managers=managers, capabilities=capabilities, errors=errors)
+
+
+def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTopology:
+    finished = command.run((command.require("ibnetdiscover", PACKAGE), *arguments(name), "--cache", walked), limit_seconds)
+    if finished.failure:
+        return SeenTopology(name.device, name.port, error=finished.failure)
+    try:
+        return SeenTopology(name.device, name.port, topology=ibnetdiscover.parse(finished.stdout))
+    except ParseError as error:
+        return SeenTopology(name.device, name.port, error=str(error))
+
+
+def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> SeenCapabilities:
+    finished = command.run((command.require("iblinkinfo", PACKAGE), *arguments(name), "--load-cache", walked, "--line"), limit_seconds)
+    if finished.failure:
+        return SeenCapabilities(error=finished.failure)
+    try:
+        return iblinkinfo.parse(finished.stdout)
+    except ParseError as error:
+        return SeenCapabilities(error=str(error))
+
+
+def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Union[ErrorReport, str]:
+    """The counters, or why they are not known. Thresholds of the node's own file would hide what grows below them; waiting to send is no error."""
+    options = ("--load-cache", walked, "--threshold-file", os.devnull, "--suppress", "PortXmitWait")
+    finished = command.run((command.require("ibqueryerrors", PACKAGE), *arguments(name), *options), limit_seconds)
+    # 1: errors were found
+    if finished.rc not in (0, 1):
+        return finished.failure
+    try:
+        return ibqueryerrors.parse(finished.stdout)
+    except ParseError as error:
+        words = finished.stderr.strip()
+        return f"{error}; {words[:300]}" if words else str(error)
+
+
+def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
+    """Every manager that the subnet administration knows, asked itself; then its records, until the count of this port's manager has risen."""
+    managers = SeenManagers()
+    try:
+        lids = saquery.parse_manager_ports(_query("saquery", name, "-s"))
+        managers = dataclasses.replace(managers, ports=command.each(lambda lid: _ask_manager(name, lid), lids, _PARALLEL))
+        master = sminfo.parse(_query("sminfo", name)).guid
+        return dataclasses.replace(managers, master=master, **_watch_activity(master, name, interval_seconds))
     except RdmaError as error:
-        return {"records_error": str(error)}
+        return dataclasses.replace(managers, error=str(error))
+
+
+def _ask_manager(name: PortName, lid: int) -> ManagerPort:
+    try:
+        return ManagerPort(lid, sminfo.parse(_query("sminfo", name, str(lid))))
+    except RdmaError as error:
+        return ManagerPort(lid, error=str(error))
+
+
+def _watch_activity(master: str, name: PortName, interval_seconds: float) -> typing.Dict[str, typing.Any]:
+    """The fields of SeenManagers that come from SMInfo records.
+
+    :raises RdmaError: there are no records
+    """
+    started = time.monotonic()
+    managers = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
+    first = _activity(managers, master)
+    known = {manager.guid: manager.activity for manager in managers if manager.guid != master}
+    later: typing.Optional[int] = None
+    refreshed = False if known else None
+    while time.monotonic() - started < interval_seconds and (later is None or later == first or refreshed is False):
+        time.sleep(min(_LOOK_SECONDS, interval_seconds))
+        again = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
+        later = _activity(again, master)
+        if any(known.get(manager.guid, manager.activity) != manager.activity for manager in again if manager.guid != master):
+            refreshed = True
     return {
-        "others": others,
         "activity_first": first,
         "activity_later": later,
         "activity_seconds": round(time.monotonic() - started, 1),
@@ -113,29 +252,8 @@ def _read_records(guid: str, name: PortName, interval_seconds: float) -> typing.
     }
 
 
-def _query_records(name: PortName) -> typing.Tuple[SubnetManager, ...]:
-    finished = command.run((command.require("saquery", PACKAGE), *arguments(name), "SMIR"), _QUERY_SECONDS)
-    if finished.failure:
-        raise RdmaError(finished.failure)
-    return saquery.parse_sm_records(finished.stdout)
-
-
 def _activity(managers: typing.Sequence[SubnetManager], guid: str) -> int:
     for manager in managers:
         if manager.guid == guid:
             return manager.activity
     raise RdmaError(f"the subnet administration has no SMInfo record of the manager {guid} that sminfo shows")
-
-
-def read_topology(name: PortName, limit_seconds: float) -> SeenTopology:
-    """The topology as seen from one port.
-
-    :raises ToolMissing: no ibnetdiscover
-    """
-    finished = command.run((command.require("ibnetdiscover", PACKAGE), *arguments(name)), limit_seconds)
-    if finished.failure:
-        return SeenTopology(name.device, name.port, error=finished.failure)
-    try:
-        return SeenTopology(name.device, name.port, topology=ibnetdiscover.parse(finished.stdout))
-    except ParseError as error:
-        return SeenTopology(name.device, name.port, error=str(error))

@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""SMInfo records of saquery (``saquery SMIR``, infiniband-diags/saquery.c): blocks of ``Name....value`` lines."""
+"""Records of saquery (infiniband-diags/saquery.c): ``saquery SMIR`` and ``saquery -s``, blocks of ``Name....value`` lines."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from .._model.facts import SubnetManager
 from .sminfo import STATES
 
 _HEADER = "SMInfoRecord dump:"
+_PORT_HEADER = "PortInfoRecord dump:"
+_MANAGERS, _DISABLED = "IsSM ports", "IsSMdisabled ports"
 _FIELD = re.compile(r"^\s*(\w+)\.{2,}(\S+)\s*$", re.ASCII)
 
 
@@ -30,12 +32,24 @@ def parse_sm_records(text: str) -> typing.Tuple[SubnetManager, ...]:
     return tuple(_record(block) for block in blocks)
 
 
+def parse_manager_ports(text: str) -> typing.Tuple[int, ...]:
+    """LIDs of the ports that have the IsSM bit (``saquery -s``), each once, in the order of the text.
+
+    :raises ParseError: not both headings, the second of which comes last; or no port: an administration that answers has at least its own
+    """
+    begin, end = text.find(_MANAGERS), text.rfind(_DISABLED)
+    lids = [_number(_fields(block), "EndPortLid") for block in text[begin:end].split(_PORT_HEADER)[1:]] if 0 <= begin < end else []
+    if not lids:
+        raise ParseError("saquery -s", text.strip(), f"'{_MANAGERS}', one or more blocks '{_PORT_HEADER}', '{_DISABLED}'")
+    return tuple(dict.fromkeys(lids))
+
+
+def _fields(block: str) -> typing.Dict[str, str]:
+    return {match.group(1): match.group(2) for match in map(_FIELD.match, block.splitlines()) if match}
+
+
 def _record(block: str) -> SubnetManager:
-    fields = {}
-    for line in block.splitlines():
-        match = _FIELD.match(line)
-        if match:
-            fields[match.group(1)] = match.group(2)
+    fields = _fields(block)
     state = _number(fields, "SMState")
     if state not in STATES:
         raise ParseError("saquery SMIR", f"SMState {state}", "a state from 0 to 3")
@@ -52,5 +66,5 @@ def _number(fields: typing.Dict[str, str], name: str, base: int = 10) -> int:
     text = fields.get(name, "")
     form = r"0x[0-9a-f]{1,16}" if base == 16 else r"[0-9]{1,20}"
     if not re.fullmatch(form, text, re.ASCII):
-        raise ParseError("saquery SMIR", f"{name} {text}", f"a record with {name} as {'a GUID' if base == 16 else 'a number'}")
+        raise ParseError("saquery", f"{name} {text}", f"a record with {name} as {'a GUID' if base == 16 else 'a number'}")
     return int(text, base)

@@ -4,7 +4,10 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""From where to look at the fabrics: a discovery walks a whole fabric, so one port of each is enough."""
+"""From where to look at the fabrics: a discovery walks a whole fabric, so one port of each is enough.
+
+A port that has lost its way to the manager is on a part that was cut off: from there that part can be seen, and from nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,28 @@ import typing
 
 from .._model.facts import PortName, SeenSubnet
 
+#: of ports that have lost their way; when the manager's own machine is gone, all have
+_MOST_CUT_OFF = 4
+
 
 def vantage_points(subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]]) -> typing.Dict[str, typing.Tuple[PortName, ...]]:
-    """For each subnet manager that is seen, the first port of the first node that sees it.
+    """For each subnet manager that is seen, the first port of the first node that sees it; and a few ports that see none and no way to where it was.
 
     :param subnets: what the ports of each node see
     :returns: ports by node, for every node of ``subnets``; mostly empty
     """
     result: typing.Dict[str, typing.Tuple[PortName, ...]] = {}
-    known = set()
+    known: typing.Set[str] = set()
+    # one for each device name, which mostly is a rail
+    cut_off: typing.Set[str] = set()
     for node, seen in subnets.items():
         ports = []
         for subnet in seen:
             if subnet.master is not None and subnet.master.guid not in known:
                 known.add(subnet.master.guid)
+                ports.append(PortName(subnet.rdma_device, subnet.port))
+            elif subnet.cut_off and subnet.rdma_device not in cut_off and len(cut_off) < _MOST_CUT_OFF:
+                cut_off.add(subnet.rdma_device)
                 ports.append(PortName(subnet.rdma_device, subnet.port))
         result[node] = tuple(ports)
     return result

@@ -10,15 +10,21 @@ import dataclasses
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+    ErrorReport,
     FabricNode,
     Hca,
     Link,
     LinkEnd,
+    ManagerPort,
     Netdev,
     NodeHcas,
     PcieLink,
     PciFunction,
     Port,
+    PortErrors,
+    SeenCapabilities,
+    SeenErrors,
+    SeenManagers,
     SeenSubnet,
     SeenTopology,
     Sriov,
@@ -66,11 +72,18 @@ def node(number: int, **hcas: typing.Optional[Hca]) -> NodeHcas:
 
 def subnets(**seen: SeenSubnet) -> typing.Tuple[SeenSubnet, ...]:
     """What a worker's ports see; a keyword replaces what one device sees."""
-    result = []
-    for device, _netdev, _address, fabric in SIX_HCAS:
-        good = SeenSubnet(device, 1, MASTERS[fabric], (STANDBYS[fabric],), 100, 120, 10.0, others_refreshed=True)
-        result.append(seen.get(device, good))
-    return tuple(result)
+    return tuple(seen.get(device, SeenSubnet(device, 1, MASTERS[fabric])) for device, _netdev, _address, fabric in SIX_HCAS)
+
+
+def managers(fabric: int = 1, **changes: typing.Any) -> SeenManagers:
+    """Both managers of a fabric answer, and the master sweeps; keywords change that."""
+    ports = tuple(ManagerPort(manager.lid, manager) for manager in (MASTERS[fabric], STANDBYS[fabric]))
+    return dataclasses.replace(SeenManagers(ports, None, MASTERS[fabric].guid, 100, 120, 10.0, True), **changes)
+
+
+def errors(first: typing.Sequence[PortErrors] = (), later: typing.Sequence[PortErrors] = (), failures: int = 0) -> SeenErrors:
+    """Two readings of the error counters, 10 s apart."""
+    return SeenErrors(ErrorReport(tuple(first), 65), ErrorReport(tuple(later), 65, failures), 10.0)
 
 
 def topology(fabric: int = 1, without: typing.Sequence[str] = (), more: typing.Sequence[FabricNode] = ()) -> Topology:
@@ -86,10 +99,12 @@ def topology(fabric: int = 1, without: typing.Sequence[str] = (), more: typing.S
     return Topology((*nodes, *more), tuple(links))
 
 
-def seen_topologies(seen: typing.Optional[Topology] = None, error: typing.Optional[str] = None) -> typing.Tuple[SeenTopology, ...]:
-    """What worker-1 sees from its two vantage points."""
-    first = SeenTopology("mlx5_0", 1, None if error else seen or topology(1), error)
-    return (first, SeenTopology("mlx5_2", 1, topology(2)))
+def seen_topologies(seen: typing.Optional[Topology] = None, error: typing.Optional[str] = None, **changes: typing.Any) -> typing.Tuple[SeenTopology, ...]:
+    """What worker-1 sees from its two vantage points; keywords change what it sees of fabric 1."""
+    good = SeenTopology("mlx5_0", 1, topology(1), None, managers(1), SeenCapabilities(links=16), errors())
+    first = dataclasses.replace(good, **{"topology": None if error else seen or topology(1), "error": error, **changes})
+    second = dataclasses.replace(good, rdma_device="mlx5_2", topology=topology(2), managers=managers(2))
+    return (first, second)
 
 
 def fabric(name: str = "compute", profile: str = "sriov_infiniband", virtual_functions: int = 8, **select: typing.Any) -> Fabric:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The checks of the stages discover, fabric, reachability and platform: what is right passes, each fault has its own finding, nothing is dropped."""
+"""The checks of the stages discover, reachability and platform: what is right passes, each fault has its own finding, nothing is dropped."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import discover, fabric, platform, reachability
+from ansible_collections.linerate.rdma.plugins.module_utils._check import discover, platform, reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
-    FabricNode,
     NodeHcas,
     NodePlatform,
     ObservedHcas,
@@ -22,7 +21,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
     ObservedPlatform,
     ObservedServers,
     ObservedSubnets,
-    ObservedTopologies,
     PciEvidence,
     PciFunction,
     Ping,
@@ -320,162 +318,6 @@ def test_virtual_functions_are_never_members() -> None:
 def test_selectors_decide_on_ethernet() -> None:
     assert names(resolve(world.storage(), NODES, {}), "worker-1") == ["eth1"]
     assert names(resolve(world.storage(netdev=("eth9",)), NODES, {}), "worker-1") == []
-
-
-# fabric
-
-
-def fabrics(intent: typing.Optional[Intent] = None, **changes: typing.Any) -> Findings:
-    facts = fabric.Facts(
-        nodes=changes.get("nodes", {name: ObservedHcas(value) for name, value in NODES.items()}),
-        subnets=changes.get("subnets", {name: ObservedSubnets(value) for name, value in SUBNETS.items()}),
-        topologies=changes.get("topologies", {"worker-1": ObservedTopologies(world.seen_topologies()), "worker-2": ObservedTopologies(())}),
-    )
-    return run(fabric, facts, intent)
-
-
-def both(**seen: SeenSubnet) -> typing.Dict[str, ObservedSubnets]:
-    return {"worker-1": ObservedSubnets(world.subnets(**seen)), "worker-2": ObservedSubnets(world.subnets(**seen))}
-
-
-def every(**change: typing.Any) -> typing.Dict[str, ObservedSubnets]:
-    """All ports of fabric 1 see something else."""
-    seen = {item.rdma_device: dataclasses.replace(item, **change) for item in world.subnets() if item.master == world.MASTERS[1]}
-    return both(**seen)
-
-
-def test_fabric_passes_and_names_each_place() -> None:
-    findings = fabrics()
-    assert statuses(findings) == {"pass"} and judge(findings).open
-    assert world.MASTERS[1].guid in one(findings, "fabric.membership", "compute").measured
-    assert "by the selectors" in one(findings, "fabric.membership", "storage").measured
-    assert one(findings, "fabric.activity").measured == "+20 in 10 s"
-    assert "leaf00" in one(findings, "fabric.hca", "worker-2 mlx5_5").measured
-    assert one(findings, "fabric.topology").measured == "1 switches, 8 HCAs, 8 links"
-
-
-def test_no_subnet_manager() -> None:
-    silent = {
-        name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="sminfo ended with 255", silent=True) for item in world.subnets())) for name in NODES
-    }
-    findings = fabrics(subnets=silent)
-    master = one(findings, "fabric.one_master")
-    assert (master.status, master.measured) == ("fail", "no subnet manager") and "ended with 255" in master.why
-    assert one(findings, "fabric.membership", "compute").status == "fail"
-
-
-def test_no_subnet_manager_on_one_of_two_fabrics() -> None:
-    silent = {item.rdma_device: SeenSubnet(item.rdma_device, 1, error="query", silent=True) for item in world.subnets() if item.master == world.MASTERS[1]}
-    master = one(fabrics(subnets=both(**silent)), "fabric.one_master")
-    assert (master.status, master.measured) == ("fail", "no subnet manager")
-    assert "worker-1 mlx5_0, mlx5_1, mlx5_4, mlx5_5" in master.why
-
-
-def test_ports_that_can_not_be_asked_do_not_prove_that_there_is_no_manager() -> None:
-    mute = {name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="Failed to open") for item in world.subnets())) for name in NODES}
-    master = one(fabrics(subnets=mute), "fabric.one_master")
-    assert master.status == "unknown" and "Failed to open" in master.why
-
-
-def test_no_tool_is_unknown_and_names_it() -> None:
-    error = "failed: sminfo is not installed. Install the package infiniband-diags on the node"
-    findings = fabrics(subnets={name: ObservedSubnets(error=error) for name in NODES})
-    assert one(findings, "fabric.node", "worker-1").status == "unknown" and "infiniband-diags" in one(findings, "fabric.node", "worker-1").why
-    assert one(findings, "fabric.one_master").status == "unknown"
-    assert not judge(findings).open
-
-
-def test_two_masters() -> None:
-    rival = dataclasses.replace(world.STANDBYS[1], state="MASTER", priority=15)
-    finding = one(fabrics(subnets=every(others=(rival,))), "fabric.one_master")
-    assert finding.status == "fail" and rival.guid in finding.measured and "same priority" in finding.why
-
-
-def test_two_masters_that_only_different_ports_see() -> None:
-    """Half of the ports of one topology see another master, and no record tells of it."""
-    rival = dataclasses.replace(world.MASTERS[1], guid="0x00000000000000bb")
-    split = world.subnets(mlx5_5=SeenSubnet("mlx5_5", 1, rival, (), 1, 2, 10.0))
-    findings = fabrics(subnets={"worker-1": ObservedSubnets(split), "worker-2": ObservedSubnets(world.subnets())})
-    assert one(findings, "fabric.one_master").status == "fail" and rival.guid in one(findings, "fabric.one_master").measured
-    assert "mlx5_5 port 1 sees the manager 0x00000000000000bb" in one(findings, "fabric.hcas", "worker-1 compute").why
-
-
-def test_a_manager_that_is_no_master() -> None:
-    finding = one(fabrics(subnets=every(master=dataclasses.replace(world.MASTERS[1], state="DISCOVER"), others=())), "fabric.one_master")
-    assert (finding.status, finding.measured) == ("fail", "0 masters")
-
-
-def test_no_standby_warns_and_no_record_is_unknown() -> None:
-    assert one(fabrics(subnets=every(others=())), "fabric.standby").status == "warn"
-    findings = fabrics(subnets=every(others=(), activity_first=None, activity_later=None, records_error="Query SA failed"))
-    assert {one(findings, check).status for check in ("fabric.standby", "fabric.activity")} == {"unknown"}
-    assert "Query SA failed" in one(findings, "fabric.activity").why
-
-
-@pytest.mark.parametrize(("later", "status"), [(101, "pass"), (100, "fail"), (7, "warn"), (None, "unknown")])
-def test_the_activity_count_must_rise(later: typing.Optional[int], status: str) -> None:
-    assert one(fabrics(subnets=every(activity_later=later)), "fabric.activity").status == status
-
-
-def test_a_count_that_only_a_polling_standby_raises_proves_no_sweep() -> None:
-    finding = one(fabrics(subnets=every(others_refreshed=False)), "fabric.activity")
-    assert finding.status == "unknown" and "standby that polls" in finding.why
-    assert one(fabrics(subnets=every(others=(), others_refreshed=None)), "fabric.activity").status == "pass"
-
-
-def test_the_least_rise_counts() -> None:
-    """Queries of one node raise the count that another one sees: a manager that hangs shows itself to the last one that looks."""
-    hung = world.subnets(**{item.rdma_device: dataclasses.replace(item, activity_later=100) for item in world.subnets()})
-    findings = fabrics(subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": ObservedSubnets(hung)})
-    assert one(findings, "fabric.activity").status == "fail"
-
-
-def test_one_port_down_is_missed_by_name() -> None:
-    down = world.subnets(mlx5_4=SeenSubnet("mlx5_4", 1, error="the port is DOWN, its link is Polling"))
-    findings = fabrics(
-        subnets={"worker-1": ObservedSubnets(down), "worker-2": ObservedSubnets(world.subnets())},
-        topologies={"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(1, 4, 1)])))},
-    )
-    finding = one(findings, "fabric.hcas", "worker-1 compute")
-    assert finding.status == "fail" and "mlx5_4 port 1: the port is DOWN, its link is Polling" in finding.why
-    assert one(findings, "fabric.hcas", "worker-2 compute").status == "pass"
-
-
-def test_an_hca_that_the_topology_does_not_show() -> None:
-    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(2, 1, 1)])))}
-    assert one(fabrics(topologies=topologies), "fabric.hca", "worker-2 mlx5_1").status == "fail"
-
-
-def test_an_hca_under_a_nodes_name_that_the_node_does_not_have() -> None:
-    more = [FabricNode("Ca", "0x00000000000000aa", "worker-2 mlx5_6", 1), FabricNode("Ca", "0x00000000000000ab", "ufm-1 mlx5_0", 1)]
-    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more)))}
-    finding = one(fabrics(topologies=topologies), "fabric.foreign")
-    assert finding.status == "fail" and "worker-2" in finding.subject
-    only_others = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more[1:])))}
-    assert one(fabrics(topologies=only_others), "fabric.foreign").measured == "1 HCAs of other machines"
-
-
-def test_no_topology_is_unknown() -> None:
-    findings = fabrics(topologies={"worker-1": ObservedTopologies(world.seen_topologies(error="ibnetdiscover did not end within 120 s"))})
-    finding = one(findings, "fabric.topology")
-    assert finding.status == "unknown" and "did not end" in finding.why
-    assert one(fabrics(topologies={}), "fabric.topology").status == "unknown"
-
-
-def test_a_link_below_its_siblings() -> None:
-    node = world.node(2, mlx5_1=world.hca(2, 1, rate_gbps=200.0))
-    finding = one(fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(node)}), "fabric.rate")
-    assert (finding.status, finding.subject, finding.measured, finding.expected) == ("fail", "worker-2 mlx5_1", "200 Gb/s", "400 Gb/s")
-
-
-def test_an_intent_of_ethernet_alone_needs_no_manager() -> None:
-    findings = fabrics(world.intent(world.storage()), subnets={}, topologies={})
-    assert statuses(findings) == {"pass"} and not any(finding.check == "fabric.one_master" for finding in findings)
-
-
-def test_fabric_without_nodes_is_unknown() -> None:
-    findings = fabrics(nodes={}, subnets={}, topologies={})
-    assert one(findings, "fabric.node").status == "unknown" and not judge(findings).open
 
 
 # reachability

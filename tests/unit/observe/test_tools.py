@@ -16,7 +16,7 @@ import time
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ToolMissing
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import PingTask, PortName
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import LostManager, PingTask, PortName, SeenTopology
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, ibping, platform, subnet, sysfs
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_six_hcas
 
@@ -87,7 +87,7 @@ def test_output_that_is_not_utf8_is_kept(tools: Tools) -> None:
 
 def test_a_missing_tool_names_its_package(tools: Tools) -> None:
     with pytest.raises(ToolMissing, match=r"sminfo is not installed\. Install the package infiniband-diags"):
-        subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+        subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
 
 
 # subnets
@@ -101,96 +101,157 @@ def test_ports_to_ask_are_those_of_physical_functions_on_infiniband(tmp_path: pa
     (tmp_path / "class/infiniband/mlx5_1/ports/1/state").write_text("1: DOWN\n")
     (tmp_path / "class/infiniband/mlx5_2/ports/1/link_layer").write_text("Ethernet\n")
     ports = subnet.infiniband_ports(sysfs.read_node([str(tmp_path)]))
-    assert [name.device for name, _why in ports] == ["mlx5_0", "mlx5_1", "mlx5_3", "mlx5_4", "mlx5_5"]
-    assert [bool(why) for _name, why in ports] == [False, True, False, False, False]
-    assert "DOWN" in ports[1][1] and "Polling" in ports[1][1]
+    assert [port.name.device for port in ports] == ["mlx5_0", "mlx5_1", "mlx5_3", "mlx5_4", "mlx5_5"]
+    assert [bool(port.why_not) for port in ports] == [False, True, False, False, False]
+    assert "DOWN" in ports[1].why_not and "Polling" in ports[1].why_not and ports[0].sm_lid
 
 
-def test_master_standby_and_a_count_that_rises(tools: Tools) -> None:
-    standby = (
-        records(9)
-        .replace("LID...................4", "LID...................10")
-        .replace("e00001", "e00061")
-        .replace("SMState...............3", "SMState...............2")
-    )
+def test_each_port_is_asked_once(tools: Tools) -> None:
     tools.add("sminfo", f"echo '{MASTER}'")
-    tools.add("saquery", f"cat {tools.folder}/first; [ -e {tools.folder}/seen ] && cat {tools.folder}/second >{tools.folder}/first; : >{tools.folder}/seen")
-    (tools.folder / "first").write_text(records(457) + standby)
-    (tools.folder / "second").write_text(records(470) + standby.replace("ActCount..............9", "ActCount..............12"))
-    ports = [(PortName("mlx5_0", 1), ""), (PortName("mlx5_1", 1), ""), (PortName("mlx5_2", 1), "the port is DOWN")]
-    first, second, third = subnet.read_subnets(ports, 30)
-    assert (first.master.guid, first.master.state, first.activity_first, first.activity_later) == ("0xb83fd20300e00001", "MASTER", 457, 470)
-    assert [(other.guid, other.state) for other in first.others] == [("0xb83fd20300e00061", "STANDBY")]
-    assert first.others_refreshed is True
-    assert second.others == first.others and second.rdma_device == "mlx5_1"
+    tools.add("smpquery", "exit 1")
+    questions = [subnet.Question(PortName(f"mlx5_{index}", 1)) for index in (0, 1)]
+    first, second, third = subnet.read_subnets([*questions, subnet.Question(PortName("mlx5_2", 1), "the port is DOWN")])
+    assert (first.master.guid, first.master.state, second.rdma_device) == ("0xb83fd20300e00001", "MASTER", "mlx5_1")
     assert (third.master, third.error) == (None, "the port is DOWN")
-    assert sorted(tools.calls("sminfo")) == ["-C mlx5_0 -P 1", "-C mlx5_1 -P 1"]
-    assert set(tools.calls("saquery")) == {"-C mlx5_0 -P 1 SMIR"}, "one port of the subnet is asked for all"
+    assert sorted(tools.calls("sminfo")) == ["-C mlx5_0 -P 1", "-C mlx5_1 -P 1"] and tools.calls("smpquery") == []
 
 
-def test_a_manager_that_does_not_sweep_keeps_its_count(tools: Tools) -> None:
-    tools.add("sminfo", f"echo '{MASTER}'")
-    tools.add("saquery", f"cat {FIXTURES}/saquery_smir.txt")
-    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
-    assert (seen.activity_first, seen.activity_later) == (457, 457) and seen.activity_seconds >= 1
-
-
-def test_a_count_that_rises_without_a_sweep(tools: Tools) -> None:
-    """A standby that polls the master raises its count; only a sweep refreshes the record of the standby. Seen with opensm at sweep_interval 0."""
-    standby = records(9).replace("e00001", "e00061").replace("SMState...............3", "SMState...............2")
-    tools.add("sminfo", f"echo '{MASTER}'")
-    tools.add("saquery", f"cat {tools.folder}/first; cat {tools.folder}/second >{tools.folder}/first")
-    (tools.folder / "first").write_text(records(1131) + standby)
-    (tools.folder / "second").write_text(records(1139) + standby)
-    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
-    assert (seen.activity_first, seen.activity_later, seen.others_refreshed) == (1131, 1139, False)
+@pytest.mark.parametrize(
+    ("script", "lost"),
+    [
+        (
+            f'[ "$5" = portinfo ] && exec cat {FIXTURES}/smpquery_portinfo_manager.txt; cat {FIXTURES}/smpquery_nodedesc.txt',
+            LostManager(7, "sm-1 mlx5_0", True),
+        ),
+        (f'[ "$5" = portinfo ] && exec cat {FIXTURES}/smpquery_portinfo.txt; cat {FIXTURES}/smpquery_nodedesc.txt', LostManager(7, "sm-1 mlx5_0", False)),
+        (f"cat {FIXTURES}/smpquery_no_answer.txt; exit 255", LostManager(7)),
+    ],
+)
+def test_where_nobody_answers_the_managers_port_is_asked(tools: Tools, script: str, lost: LostManager) -> None:
+    tools.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; exit 255")
+    tools.add("smpquery", script)
+    (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1), sm_lid=7)])
+    assert seen.silent and seen.lost == lost and seen.cut_off is (lost.description is None)
+    assert tools.calls("smpquery")[0] == "-C mlx5_0 -P 1 portinfo 7"
 
 
 def test_no_manager_is_an_answer(tools: Tools) -> None:
     tools.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; cat {FIXTURES}/sminfo_no_sm.stderr >&2; exit 255")
-    tools.add("saquery", "exit 1")
-    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+    tools.add("smpquery", "exit 1")
+    (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
     assert seen.master is None and "ended with 255" in seen.error and "iberror: failed: query" in seen.error
-    assert seen.silent and tools.calls("saquery") == []
+    assert seen.silent and tools.calls("smpquery") == [], "the port has no LID of a manager"
 
 
 def test_a_tool_that_can_not_ask_is_not_silence(tools: Tools) -> None:
     tools.add("sminfo", "echo \"sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'\"; for i in 1 2 3; do echo 'ibwarn: no umad' >&2; done; exit 255")
-    tools.add("saquery", "exit 1")
-    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+    tools.add("smpquery", "exit 1")
+    (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
     assert seen.master is None and not seen.silent
     assert seen.error == "sminfo -C mlx5_0 -P 1 ended with 255: sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'; ibwarn: no umad"
 
 
 def test_a_line_beside_a_failure_is_not_believed(tools: Tools) -> None:
     tools.add("sminfo", f"echo '{MASTER}'; exit 1")
-    tools.add("saquery", "exit 1")
-    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
+    tools.add("smpquery", "exit 1")
+    (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
     assert seen.master is None and seen.error
 
 
-def test_records_that_fail_leave_the_master(tools: Tools) -> None:
-    tools.add("sminfo", f"echo '{MASTER}'")
-    tools.add("saquery", "echo 'Query SA failed: Connection timed out'; exit 110")
-    (seen,) = subnet.read_subnets([(PortName("mlx5_0", 1), "")], 1)
-    assert seen.master is not None and seen.others == () and seen.activity_first is None
-    assert "Connection timed out" in seen.records_error
+# fabrics
+
+STANDBY = (
+    records(9)
+    .replace("LID...................4", "LID...................10")
+    .replace("e00001", "e00061")
+    .replace("SMState...............3", "SMState...............2")
+)
+PORT = PortName("mlx5_0", 1)
+
+
+@pytest.fixture
+def fabric(tools: Tools) -> Tools:
+    """The tools of a sound fabric. The records of its administration are those of the file ``first``; after the first look, of ``second``."""
+    tools.add("ibnetdiscover", f'cat {FIXTURES}/ibnetdiscover.txt; : >"$6"')
+    tools.add("iblinkinfo", f'[ -e "$6" ] && cat {FIXTURES}/iblinkinfo_line.txt')
+    tools.add("ibqueryerrors", f'[ -e "$6" ] && cat {FIXTURES}/ibqueryerrors_errors.txt; exit 1')
+    tools.add("sminfo", f"case $5 in 10) cat {FIXTURES}/sminfo_standby.txt ;; *) cat {FIXTURES}/sminfo_master.txt ;; esac")
+    looks = f"cat {tools.folder}/first; [ -e {tools.folder}/seen ] && cat {tools.folder}/second >{tools.folder}/first; : >{tools.folder}/seen"
+    tools.add("saquery", f'[ "$5" = -s ] && exec cat {FIXTURES}/saquery_issm.txt; {looks}')
+    (tools.folder / "first").write_text(records(457) + STANDBY)
+    (tools.folder / "second").write_text(records(470) + STANDBY.replace("ActCount..............9", "ActCount..............12"))
+    return tools
+
+
+def read(activity: float = 30, errors: float = 0.1) -> SeenTopology:
+    (seen,) = subnet.read_fabrics([PORT], subnet.Limits(5, activity, errors))
+    return seen
+
+
+def test_a_fabric_is_walked_once_and_read_by_all_tools(fabric: Tools) -> None:
+    seen = read()
+    assert len(seen.topology.links) == 28 and len(seen.capabilities.slow) == 56
+    assert seen.errors.first == seen.errors.later and len(seen.errors.later.ports) == 4 and seen.errors.seconds >= 0.1
+    assert len(fabric.calls("ibnetdiscover")) == 1 and len(fabric.calls("ibqueryerrors")) == 2
+    (walked,) = {line.split("--load-cache ")[1].split()[0] for tool in ("iblinkinfo", "ibqueryerrors") for line in fabric.calls(tool)}
+    assert fabric.calls("ibnetdiscover") == [f"-C mlx5_0 -P 1 --cache {walked}"] and not os.path.exists(walked)
+
+
+def test_master_standby_and_a_count_that_rises(fabric: Tools) -> None:
+    managers = read().managers
+    assert [(port.lid, port.manager.state) for port in managers.ports] == [(4, "MASTER"), (10, "STANDBY")]
+    assert (managers.master, managers.activity_first, managers.activity_later, managers.others_refreshed) == ("0xb83fd20300e00001", 457, 470, True)
+
+
+def test_a_manager_that_does_not_sweep_keeps_its_count(fabric: Tools) -> None:
+    (fabric.folder / "second").write_text(records(457) + STANDBY)
+    managers = read(activity=1).managers
+    assert (managers.activity_first, managers.activity_later) == (457, 457) and managers.activity_seconds >= 1
+
+
+def test_a_count_that_rises_without_a_sweep(fabric: Tools) -> None:
+    """A standby that polls the master raises its count; only a sweep refreshes the record of the standby. Seen with opensm at sweep_interval 0."""
+    (fabric.folder / "second").write_text(records(470) + STANDBY)
+    managers = read(activity=1).managers
+    assert (managers.activity_first, managers.activity_later, managers.others_refreshed) == (457, 470, False)
+
+
+def test_a_manager_that_hangs_beside_the_master(fabric: Tools) -> None:
+    fabric.add("sminfo", f'[ "$5" = 10 ] && {{ cat {FIXTURES}/sminfo_bad_lid.txt; exit 255; }}; cat {FIXTURES}/sminfo_master.txt')
+    first, second = read().managers.ports
+    assert first.manager is not None and second.manager is None and "iberror" in second.error
+
+
+def test_an_administration_that_fails_leaves_the_topology(fabric: Tools) -> None:
+    fabric.add("saquery", "echo 'Query SA failed: Connection timed out'; exit 110")
+    seen = read()
+    assert seen.topology is not None and seen.managers.ports == () and "Connection timed out" in seen.managers.error
+
+
+def test_of_a_part_without_a_manager_only_the_topology_is_read(fabric: Tools) -> None:
+    fabric.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; exit 255")
+    seen = read()
+    assert seen.topology is not None and (seen.managers, seen.capabilities, seen.errors) == (None, None, None)
+    assert fabric.calls("saquery") == fabric.calls("ibqueryerrors") == []
+
+
+@pytest.mark.parametrize("script", ["echo 'Query SA failed: Connection timed out'; exit 0", "echo 'no umad' >&2; exit 255", "sleep 60"])
+def test_counters_that_can_not_be_read_say_why(fabric: Tools, script: str) -> None:
+    fabric.add("ibqueryerrors", script)
+    seen = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1))
+    assert seen.errors.later is None and ("Query SA failed" in seen.errors.error or "no umad" in seen.errors.error or "did not end" in seen.errors.error)
+    fabric.add("iblinkinfo", script)
+    assert subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1)).capabilities.error
 
 
 @pytest.mark.parametrize(
     ("script", "words"),
     [("exit 0", "at least one node"), ("echo garbage; exit 0", "line of a node"), ("echo x >&2; exit 1", "ended with 1"), ("sleep 60", "did not end")],
 )
-def test_a_topology_that_fails_says_why(tools: Tools, script: str, words: str) -> None:
-    tools.add("ibnetdiscover", script)
-    seen = subnet.read_topology(PortName("mlx5_0", 1), 1)
+def test_a_topology_that_fails_says_why(fabric: Tools, script: str, words: str) -> None:
+    fabric.add("ibnetdiscover", script)
+    seen = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1))
     assert seen.topology is None and words in seen.error
-
-
-def test_a_topology(tools: Tools) -> None:
-    tools.add("ibnetdiscover", f"cat {FIXTURES}/ibnetdiscover.txt")
-    assert len(subnet.read_topology(PortName("mlx5_0", 1), 10).topology.links) == 28
-    assert tools.calls("ibnetdiscover") == ["-C mlx5_0 -P 1"]
 
 
 # ibping
@@ -268,7 +329,7 @@ def test_an_answer_for_another_lid_is_none(tools: Tools) -> None:
 
 
 def test_nothing_to_do_needs_no_tool(tools: Tools) -> None:
-    assert ibping.start([], 60) == () and ibping.ping([], 1, 1, 1) == () and subnet.read_subnets([], 1) == ()
+    assert ibping.start([], 60) == () and ibping.ping([], 1, 1, 1) == () and subnet.read_subnets([]) == ()
 
 
 # platform

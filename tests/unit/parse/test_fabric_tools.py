@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import ibnetdiscover, ibping, saquery, sminfo
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import iblinkinfo, ibnetdiscover, ibping, ibqueryerrors, saquery, sminfo, smpquery
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"
 
@@ -58,6 +58,98 @@ def test_saquery_reads_the_records() -> None:
 def test_saquery_without_a_whole_record_is_refused(output: str) -> None:
     with pytest.raises(ParseError):
         saquery.parse_sm_records(output)
+
+
+def test_saquery_reads_the_ports_with_a_manager() -> None:
+    assert saquery.parse_manager_ports(text("saquery_issm")) == (4, 10)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "IsSM ports\n\nIsSMdisabled ports\n",
+        text("saquery_issm").partition("IsSMdisabled")[0],
+        text("saquery_issm").replace("EndPortLid..............10\n", ""),
+        "Query SA failed: Connection timed out\n",
+    ],
+)
+def test_saquery_without_all_ports_with_a_manager_is_refused(output: str) -> None:
+    with pytest.raises(ParseError):
+        saquery.parse_manager_ports(output)
+
+
+def test_saquery_leaves_out_ports_whose_manager_is_switched_off() -> None:
+    disabled = text("saquery_issm") + text("saquery_issm").split("\n", 1)[1].partition("IsSMdisabled")[0].replace("Lid..............10", "Lid..............11")
+    assert saquery.parse_manager_ports(disabled) == (4, 10)
+
+
+def test_smpquery_tells_a_port_with_a_manager() -> None:
+    assert smpquery.parse_is_manager(text("smpquery_portinfo_manager")) is True
+    assert smpquery.parse_is_manager(text("smpquery_portinfo")) is False
+    assert smpquery.parse_description(text("smpquery_nodedesc")) == "sm-1 mlx5_0"
+    for parse in (smpquery.parse_is_manager, smpquery.parse_description):
+        with pytest.raises(ParseError):
+            parse(text("smpquery_no_answer"))
+
+
+def test_ibqueryerrors_reads_the_counters_and_leaves_out_the_sums() -> None:
+    report = ibqueryerrors.parse(text("ibqueryerrors_errors"))
+    assert {(port.guid, port.port): port.counters for port in report.ports} == {
+        ("0xb83fd20300e00021", 1): {"PortRcvErrors": 277},
+        ("0xb83fd20300e00011", 1): {"SymbolErrorCounter": 123, "LinkDownedCounter": 3},
+        ("0xb83fd20300000000", 5): {"PortXmitDiscards": 9},
+        ("0xb83fd20300000100", 1): {"PortRcvSwitchRelayErrors": 9},
+    }
+    assert (report.checked, report.failures) == (65, 0)
+    assert len(ibqueryerrors.parse(text("ibqueryerrors_clean")).ports) == 1
+
+
+def test_ibqueryerrors_reads_64_bit_counters_and_counts_what_did_not_answer() -> None:
+    output = text("ibqueryerrors_errors").replace("== 277]", "== 4294967299 (4.000G)]")
+    output = output.replace("## Thresholds: ", "## Thresholds: \n##          2 PMA query failures")
+    report = ibqueryerrors.parse(output)
+    assert report.ports[0].counters == {"PortRcvErrors": 4294967299} and report.failures == 2
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "Query SA failed: Connection timed out\n",
+        text("ibqueryerrors_errors").partition("## Summary")[0],
+        text("ibqueryerrors_errors").replace("[LinkDownedCounter == 3]", "[LinkDownedCounter == x]"),
+        text("ibqueryerrors_errors").replace("   GUID 0xb83fd20300e00021 port 1: [PortRcvErrors == 277]\n", ""),
+    ],
+)
+def test_ibqueryerrors_that_did_not_do_its_work_is_refused(output: str) -> None:
+    """Also with exit code 0, as when the subnet manager is dead."""
+    with pytest.raises(ParseError):
+        ibqueryerrors.parse(output)
+
+
+def test_iblinkinfo_reads_what_a_link_could_be() -> None:
+    # ibsim says of all its ports that they are capable of 12 lanes
+    seen = iblinkinfo.parse(text("iblinkinfo_line"))
+    assert seen.links == len(seen.slow) == 56 and {port.could_be for port in seen.slow} == {"12X"}
+    assert (seen.slow[0].guid, seen.slow[0].port) == ("0xb83fd20300e00071", 1)
+    sound = text("iblinkinfo_line").replace("(Could be 12X )", "( )", 55).replace("(Could be 12X )", "(Could be 4X Could be 106.25 Gbps)")
+    (slow,) = iblinkinfo.parse(sound).slow
+    assert slow.could_be == "4X, 106.25 Gbps"
+
+
+@pytest.mark.parametrize("output", ["", text("iblinkinfo_line")[:-30], "garbage\n", text("iblinkinfo_line") + "discover failed\n"])
+def test_iblinkinfo_of_another_form_is_refused(output: str) -> None:
+    with pytest.raises(ParseError):
+        iblinkinfo.parse(output)
+
+
+@pytest.mark.parametrize("description", ["", "a, b", 'say "hello" ( )', "x ==( 4X )==> y", "$(reboot) [1] ==("])
+def test_iblinkinfo_with_a_hostile_description(description: str) -> None:
+    far = f'0xb83fd20300000200      3    1[  ] "{description}" ( )'
+    line = f'0xb83fd20300000000 "{description:>30}"      1    9[  ] ==( 4X        106.25 Gbps Active/  LinkUp)==>  {far}\n'
+    seen = iblinkinfo.parse(line + line.replace("( )\n", "(Could be 106.25 Gbps)\n"))
+    assert [(port.guid, port.port, port.could_be) for port in seen.slow] == [("0xb83fd20300000000", 9, "106.25 Gbps")]
 
 
 @pytest.mark.parametrize(
@@ -169,11 +261,27 @@ def test_a_cut_topology_is_refused_or_whole(length: int) -> None:
     assert topology.nodes == ibnetdiscover.parse(whole).nodes
 
 
-CAPTURES = [text(name) for name in ("ibnetdiscover", "sminfo_master", "saquery_smir", "ibping_ok")]
+CAPTURES = [
+    text(name)
+    for name in ("ibnetdiscover", "sminfo_master", "saquery_smir", "saquery_issm", "ibping_ok", "ibqueryerrors_errors", "iblinkinfo_line", "smpquery_portinfo")
+]
 
 
 @given(st.data())
-@pytest.mark.parametrize("parser", [ibnetdiscover.parse, sminfo.parse, saquery.parse_sm_records, ibping.parse])
+@pytest.mark.parametrize(
+    "parser",
+    [
+        ibnetdiscover.parse,
+        sminfo.parse,
+        saquery.parse_sm_records,
+        saquery.parse_manager_ports,
+        smpquery.parse_is_manager,
+        smpquery.parse_description,
+        ibqueryerrors.parse,
+        iblinkinfo.parse,
+        ibping.parse,
+    ],
+)
 def test_parsers_raise_nothing_but_their_error(parser, data: st.DataObject) -> None:
     """Any text, and captures that were mutated, shuffled and doubled."""
     capture = data.draw(st.sampled_from(CAPTURES))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import PortName, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import LostManager, PortName, SeenSubnet, SubnetManager
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points
@@ -73,3 +73,11 @@ def test_one_port_looks_at_each_fabric() -> None:
         "c": (),
     }
     assert vantage_points(subnets) == {"a": (PortName("mlx5_1", 1),), "b": (PortName("mlx5_3", 1),), "c": ()}
+
+
+def test_a_port_that_lost_its_way_shows_the_part_that_was_cut_off() -> None:
+    one = SubnetManager(1, "0x0000000000000001", "MASTER", 1, 1)
+    away = [SeenSubnet(f"mlx5_{index}", 1, error="query", silent=True, lost=LostManager(7)) for index in range(8)]
+    hung = SeenSubnet("mlx5_8", 1, error="query", silent=True, lost=LostManager(7, "sm-1 mlx5_0", True))
+    planned = vantage_points({"a": (SeenSubnet("mlx5_9", 1, master=one), away[1], hung), "b": (away[1], *away[2:])})
+    assert planned == {"a": (PortName("mlx5_9", 1), PortName("mlx5_1", 1)), "b": tuple(PortName(f"mlx5_{index}", 1) for index in (2, 3, 4))}

@@ -1,0 +1,436 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The check of stage fabric: what is right passes, each fault has its own finding, and ten thousand hosts stay readable."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+    FabricNode,
+    LinkEnd,
+    LostManager,
+    ManagerPort,
+    ObservedHcas,
+    ObservedSubnets,
+    ObservedTopologies,
+    PortErrors,
+    SeenCapabilities,
+    SeenErrors,
+    SeenSubnet,
+    SeenTopology,
+    SlowPort,
+    SubnetManager,
+    Topology,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
+
+Findings = typing.Tuple[Finding, ...]
+NODES = {"worker-1": world.node(1), "worker-2": world.node(2)}
+SUBNETS = {"worker-1": world.subnets(), "worker-2": world.subnets()}
+LEAF = "0x0000000000000100"
+
+
+def one(findings: Findings, check: str, subject: str = "") -> Finding:
+    """The only finding of a check whose subject holds a text."""
+    found = [finding for finding in findings if finding.check == check and subject in finding.subject]
+    assert len(found) == 1, [(finding.check, finding.subject, finding.status) for finding in findings if finding.check == check]
+    return found[0]
+
+
+def statuses(findings: Findings) -> typing.Set[str]:
+    return {finding.status for finding in findings}
+
+
+def fabrics(intent: typing.Optional[Intent] = None, **changes: typing.Any) -> Findings:
+    """The check on facts that went the way of the data: out as JSON and in again."""
+    facts = fabric.Facts(
+        nodes=changes.get("nodes", {name: ObservedHcas(value) for name, value in NODES.items()}),
+        subnets=changes.get("subnets", {name: ObservedSubnets(value) for name, value in SUBNETS.items()}),
+        topologies=changes.get("topologies", {"worker-1": ObservedTopologies(world.seen_topologies()), "worker-2": ObservedTopologies(())}),
+    )
+    return fabric.check(intent or world.intent(), load(fabric.Facts, to_data(facts), "facts"))
+
+
+def seen(topology: typing.Optional[Topology] = None, **changes: typing.Any) -> Findings:
+    """Worker-1 sees something else of fabric 1."""
+    return fabrics(topologies={"worker-1": ObservedTopologies(world.seen_topologies(topology, **changes))})
+
+
+def both(**ports: SeenSubnet) -> typing.Dict[str, ObservedSubnets]:
+    return {"worker-1": ObservedSubnets(world.subnets(**ports)), "worker-2": ObservedSubnets(world.subnets(**ports))}
+
+
+def every(**change: typing.Any) -> typing.Dict[str, ObservedSubnets]:
+    """All ports of fabric 1 see something else."""
+    return both(**{item.rdma_device: dataclasses.replace(item, **change) for item in world.subnets() if item.master == world.MASTERS[1]})
+
+
+def test_fabric_passes_and_names_each_place() -> None:
+    findings = fabrics()
+    assert statuses(findings) == {"pass"} and judge(findings).open
+    assert world.MASTERS[1].guid in one(findings, "fabric.membership", "compute").measured
+    assert "by the selectors" in one(findings, "fabric.membership", "storage").measured
+    assert one(findings, "fabric.activity").measured == "+20 in 10 s"
+    assert "rail 3 mlx5_5: MF0;leaf00:MQM9700/U1 port 8, 4xNDR" in one(findings, "fabric.hca", "worker-2 compute").measured
+    assert one(findings, "fabric.topology").measured == "1 switches, 8 HCAs, 8 links"
+
+
+# subnet managers
+
+
+def test_no_subnet_manager() -> None:
+    silent = {
+        name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="sminfo ended with 255", silent=True) for item in world.subnets())) for name in NODES
+    }
+    findings = fabrics(subnets=silent)
+    master = one(findings, "fabric.one_master")
+    assert (master.status, master.measured) == ("fail", "no subnet manager") and "ended with 255" in master.why
+    assert one(findings, "fabric.membership", "compute").status == "fail"
+
+
+def test_no_subnet_manager_on_one_of_two_fabrics() -> None:
+    silent = {item.rdma_device: SeenSubnet(item.rdma_device, 1, error="query", silent=True) for item in world.subnets() if item.master == world.MASTERS[1]}
+    master = one(fabrics(subnets=both(**silent)), "fabric.one_master")
+    assert (master.status, master.measured) == ("fail", "no subnet manager")
+    assert "worker-1 mlx5_0, mlx5_1, mlx5_4, mlx5_5" in master.why
+
+
+@pytest.mark.parametrize(
+    ("lost", "measured"),
+    [
+        (LostManager(7, "sm-1 mlx5_0", True), "the subnet manager hangs: sm-1 mlx5_0 (LID 7)"),
+        (LostManager(7, "sm-1 mlx5_0", False), "no subnet manager: that of sm-1 mlx5_0 (LID 7) has ended"),
+        (LostManager(7), "the subnet manager is unreachable: LID 7"),
+        (None, "no subnet manager"),
+    ],
+)
+def test_a_manager_that_hangs_has_ended_or_is_unreachable(lost: typing.Optional[LostManager], measured: str) -> None:
+    finding = one(fabrics(subnets=every(master=None, error="query", silent=True, lost=lost)), "fabric.one_master")
+    assert (finding.status, finding.subject, finding.measured) == ("fail", "compute", measured)
+
+
+def test_ports_that_can_not_be_asked_do_not_prove_that_there_is_no_manager() -> None:
+    mute = {name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="Failed to open") for item in world.subnets())) for name in NODES}
+    master = one(fabrics(subnets=mute), "fabric.one_master")
+    assert master.status == "unknown" and "Failed to open" in master.why
+
+
+def test_no_tool_is_unknown_and_names_it() -> None:
+    error = "failed: sminfo is not installed. Install the package infiniband-diags on the node"
+    findings = fabrics(subnets={name: ObservedSubnets(error=error) for name in NODES})
+    assert one(findings, "fabric.node", "worker-1").status == "unknown" and "infiniband-diags" in one(findings, "fabric.node", "worker-1").why
+    assert one(findings, "fabric.one_master").status == "unknown"
+    assert not judge(findings).open
+
+
+RIVAL = SubnetManager(9, plain_guid(1, 0, 1), "MASTER", 0, 5)
+
+
+def rivals(rival: SubnetManager = RIVAL) -> typing.Any:
+    return world.managers(ports=tuple(ManagerPort(item.lid, item) for item in (world.MASTERS[1], world.STANDBYS[1], rival)))
+
+
+def test_two_masters_and_where_each_runs() -> None:
+    finding = one(seen(managers=rivals()), "fabric.one_master")
+    assert finding.status == "fail" and "2 masters" in finding.measured and "worker-1 mlx5_0" in finding.measured and "on a host" in finding.measured
+    tie = one(seen(managers=rivals(dataclasses.replace(RIVAL, priority=15))), "fabric.one_master")
+    assert "same priority" in tie.why and "same priority" not in finding.why
+
+
+def test_two_masters_between_which_the_ports_are_split() -> None:
+    """Then it looks like two fabrics, none of which has four HCAs on a node."""
+    split = {item.rdma_device: dataclasses.replace(item, master=RIVAL) for item in world.subnets() if item.rdma_device in ("mlx5_1", "mlx5_5")}
+    facts = {"worker-1": ObservedTopologies(world.seen_topologies(managers=rivals()))}
+    findings = fabrics(subnets=both(**split), topologies=facts)
+    finding = one(findings, "fabric.one_master")
+    assert (finding.status, finding.subject) == ("fail", "compute") and "2 masters" in finding.measured and RIVAL.guid in finding.measured
+    assert one(findings, "fabric.membership", "compute").status == "fail"
+
+
+def test_two_masters_that_only_different_ports_see() -> None:
+    """Half of the ports of one topology see another master, and no record tells of it."""
+    rival = dataclasses.replace(world.MASTERS[1], guid="0x00000000000000bb")
+    split = world.subnets(mlx5_5=SeenSubnet("mlx5_5", 1, rival))
+    findings = fabrics(subnets={"worker-1": ObservedSubnets(split), "worker-2": ObservedSubnets(world.subnets())})
+    assert one(findings, "fabric.one_master").status == "fail" and rival.guid in one(findings, "fabric.one_master").measured
+    assert "mlx5_5 port 1 sees the manager 0x00000000000000bb" in one(findings, "fabric.hcas", "worker-1 compute").why
+
+
+def test_a_manager_that_is_no_master() -> None:
+    starting = dataclasses.replace(world.MASTERS[1], state="DISCOVER")
+    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(managers=world.managers(ports=(ManagerPort(1, starting),))))}
+    finding = one(fabrics(subnets=every(master=starting), topologies=topologies), "fabric.one_master")
+    assert (finding.status, finding.measured) == ("fail", "0 masters")
+
+
+def test_a_manager_port_that_does_not_answer() -> None:
+    hung = ManagerPort(16 * 2 + 1, error="sminfo -C mlx5_0 -P 1 33 ended with 255")
+    findings = seen(managers=world.managers(ports=(ManagerPort(1, world.MASTERS[1]), hung)))
+    finding = one(findings, "fabric.manager")
+    assert (finding.status, finding.subject) == ("fail", "compute worker-2 mlx5_1 (LID 33)") and "it hangs" in finding.why
+    assert one(findings, "fabric.one_master").status == "pass" and one(findings, "fabric.standby").status == "warn"
+
+
+def test_no_standby_warns_and_no_answer_is_unknown() -> None:
+    alone = world.managers(ports=(ManagerPort(1, world.MASTERS[1]),), others_refreshed=None)
+    assert one(seen(managers=alone), "fabric.standby").status == "warn" and one(seen(managers=alone), "fabric.activity").status == "pass"
+    findings = seen(managers=world.managers(ports=(), activity_first=None, activity_later=None, error="Query SA failed"))
+    assert {one(findings, check).status for check in ("fabric.manager", "fabric.standby", "fabric.activity")} == {"unknown"}
+    assert "Query SA failed" in one(findings, "fabric.activity").why
+    assert one(fabrics(topologies={}), "fabric.activity").status == "unknown"
+
+
+def test_managers_of_one_priority_are_named() -> None:
+    tied = tuple(ManagerPort(item.lid, dataclasses.replace(item, priority=7)) for item in (world.MASTERS[1], world.STANDBYS[1]))
+    finding = one(seen(managers=world.managers(ports=tied)), "fabric.priority")
+    assert finding.status == "warn" and world.MASTERS[1].guid in finding.why and world.STANDBYS[1].guid in finding.why and "lower GUID" in finding.why
+
+
+@pytest.mark.parametrize(("later", "status"), [(101, "pass"), (100, "fail"), (7, "warn"), (None, "unknown")])
+def test_the_activity_count_must_rise(later: typing.Optional[int], status: str) -> None:
+    assert one(seen(managers=world.managers(activity_later=later)), "fabric.activity").status == status
+
+
+def test_a_count_that_only_a_polling_standby_raises_proves_no_sweep() -> None:
+    finding = one(seen(managers=world.managers(others_refreshed=False)), "fabric.activity")
+    assert finding.status == "unknown" and "standby that polls" in finding.why
+
+
+# who is there
+
+
+def test_one_port_down_is_missed_by_name() -> None:
+    down = world.subnets(mlx5_4=SeenSubnet("mlx5_4", 1, error="the port is DOWN, its link is Polling"))
+    findings = fabrics(
+        subnets={"worker-1": ObservedSubnets(down), "worker-2": ObservedSubnets(world.subnets())},
+        topologies={"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(1, 4, 1)])))},
+    )
+    finding = one(findings, "fabric.hcas", "worker-1 compute")
+    assert finding.status == "fail" and "mlx5_4 port 1: the port is DOWN, its link is Polling" in finding.why
+    assert one(findings, "fabric.hcas", "worker-2 compute").status == "pass"
+
+
+def test_an_hca_that_the_topology_does_not_show() -> None:
+    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(2, 1, 1)])))}
+    assert one(fabrics(topologies=topologies), "fabric.hca", "worker-2 mlx5_1").status == "fail"
+
+
+def test_an_hca_under_a_nodes_name_that_the_node_does_not_have() -> None:
+    more = [FabricNode("Ca", "0x00000000000000aa", "worker-2 mlx5_6", 1), FabricNode("Ca", "0x00000000000000ab", "ufm-1 mlx5_0", 1)]
+    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more)))}
+    finding = one(fabrics(topologies=topologies), "fabric.foreign")
+    assert finding.status == "fail" and "worker-2" in finding.subject
+    only_others = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more[1:])))}
+    assert one(fabrics(topologies=only_others), "fabric.foreign").measured == "1 HCAs of other machines"
+
+
+def test_an_aggregation_node_is_nobodys_hca() -> None:
+    more = [FabricNode("Ca", "0x00000000000000ac", "worker-1 Mellanox Technologies Aggregation Node", 1, aggregation=True)]
+    findings = seen(world.topology(1, more=more))
+    assert statuses(findings) == {"pass"} and "8 HCAs" in one(findings, "fabric.topology").measured
+
+
+def test_no_topology_is_unknown() -> None:
+    findings = fabrics(topologies={"worker-1": ObservedTopologies(world.seen_topologies(error="ibnetdiscover did not end within 120 s"))})
+    finding = one(findings, "fabric.topology")
+    assert finding.status == "unknown" and "did not end" in finding.why
+    assert one(fabrics(topologies={}), "fabric.topology").status == "unknown"
+
+
+def test_a_listed_address_whose_port_is_on_another_fabric() -> None:
+    listed = tuple(item.pci.address for item in NODES["worker-1"].hcas[:2] if item.pci)
+    astray = world.subnets(mlx5_1=SeenSubnet("mlx5_1", 1, world.MASTERS[2]))
+    subnets = {"worker-1": ObservedSubnets(astray), "worker-2": ObservedSubnets(world.subnets())}
+    intent = world.intent(world.fabric(pci=listed, hcas_per_node=2))
+    finding = one(fabrics(intent, subnets=subnets), "fabric.select")
+    assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_1", f"subnet manager {world.MASTERS[2].guid}")
+    assert one(fabrics(intent), "fabric.select").status == "pass"
+    apart = fabrics(intent, subnets={"worker-1": ObservedSubnets(astray), "worker-2": ObservedSubnets(astray)})
+    assert (one(apart, "fabric.select").status, one(apart, "fabric.select").subject) == ("fail", "compute")
+
+
+def test_a_leaf_that_was_cut_off_is_named() -> None:
+    """Each node misses the same HCA: from such a port one sees the leaf, the two HCAs, and no way on."""
+    lost = SeenSubnet("mlx5_1", 1, error="query", silent=True, lost=LostManager(7))
+    leaf, ca = FabricNode("Switch", "0x0000000000000200", "leaf01", 65, 2), FabricNode("Ca", plain_guid(1, 1), "worker-1 mlx5_1", 1)
+    link = dataclasses.replace(world.topology().links[0], a=LinkEnd("Switch", leaf.guid, 4, 2), b=LinkEnd("Ca", ca.guid, 1, 17, plain_guid(1, 1, 1)))
+    rest = world.topology(1, without=[plain_guid(1, 1, 1), plain_guid(2, 1, 1)])
+    island = SeenTopology("mlx5_1", 1, Topology((leaf, ca), (link,)))
+    findings = fabrics(subnets=both(mlx5_1=lost), topologies={"worker-1": ObservedTopologies((*world.seen_topologies(rest), island))})
+    finding = one(findings, "fabric.island")
+    assert (finding.status, finding.subject) == ("fail", "leaf01") and "worker-1 mlx5_1" in finding.why
+    blind = fabrics(subnets=both(mlx5_1=lost), topologies={"worker-1": ObservedTopologies(world.seen_topologies(rest))})
+    assert (one(blind, "fabric.island").subject, one(blind, "fabric.island").status) == ("compute", "fail")
+
+
+def test_guids_that_two_devices_have() -> None:
+    topology = world.topology()
+    second = dataclasses.replace(topology.links[0], a=dataclasses.replace(topology.links[0].a, port=40))
+    finding = one(seen(dataclasses.replace(topology, links=(*topology.links, second))), "fabric.guids")
+    assert (finding.status, finding.subject) == ("fail", "worker-1 mlx5_0") and "port 1" in finding.why and "port 40" in finding.why
+    twin = world.node(2, mlx5_1=dataclasses.replace(world.hca(2, 1), node_guid=plain_guid(1, 0)))
+    finding = one(fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(twin)}), "fabric.guids")
+    assert (finding.status, finding.subject) == ("fail", "worker-1 mlx5_0, worker-2 mlx5_1")
+
+
+# rails and links
+
+
+def recabled(nodes: int, swapped: typing.Sequence[int], spines: int = 2) -> typing.Tuple[typing.Any, ...]:
+    """Nodes with four HCAs, HCA k on leaf k, but on ``swapped`` nodes the first two change places. Gives nodes, subnets and the topology."""
+    places = {name: index for index, name in enumerate(("mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5"))}
+    leaves = [FabricNode("Switch", f"0x{0x200 + index:016x}", f"leaf-{index + 1}", 65, 200 + index) for index in range(4)]
+    tops = [FabricNode("Switch", f"0x{0x300 + index:016x}", f"spine-{index + 1}", 65, 300 + index) for index in range(spines)]
+    some_link = world.topology().links[0]
+    links = [
+        dataclasses.replace(some_link, a=LinkEnd("Switch", leaf.guid, 60 + index, leaf.lid), b=LinkEnd("Switch", top.guid, place + 1, top.lid))
+        for place, leaf in enumerate(leaves)
+        for index, top in enumerate(tops)
+    ]
+    hcas = []
+    for number in range(1, nodes + 1):
+        for item in world.node(number).hcas:
+            if item.name in places and item.node_guid:
+                place = places[item.name]
+                leaf = leaves[1 - place if number in swapped and place < 2 else place]
+                hcas.append(FabricNode("Ca", item.node_guid, f"worker-{number} {item.name}", 1))
+                end = LinkEnd("Ca", item.node_guid, 1, item.ports[0].lid, item.ports[0].guid)
+                links.append(dataclasses.replace(some_link, a=LinkEnd("Switch", leaf.guid, number, leaf.lid), b=end))
+    world_nodes = {f"worker-{number}": ObservedHcas(world.node(number)) for number in range(1, nodes + 1)}
+    return world_nodes, {name: ObservedSubnets(world.subnets()) for name in world_nodes}, Topology((*leaves, *tops, *hcas), tuple(links))
+
+
+def cabled(nodes: int, swapped: typing.Sequence[int] = (), change: typing.Callable[[Topology], Topology] = lambda item: item, **seen: typing.Any) -> Findings:
+    world_nodes, subnets, topology = recabled(nodes, swapped)
+    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(change(topology), **seen))}
+    return fabrics(world.intent(world.fabric()), nodes=world_nodes, subnets=subnets, topologies=topologies)
+
+
+def test_rails_on_leaves_of_their_own_pass() -> None:
+    findings = cabled(3)
+    assert statuses(findings) == {"pass"} and one(findings, "fabric.rails").measured == "3 nodes on 4 leaves"
+
+
+def test_swapped_cables_are_named_with_both_ends() -> None:
+    finding = one(cabled(4, swapped=[3]), "fabric.rails")
+    assert (finding.status, finding.subject) == ("fail", "worker-3 compute")
+    assert finding.measured == "worker-3: mlx5_0 on leaf-2 port 3, mlx5_1 on leaf-1 port 3"
+    assert finding.expected == "rail 0 on leaf-1, rail 1 on leaf-2" and "rail 0 and rail 1 are swapped" in finding.why
+
+
+def test_of_two_nodes_none_is_accused_alone() -> None:
+    finding = one(cabled(2, swapped=[1]), "fabric.rails")
+    assert (finding.status, finding.subject) == ("fail", "compute") and "cabling plan" in finding.why
+    assert finding.measured == "worker-1: mlx5_0 on leaf-2 port 1, mlx5_1 on leaf-1 port 1; worker-2: mlx5_0 on leaf-1 port 2, mlx5_1 on leaf-2 port 2"
+
+
+def test_a_missing_cable_contradicts_nothing() -> None:
+    def unplugged(topology: Topology) -> Topology:
+        return dataclasses.replace(topology, links=tuple(link for link in topology.links if link.b.guid != plain_guid(2, 1)))
+
+    findings = cabled(3, change=unplugged)
+    assert one(findings, "fabric.rails").status == "pass" and one(findings, "fabric.hca", "worker-2 mlx5_1").status == "fail"
+
+
+def test_a_leaf_with_fewer_uplinks_than_those_beside_it() -> None:
+    def cut(topology: Topology) -> Topology:
+        return dataclasses.replace(topology, links=topology.links[:2] + topology.links[3:])
+
+    finding = one(cabled(2, change=cut), "fabric.uplinks")
+    assert (finding.status, finding.subject, finding.measured, finding.expected) == ("fail", "leaf-2", "1 links to other switches", "2 links")
+    assert "spine-1 (0 of 1)" in finding.why
+
+
+def test_a_link_below_its_siblings() -> None:
+    node = world.node(2, mlx5_1=world.hca(2, 1, rate_gbps=200.0))
+    finding = one(fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(node)}), "fabric.rate")
+    assert (finding.status, finding.subject, finding.measured, finding.expected) == ("fail", "worker-2 mlx5_1", "200 Gb/s", "400 Gb/s")
+
+
+SLOW = SeenCapabilities((SlowPort("0x0000000000000200", 60, "106.25 Gbps"), SlowPort("0x0000000000000300", 1, "106.25 Gbps")), 24)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "status"),
+    [(SLOW, "fail"), (SeenCapabilities(links=24), "pass"), (SeenCapabilities(error="ended with 1"), "fail"), (None, "fail")],
+)
+def test_a_link_between_switches_below_the_others(capabilities: typing.Optional[SeenCapabilities], status: str) -> None:
+    """Unless its ends can't do more: then it was bought that way."""
+
+    def slower(topology: Topology) -> Topology:
+        return dataclasses.replace(topology, links=(dataclasses.replace(topology.links[0], speed="HDR"), *topology.links[1:]))
+
+    findings = cabled(2, change=slower, capabilities=capabilities)
+    finding = one(findings, "fabric.rate", "leaf-1 port 60 - spine-1 port 1" if status == "fail" else "compute switches")
+    assert (finding.status == status and "200 Gb/s" in finding.measured) or status == "pass"
+
+
+def test_links_below_their_capability_warn() -> None:
+    finding = one(cabled(2, capabilities=SLOW), "fabric.capability")
+    assert finding.status == "warn" and "leaf-1 port 60 could be 106.25 Gbps" in finding.why
+    assert one(cabled(2, capabilities=SeenCapabilities(error="iblinkinfo ended with 1")), "fabric.capability").status == "unknown"
+
+
+# error counters
+
+
+def counted(**counters: int) -> PortErrors:
+    return PortErrors(plain_guid(1, 0, 1), 1, counters)
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "status"),
+    [
+        ({"SymbolErrorCounter": 5}, {"SymbolErrorCounter": 5}, "pass"),
+        ({"SymbolErrorCounter": 5}, {"SymbolErrorCounter": 8}, "warn"),
+        ({"SymbolErrorCounter": 5}, {"SymbolErrorCounter": 80}, "fail"),
+        ({}, {"SymbolErrorCounter": 80}, "fail"),
+        ({"SymbolErrorCounter": 900}, {"SymbolErrorCounter": 80}, "fail"),
+        ({}, {"LinkDownedCounter": 1}, "fail"),
+        ({}, {"PortXmitDiscards": 80000}, "pass"),
+    ],
+)
+def test_errors_that_grow_while_one_looks(first: typing.Dict[str, int], later: typing.Dict[str, int], status: str) -> None:
+    finding = one(seen(errors=world.errors([counted(**first)], [counted(**later)])), "fabric.errors_growing")
+    assert finding.status == status
+    if status != "pass":
+        assert finding.subject == "worker-1 mlx5_0" and "MF0;leaf00:MQM9700/U1 port 1" in finding.why and "a second" in finding.measured
+
+
+def test_errors_of_the_past_warn_once_for_the_fabric() -> None:
+    old = [PortErrors(LEAF, port, {"SymbolErrorCounter": 65535, "PortXmitDiscards": 9}) for port in range(1, 13)]
+    findings = seen(errors=world.errors(old, old))
+    finding = one(findings, "fabric.errors")
+    assert (finding.status, finding.measured) == ("warn", "12 of 65 ports above the threshold") and "and 4 more" in finding.why
+    assert one(findings, "fabric.errors_growing").status == "pass"
+
+
+def test_counters_that_were_not_read_are_unknown() -> None:
+    for missing in (None, SeenErrors(error="Query SA failed")):
+        findings = seen(errors=missing)
+        assert {one(findings, check).status for check in ("fabric.errors", "fabric.errors_growing")} == {"unknown"}
+    assert one(seen(errors=world.errors(failures=3)), "fabric.errors", "compute queries").status == "unknown"
+
+
+# any fabric
+
+
+def test_an_intent_of_ethernet_alone_needs_no_manager() -> None:
+    findings = fabrics(world.intent(world.storage()), subnets={}, topologies={})
+    assert statuses(findings) == {"pass"} and not any(finding.check == "fabric.one_master" for finding in findings)
+
+
+def test_fabric_without_nodes_is_unknown() -> None:
+    findings = fabrics(nodes={}, subnets={}, topologies={})
+    assert one(findings, "fabric.node").status == "unknown" and not judge(findings).open
