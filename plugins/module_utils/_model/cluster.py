@@ -292,6 +292,7 @@ class SyncFacts:
 class CommandResult:
     """A command that ran in a pod.
 
+    :ivar output: of both streams
     :ivar exit_code: of the command; None when the connection ended before it was known
     :ivar timed_out: the limit inside (timeout's 124 or 137) or the one outside was reached
     :ivar error: why there is no exit code
@@ -299,8 +300,7 @@ class CommandResult:
 
     command: str
     exit_code: typing.Optional[int]
-    stdout: str = ""
-    stderr: str = ""
+    output: str = ""
     timed_out: bool = False
     seconds: float = 0.0
     error: str = ""

@@ -21,7 +21,7 @@ import typing
 from .._model.cluster import CommandResult
 from .._model.errors import RdmaError
 from .._parse.kubernetes import status_message
-from .._parse.pod_shell import part
+from .._parse.pod_shell import MARK, Part, part
 
 try:
     import websocket
@@ -266,7 +266,7 @@ class Cluster:
                 command=list(command),
                 stdin=True,
                 stdout=True,
-                stderr=True,
+                stderr=False,
                 tty=False,
                 _preload_content=False,
             )
@@ -284,14 +284,13 @@ class Shell:
         self._socket = socket
         self._clock = clock
         self._lost = ""
-        self._status = ""
+        self._stream = ""
         self._number = 0
         self._begin("shell")
 
     def _begin(self, command: str) -> None:
         self._command = command
         self._started = self._clock()
-        self._streams = {1: "", 2: ""}
 
     @property
     def open(self) -> bool:
@@ -300,11 +299,17 @@ class Shell:
 
     @property
     def running(self) -> bool:
-        """Whether its command runs. It has ended when both streams say so: nothing orders one against the other."""
-        return self.open and any(part(stream, self._number).exit_code is None for stream in self._streams.values())
+        """Whether its command runs."""
+        return self.open and self._part().exit_code is None
+
+    def _part(self) -> Part:
+        return part(self._stream, self._number)
 
     def start(self, command: typing.Sequence[str]) -> None:
         """Start a command. The shell ends the one before it, if that still runs."""
+        if self._number:
+            # nothing of the commands before the last one is needed any more
+            self._stream = self._stream[max(0, self._stream.rfind(f"\n{MARK} {self._number - 1} ")) :]
         self._number += 1
         self._begin(shlex.join(command))
         try:
@@ -315,18 +320,16 @@ class Shell:
     def _pump(self, seconds: float) -> None:
         try:
             self._socket.update(timeout=seconds)
-            for channel in self._streams:
-                self._streams[channel] += self._socket.read_channel(channel)
-            self._status += self._socket.read_channel(3)
+            self._stream += self._socket.read_channel(1)
         except (websocket.WebSocketException, OSError) as error:
             self._lost = f"the connection to the pod broke: {error}"
 
     def wait_for(self, text: str, seconds: float) -> bool:
         """Wait until the command printed ``text``, ended, or the time is over."""
         end = self._clock() + seconds
-        while text not in part(self._streams[1], self._number).text and self.running and self._clock() < end:
+        while text not in self._part().text and self.running and self._clock() < end:
             self._pump(max(0.0, min(1.0, end - self._clock())))
-        return text in part(self._streams[1], self._number).text
+        return text in self._part().text
 
     def wait(self, seconds: float) -> CommandResult:
         """Wait for the end of the command, at most ``seconds``; then the connection is closed and the result says so."""
@@ -336,17 +339,20 @@ class Shell:
         outside = self.running
         if outside:
             self.close()
-        out, err = (part(stream, self._number) for stream in self._streams.values())
+        found = self._part()
         return CommandResult(
             command=self._command,
-            exit_code=out.exit_code,
-            stdout=out.text,
-            stderr=err.text,
+            exit_code=found.exit_code,
+            output=found.text,
             # of coreutils' timeout: 124, and 137 when it had to kill
-            timed_out=outside or out.exit_code in (124, 137),
+            timed_out=outside or found.exit_code in (124, 137),
             seconds=round(self._clock() - self._started, 3),
-            error="" if out.exit_code is not None or outside else self._lost or f"no exit code: {status_message(self._status)[:300] or 'the connection ended'}",
+            error="" if found.exit_code is not None or outside else self._lost or self._farewell(),
         )
+
+    def _farewell(self) -> str:
+        """Why there is no exit code, in the words of the API server or of the kubelet: a Status on the error channel."""
+        return f"no exit code: {status_message(self._socket.read_channel(3))[:300] or 'the connection ended'}"
 
     def close(self) -> None:
         """Leave the shell. It ends with its stdin, what runs in it by its own limit, or both with their pod."""

@@ -65,7 +65,7 @@ class Report:
 
 
 def parse(text: str) -> Report:
-    """Parse what a client printed to stdout (noise of stderr between the lines does no harm).
+    """Parse what a client printed (noise between the lines does no harm).
 
     :raises PerftestError: no table, no complete row, or a value that is no measurement: zero, negative, inf or nan. Those come with
         exit code 0 when the CPU's clock is unstable

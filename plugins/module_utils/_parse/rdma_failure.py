@@ -67,14 +67,15 @@ class Failure:
     evidence: str
 
 
-def classify(exit_code: typing.Optional[int], timed_out: bool, stdout: str, stderr: str) -> typing.Optional[Failure]:
+def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typing.Optional[Failure]:
     """The failure of one command, None when it exited with 0.
 
     The exit code decides whether it failed: a run whose server was killed prints a perfect row and exits with 1.
+
+    :param text: what it printed, errors and all
     """
     if exit_code == 0 and not timed_out:
         return None
-    text = f"{stderr}\n{stdout}"
     for kind, pattern in _PATTERNS:
         match = re.search(pattern, text)
         if match:
@@ -83,7 +84,7 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, stdout: str, stde
             return Failure(kind, text[start : end if end >= 0 else len(text)].strip()[:300])
     if timed_out:
         return Failure("hang", "no end within the limit, and no error text")
-    last = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), "no error text")
+    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no error text")
     if exit_code in (126, 127):
         return Failure("no_tool", f"exit code {exit_code}: {last[:250]}")
     # 128 and a signal, as the shell says it: ILL, ABRT, BUS, FPE, SEGV

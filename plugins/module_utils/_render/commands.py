@@ -49,13 +49,12 @@ while read -r key value; do [ "$key" = Cpus_allowed_list: ] && echo "allowed $va
 """
 
 # One connection to a pod is enough for all that it does: a command a line on stdin, after its number. Who starts a command ends the one before it.
+# Both streams of it are one, so that what it printed is in its order, and all there when its end is reported.
 # A wait that the signal broke is taken up again, so that nothing of the old command can run beside the new one.
 _SHELL = f"""
-report() {{ printf '\\n{MARK} %s\\n' "$1"; printf '\\n{MARK} %s\\n' "$1" >&2; }}
-report 'begin 0'
 {_PROBE}
-for tool in {' '.join(NEEDED)} taskset; do command -v "$tool" > /dev/null || echo "missing $tool"; done
-report 'end 0 0'
+for tool in {" ".join(NEEDED)} taskset; do command -v "$tool" > /dev/null || echo "missing $tool"; done
+printf '\\n{MARK} 0 0\\n'
 job=
 halt() {{ if [ -n "$job" ]; then kill "$job" 2> /dev/null; wait "$job"; job=; fi; }}
 while read -r number command; do
@@ -63,13 +62,12 @@ while read -r number command; do
   (
     child=
     trap '[ -z "$child" ] || kill "$child" 2> /dev/null' TERM
-    report "begin $number"
-    eval "exec $command" &
+    eval "exec $command" 2>&1 &
     child=$!
     wait "$child"
     code=$?
     while kill -0 "$child" 2> /dev/null; do wait "$child"; code=$?; done
-    report "end $number $code"
+    printf '\\n{MARK} %s %s\\n' "$number" "$code"
   ) &
   job=$!
 done

@@ -14,6 +14,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import itertools
 import typing
 
 from .._check.bandwidth import verdicts
@@ -29,7 +30,7 @@ from .._parse.rdma_failure import RETRIED, Failure, classify
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY, resource
 from .._render.pods import CONTAINER, pod, pod_name
-from .._schedule.measurements import Step, Task, again, steps
+from .._schedule.measurements import Step, Task, again, orders, steps
 from .sync import WatchFeed
 
 Say = typing.Callable[[str], None]
@@ -77,7 +78,7 @@ class Bench:
         self._clock = clock
         self._pause = pause
         self._say = say
-        self._blocks = 0
+        self._blocks = itertools.count()
         #: by the pod's name; a pod is in one measurement at a time, so that no two threads share one
         self._shells: typing.Dict[str, Shell] = {}
 
@@ -247,10 +248,10 @@ class Bench:
             greeting = self._shell(item, pci or "").wait(PROBE_LIMIT)
         except (parse.ResourceError, ApiError) as error:
             return dataclasses.replace(item, error=str(error))
-        failure = classify(greeting.exit_code, greeting.timed_out, greeting.stdout, f"{greeting.stderr}{greeting.error}")
+        failure = _failure(greeting)
         if failure is not None:
             return dataclasses.replace(item, error=f"no look into the pod: {failure.evidence}", cause=failure.kind)
-        probe = pod_probe.parse(greeting.stdout)
+        probe = pod_probe.parse(greeting.output)
         lacks = [tool for tool in probe.missing if tool in commands.NEEDED]
         if lacks:
             return dataclasses.replace(item, error=f"the image {fabric.pods.image} has no {', '.join(lacks)}", cause="no_tool")
@@ -348,8 +349,11 @@ class Bench:
     def _step(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: typing.Mapping[typing.Tuple[int, str], RdmaPod], step: Step
     ) -> typing.List[PairResult]:
-        ports = [self._next_ports() for _task in step]
-        return list(pool.map(lambda task, port: self._pair(fabric, task, usable[task.rail, task.client], usable[task.rail, task.server], port), step, ports))
+        def both(task: Task) -> typing.List[PairResult]:
+            its = orders(task, fabric.bandwidth)
+            return [self._pair(fabric, one, usable[one.rail, one.client], usable[one.rail, one.server], self._next_ports()) for one in its]
+
+        return [result for results in pool.map(both, step) for result in results]
 
     @contextlib.contextmanager
     def _pool(self) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
@@ -363,8 +367,7 @@ class Bench:
         pool.shutdown()
 
     def _next_ports(self) -> int:
-        self._blocks += 1
-        return FIRST_PORT + PORTS * (self._blocks % PORT_BLOCKS)
+        return FIRST_PORT + PORTS * (next(self._blocks) % PORT_BLOCKS)
 
     def _pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:
         start = self._clock()
@@ -385,16 +388,14 @@ class Bench:
         ran, failure = self._both(
             (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit)), commands.PING_SERVER_UP, limit, False
         )
-        result = dataclasses.replace(result, pings=rping.parse(ran.stdout).count if ran else None, commands=(_line(ran),) if ran else ())
+        result = dataclasses.replace(result, pings=rping.parse(ran.output).count if ran else None, commands=(_line(ran),) if ran else ())
         if failure is not None:
             return dataclasses.replace(result, ping_failure=failure.kind, ping_evidence=failure.evidence, failure="ping", evidence=failure.evidence)
         report, result, failure = self._bandwidth(fabric, client, server, port + 1, result, False)
         if report is None or failure is not None:
             return dataclasses.replace(result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else "")
         row = report.largest
-        result = dataclasses.replace(
-            result, average_gbps=row.average_gbps, peak_gbps=row.peak_gbps, message_bytes=row.message_bytes, iterations=row.iterations
-        )
+        result = dataclasses.replace(result, average_gbps=row.average_gbps, peak_gbps=row.peak_gbps, message_bytes=row.message_bytes, iterations=row.iterations)
         if not fabric.bandwidth.sweep:
             return result
         report, result, failure = self._bandwidth(fabric, client, server, port + 2, result, True)
@@ -415,7 +416,7 @@ class Bench:
         if failure is not None:
             return None, result, failure
         try:
-            return perftest.parse(ran.stdout), result, None
+            return perftest.parse(ran.output), result, None
         except perftest.PerftestError as error:
             return None, result, Failure("no_measurement", str(error))
 
@@ -478,7 +479,7 @@ def _rails(fabric: Fabric) -> range:
 
 
 def _failure(result: CommandResult) -> typing.Optional[Failure]:
-    return classify(result.exit_code, result.timed_out, result.stdout, f"{result.stderr}{result.error}")
+    return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
 
 
 def _line(result: CommandResult) -> str:

@@ -24,7 +24,7 @@ ENOUGH = 2
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One measurement of a rail: the client writes to the server."""
+    """A pair of one rail: the client writes to the server."""
 
     rail: int
     client: str
@@ -39,8 +39,7 @@ Step = typing.Tuple[Task, ...]
 
 
 def steps(rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth) -> typing.Iterator[Step]:
-    """All measurements, in steps of those that run at the same time. Directions of a pair that are measured one after the other are steps of their own:
-    both at once would share what each is asked to fill.
+    """All pairs, in steps of those that are measured at the same time.
 
     :param rails: names of the nodes that have a pod on each rail
     """
@@ -49,16 +48,15 @@ def steps(rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth) -
     if wanted.rails == "serial":
         for rail, its in zip(numbers, each):
             for pairs in its:
-                yield from _directions([Task(rail, *pair) for pair in pairs], wanted)
+                yield tuple(Task(rail, *pair) for pair in pairs)
     else:
         for together in itertools.zip_longest(*each, fillvalue=()):
-            yield from _directions([Task(rail, *pair) for rail, pairs in zip(numbers, together) for pair in pairs], wanted)
+            yield tuple(Task(rail, *pair) for rail, pairs in zip(numbers, together) for pair in pairs)
 
 
-def _directions(tasks: typing.Sequence[Task], wanted: Bandwidth) -> typing.Iterator[Step]:
-    yield tuple(tasks)
-    if wanted.directions == "both":
-        yield tuple(Task(task.rail, task.server, task.client) for task in tasks)
+def orders(task: Task, wanted: Bandwidth) -> typing.Tuple[Task, ...]:
+    """The measurements of one pair, which run one after the other: both at once would share what each is asked to fill."""
+    return (task, Task(task.rail, task.server, task.client)) if wanted.directions == "both" else (task,)
 
 
 def again(passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wanted: Bandwidth) -> typing.Tuple[Step, ...]:
@@ -81,7 +79,5 @@ def again(passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wa
             taken.add(partner)
             tasks.append(Task(suspect[0], suspect[1], partner[1]))
     if wanted.rails == "serial":
-        by_rail = [[task for task in tasks if task.rail == rail] for rail in sorted({task.rail for task in tasks})]
-    else:
-        by_rail = [tasks] if tasks else []
-    return tuple(step for some in by_rail for step in _directions(some, wanted))
+        return tuple(tuple(task for task in tasks if task.rail == rail) for rail in sorted({task.rail for task in tasks}))
+    return (tuple(tasks),) if tasks else ()

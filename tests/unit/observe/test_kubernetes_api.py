@@ -192,21 +192,20 @@ def clock(step=0.1):
     return tick
 
 
-BEGIN = {1: "\n@linerate begin 1\n", 2: "\n@linerate begin 1\n"}
-END = "\n@linerate end 1 {}\n"
+GREETED = {1: "rate mlx5_0 400\n\n@linerate 0 0\n"}
 
 
 def ran(*frames, seconds=60, code=0):
     """A command whose shell goes on afterwards, as it does in a pod."""
-    ended = END.format(code)
-    shell = Shell(Socket(BEGIN, *frames, {1: ended}, {2: ended}, {}), clock())
+    shell = Shell(Socket(GREETED, *frames, {1: f"\n@linerate 1 {code}\n"}, {}), clock())
+    assert shell.wait(seconds).output == "rate mlx5_0 400\n"
     shell.start(("tool", "-x", "two words"))
     return shell.wait(seconds)
 
 
-def test_a_command_s_streams_and_exit_code():
-    result = ran({1: "out "}, {2: "err"}, {1: "put"})
-    assert (result.exit_code, result.stdout, result.stderr, result.timed_out, result.error) == (0, "out put", "err", False, "")
+def test_a_command_s_output_and_exit_code():
+    result = ran({1: "out "}, {1: "put"})
+    assert (result.exit_code, result.output, result.timed_out, result.error) == (0, "out put", False, "")
     assert result.command == "tool -x 'two words'"
 
 
@@ -217,28 +216,27 @@ def test_exit_codes_are_true(code, timed_out):
 
 
 def test_one_connection_serves_many_commands():
-    socket = Socket(BEGIN, {1: "a" + END.format(0), 2: END.format(0)}, {1: "\n@linerate begin 2\nb\n@linerate end 2 3\n"}, {2: "\n@linerate begin 2\n"})
-    socket.frames += [{2: "\n@linerate end 2 3\n"}, {}]
+    socket = Socket(GREETED, {1: "a\n@linerate 1 0\n"}, {1: "b"}, {1: "\n@linerate 2 3\n"}, {1: "c\n@linerate 3 0\n"}, {})
     shell = Shell(socket, clock())
-    shell.start(("one",))
-    assert shell.wait(60).stdout == "a"
-    shell.start(("two",))
-    assert (shell.running, shell.open) == (True, True)
-    result = shell.wait(60)
-    assert (result.exit_code, result.stdout) == (3, "b")
-    assert socket.written == "1 one\n2 two\n"
+    results = []
+    for name in ("one", "two", "three"):
+        shell.start((name,))
+        results.append(shell.wait(60))
+    assert [(result.exit_code, result.output) for result in results] == [(0, "a"), (3, "b"), (0, "c")]
+    assert socket.written == "1 one\n2 two\n3 three\n"
     assert (shell.running, shell.open) == (False, True)
 
 
 def test_what_an_older_command_still_prints_is_not_the_new_one_s():
-    shell = Shell(Socket({1: "\n@linerate begin 1\nold"}, {1: "er\n@linerate end 1 143\n"}, {1: "\n@linerate begin 2\nnew"}, {}), clock())
+    shell = Shell(Socket(GREETED, {1: "old"}, {1: "er\n@linerate 1 143\n"}, {1: "new"}, {}), clock())
     shell.start(("one",))
+    assert shell.wait_for("old", 60)
     shell.start(("two",))
-    assert shell.wait(60).stdout == "new"
+    assert shell.wait(60).output == "new"
 
 
 def test_a_connection_that_ends_is_no_success():
-    shell = Shell(Socket(BEGIN, {1: "perfect table"}, {3: '{"status":"Success"}'}), clock())
+    shell = Shell(Socket(GREETED, {1: "perfect table"}, {3: '{"status":"Success"}'}), clock())
     shell.start(("tool",))
     result = shell.wait(60)
     assert (result.exit_code, result.timed_out) == (None, False)
@@ -253,10 +251,10 @@ def test_an_image_without_a_shell_says_so():
 
 @pytest.mark.parametrize("broken", [websocket.WebSocketConnectionClosedException("lost"), ConnectionResetError("reset")])
 def test_a_connection_that_breaks_is_no_success(broken):
-    shell = Shell(Socket(BEGIN, {1: "a"}, broken, {1: END.format(0)}), clock())
+    shell = Shell(Socket(GREETED, {1: "a"}, broken, {1: "\n@linerate 1 0\n"}), clock())
     shell.start(("tool",))
     result = shell.wait(60)
-    assert (result.exit_code, result.stdout) == (None, "a")
+    assert (result.exit_code, result.output) == (None, "a")
     assert "broke" in result.error
     shell.start(("next",))
     assert not shell.open
@@ -269,7 +267,6 @@ def test_the_limit_outside_ends_a_command_that_does_not():
 
 
 def test_wait_for_a_text():
-    begin = {1: "\n@linerate begin 0\n"}
-    assert Shell(Socket(begin, {1: "rdma_"}, {1: "listen\n"}, {1: "more"}), clock()).wait_for("rdma_listen", 60)
-    assert not Shell(Socket(begin, {1: "other"}), clock()).wait_for("rdma_listen", 60)
+    assert Shell(Socket({1: "rdma_"}, {1: "listen\n"}, {1: "more"}), clock()).wait_for("rdma_listen", 60)
+    assert not Shell(Socket({1: "other"}), clock()).wait_for("rdma_listen", 60)
     assert not Shell(Socket(*[{}] * 10000), clock()).wait_for("rdma_listen", 5)

@@ -32,7 +32,7 @@ TABLE = (
     " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100           0.084767            {}            0.000066\n"
 )
 GOOD = TABLE.format("0.034819")
-REFUSED = CommandResult("", 1, "", "Couldn't connect to 10.0.0.2:18603\n")
+REFUSED = CommandResult("", 1, "Couldn't connect to 10.0.0.2:18603\n")
 
 
 class Shell:
@@ -226,14 +226,14 @@ def test_the_retries_are_bounded():
     ("side", "answer", "failure"),
     [
         # a perfect table beside a failure
-        ("client", CommandResult("", 1, GOOD, "ethernet_read_keys: Couldn't read remote address\n"), "peer_gone"),
+        ("client", CommandResult("", 1, GOOD + "ethernet_read_keys: Couldn't read remote address\n"), "peer_gone"),
         ("client", CommandResult("", 0, TABLE.format("0.000000")), "no_measurement"),
         ("client", CommandResult("", 0, TABLE.format("inf")), "no_measurement"),
         ("client", CommandResult("", 0, ""), "no_measurement"),
-        ("client", CommandResult("", 124, "", "", True), "hang"),
-        ("client", CommandResult("", None, GOOD, "", False, 1.0, "the connection to the pod broke"), "exec_lost"),
+        ("client", CommandResult("", 124, "", True), "hang"),
+        ("client", CommandResult("", None, GOOD, False, 1.0, "the connection to the pod broke"), "exec_lost"),
         ("client", ApiError(404, "NotFound", "pod not found", "exec"), "exec_lost"),
-        ("server", CommandResult("", 1, "", "Couldn't allocate MR\n"), "memlock"),
+        ("server", CommandResult("", 1, "Couldn't allocate MR\n"), "memlock"),
     ],
 )
 def test_failures_are_no_measurements(side, answer, failure):
@@ -244,14 +244,14 @@ def test_failures_are_no_measurements(side, answer, failure):
 
 
 def test_a_failed_ping_spares_the_bandwidth():
-    api = Api(answers={("rping", "client"): CommandResult("", 255, "", "cma event RDMA_CM_EVENT_ADDR_ERROR, error -110\n")})
+    api = Api(answers={("rping", "client"): CommandResult("", 255, "cma event RDMA_CM_EVENT_ADDR_ERROR, error -110\n")})
     facts, _lines = run(api)
     assert [(pair.ping_failure, pair.failure, pair.average_gbps) for pair in facts.pairs] == [("no_address", "ping", None)] * 2
     assert not any(tool == "ib_write_bw" for tool, _side, _node, _command in api.ran)
 
 
 def test_rping_s_server_may_fail_after_a_good_run():
-    api = Api(answers={("rping", "server"): CommandResult("", 255, "", "rping server failed: -1\n")})
+    api = Api(answers={("rping", "server"): CommandResult("", 255, "rping server failed: -1\n")})
     facts, _lines = run(api)
     assert all(pair.ping_failure == "" and pair.average_gbps for pair in facts.pairs)
 
@@ -292,7 +292,7 @@ def test_one_connection_a_pod_is_enough():
 
 
 def test_a_connection_that_is_lost_is_made_anew_once():
-    lost = CommandResult("", None, GOOD, "", False, 1.0, "the connection to the pod broke")
+    lost = CommandResult("", None, GOOD, False, 1.0, "the connection to the pod broke")
     facts, _lines = run(Api(answers={("ib_write_bw", "client"): [lost, None, None]}))
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
 
@@ -304,7 +304,7 @@ def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like():
         if node != "c":
             return None
         api.gone.add("linerate-storage-c")
-        return CommandResult("", 1, "", " Failed status 12: wr_id 0 syndrom 0x81\n")
+        return CommandResult("", 1, " Failed status 12: wr_id 0 syndrom 0x81\n")
 
     api.answers = {("ib_write_bw", "client"): evicted}
     facts, _lines = run(api, ("a", "b", "c"))
@@ -322,7 +322,7 @@ def test_an_image_without_the_tools_is_told_before_anything_is_measured():
 def test_an_image_without_a_shell():
     class NoShell(Api):
         def greeting(self, pod, node):
-            return CommandResult("shell", None, "", "", False, 0.1, 'no exit code: exec: "sh": executable file not found in $PATH')
+            return CommandResult("shell", None, "", False, 0.1, 'no exit code: exec: "sh": executable file not found in $PATH')
 
     facts, _lines = run(NoShell())
     assert [pod.cause for pod in facts.pods] == ["no_tool"] * 2
@@ -349,7 +349,7 @@ def rail_probe(numbers):
             mine = [name for name in self.made if self.pods.get(name, {}).get("node") == node]
             hca = numbers[mine.index(pod)]
             text = f"env PCIDEVICE_X=0000:0{hca}:10.0\nphysfn 0000:0{hca}:10.0 0000:0{hca}:00.0\n"
-            return CommandResult("shell", 0, super().greeting(pod, node).stdout + text)
+            return CommandResult("shell", 0, super().greeting(pod, node).output + text)
 
     return Drawing
 
@@ -361,7 +361,7 @@ def test_pods_are_drawn_until_each_rail_has_one():
         (node, rail, f"0000:0{rail + 1}:00.0", "") for node in ("a", "b") for rail in (0, 1)
     ]
     assert len(api.made) == 8
-    assert [(pair.rail, pair.client, pair.server) for pair in facts.pairs] == [(0, "a", "b"), (1, "a", "b"), (0, "b", "a"), (1, "b", "a")]
+    assert [(pair.rail, pair.client, pair.server) for pair in facts.pairs] == [(0, "a", "b"), (0, "b", "a"), (1, "a", "b"), (1, "b", "a")]
     assert api.pods == {}
 
 
@@ -415,7 +415,7 @@ def test_both_directions_at_once_are_one_measurement():
 def test_a_sweep_is_kept_and_its_failure_spoils_nothing_else():
     rows = GOOD + " 131072     100           0.084767            0.044819            0.000066\n"
     facts, _lines = run(
-        Api(answers={("ib_write_bw", "client"): [None, CommandResult("", 0, rows), None, CommandResult("", 124, "", "", True)]}), bandwidth={"sweep": True}
+        Api(answers={("ib_write_bw", "client"): [None, CommandResult("", 0, rows), None, CommandResult("", 124, "", True)]}), bandwidth={"sweep": True}
     )
     assert [[(row.message_bytes, row.average_gbps) for row in pair.sweep] for pair in facts.pairs] == [[(65536, 0.034819), (131072, 0.044819)], []]
     assert [pair.sweep_failure.split(":")[0] for pair in facts.pairs] == ["", "hang"]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Bandwidth
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task, again, steps
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task, again, orders, steps
 
 NODES = st.integers(0, 9).map(lambda number: [f"n{name}" for name in range(number)])
 
@@ -25,7 +25,7 @@ def test_everybody_meets_everybody_of_its_rail_and_nobody_is_asked_twice_at_once
         ends = [end for task in step for end in task.pair]
         assert len(ends) == len(set(ends))
         assert order == "parallel" or len({task.rail for task in step}) == 1
-    tasks = [task for step in made for task in step]
+    tasks = [order for step in made for task in step for order in orders(task, Bandwidth(directions=directions))]
     wanted = [(rail, pair) for rail, nodes in enumerate(rails) for pair in itertools.combinations(nodes, 2)]
     assert sorted(tasks, key=str) == sorted(set(tasks), key=str)
     assert len(tasks) == len(wanted) * (2 if directions == "both" else 1)
@@ -41,9 +41,10 @@ def pair(one, other, rail=0):
 
 
 def test_a_suspect_gets_a_partner_that_passed_and_that_it_has_not_met():
-    (there, back) = again({pair("a", "b")}, {pair("c", "d")}, Bandwidth())
-    assert there == (Task(0, "c", "a"), Task(0, "d", "b"))
-    assert back == (Task(0, "a", "c"), Task(0, "b", "d"))
+    passed, failed = {pair("a", "b"), pair("a", "b", 1)}, {pair("c", "d"), pair("c", "d", 1)}
+    zero, one = ((Task(rail, "c", "a"), Task(rail, "d", "b")) for rail in (0, 1))
+    assert again(passed, failed, Bandwidth()) == (zero + one,)
+    assert again(passed, failed, Bandwidth(rails="serial")) == (zero, one)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,269 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a round of many pairs costs beyond the tests themselves: build/venv/bin/python tests/benchmarks/rounds.py [pairs] [seconds]
+
+All of the stage's own code runs, down to its websockets. What it talks to is a small API server in a process of its own, in whose pods rping and
+ib_write_bw only take their time: a node that is but an object, as kwok makes them, can run no command. The baseline is measured in the same run: one
+pair after the other, a new exec for each command, on a few pairs, and scaled by their number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import json
+import pathlib
+import resource
+import shlex
+import subprocess
+import sys
+import time
+import typing
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
+
+from aiohttp import WSMsgType, web
+from kubernetes.client import ApiClient, Configuration, CoreV1Api
+from kubernetes.dynamic import DynamicClient
+from kubernetes.stream import stream
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_shell import MARK
+from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench, Plan
+
+PAIRS, SECONDS, PING_SECONDS = 500, 10.0, 0.5
+BASELINE_PAIRS = 2
+RESOURCE = "openshift.io/mlx"
+FABRIC = {
+    "name": "compute",
+    "profile": "sriov_ethernet",
+    "select": {"hcas_per_node": 1, "vendor": "15b3"},
+    "virtual_functions": 8,
+    "resource_name": "mlx",
+    "network": {"name": "net", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"},
+    "bandwidth": {"rounds": 1},
+}
+PINGS = "".join(f"ping data: rdma-ping-{number}: ABC\n" for number in range(commands.PINGS))
+TABLE = (
+    " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+    " 1048576    5000           0.00               373.64             0.044541\n"
+)
+
+
+class Pods:
+    """The API server's side: pods that are ready at once, and the tools in them."""
+
+    def __init__(self, nodes: int, seconds: float) -> None:
+        self.nodes = [f"node-{number}" for number in range(nodes)]
+        self.seconds = seconds
+        self.pods: typing.Dict[str, typing.Any] = {}
+        self.served: typing.Dict[typing.Tuple[str, str], asyncio.Event] = {}
+        self.counts: typing.Counter[str] = collections.Counter()
+
+    def application(self) -> web.Application:
+        application = web.Application()
+        pods = "/api/v1/namespaces/{namespace}/pods"
+        application.add_routes(
+            [
+                web.get("/counts", self.count),
+                web.get("/api/v1/nodes", self.list_nodes),
+                web.get("/api/v1/pods", self.list_pods),
+                web.post(pods, self.create),
+                web.get(pods + "/{name}", self.read),
+                web.delete(pods + "/{name}", self.delete),
+                web.get(pods + "/{name}/exec", self.exec),
+            ]
+        )
+        return application
+
+    async def count(self, _request: web.Request) -> web.Response:
+        return web.json_response(self.counts)
+
+    async def list_nodes(self, _request: web.Request) -> web.Response:
+        self.counts["list nodes"] += 1
+        items = [{"metadata": {"name": name}, "status": {"allocatable": {RESOURCE: "8"}}} for name in self.nodes]
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+
+    async def list_pods(self, request: web.Request) -> web.StreamResponse:
+        if request.query.get("watch"):
+            self.counts["watch pods"] += 1
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await asyncio.sleep(600)
+            return response
+        self.counts["list pods"] += 1
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": list(self.pods.values())})
+
+    async def create(self, request: web.Request) -> web.Response:
+        self.counts["create pod"] += 1
+        pod = await request.json()
+        number = len(self.pods)
+        status = [{"name": "test/net", "interface": "net1", "ips": [f"10.0.{number // 250}.{number % 250 + 1}"]}]
+        pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = json.dumps(status)
+        pod["status"] = {"conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]}
+        self.pods[pod["metadata"]["name"]] = pod
+        return web.json_response(pod)
+
+    async def read(self, request: web.Request) -> web.Response:
+        self.counts["get pod"] += 1
+        return web.json_response(self.pods[request.match_info["name"]])
+
+    async def delete(self, request: web.Request) -> web.Response:
+        self.counts["delete pod"] += 1
+        return web.json_response(self.pods.pop(request.match_info["name"]))
+
+    async def exec(self, request: web.Request) -> web.WebSocketResponse:
+        self.counts["exec"] += 1
+        socket = web.WebSocketResponse(protocols=("v4.channel.k8s.io",))
+        await socket.prepare(request)
+        command = request.query.getall("command")
+
+        async def say(channel: int, text: str) -> None:
+            await socket.send_bytes(bytes([channel]) + text.encode())
+
+        if command[0] != "sh":
+            await self.tool(command, lambda text: say(1, text))
+            await say(3, '{"status":"Success"}')
+            return socket
+        greeting = 'rdma [{"ifname":"mlx5_9","netdev":"net1"}]\nrate mlx5_9 400 Gb/sec (4X NDR)'
+        await say(1, f"{greeting}\n\n{MARK} 0 0\n")
+        jobs = set()
+        async for message in socket:
+            if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+                continue
+            data = message.data if isinstance(message.data, bytes) else message.data.encode()
+            job = asyncio.create_task(self.job(data[1:].decode(), say))
+            jobs.add(job)
+            job.add_done_callback(jobs.discard)
+        return socket
+
+    async def job(self, line: str, say: typing.Callable[[int, str], typing.Awaitable[None]]) -> None:
+        number, *command = shlex.split(line)
+        await self.tool(command, lambda text: say(1, text))
+        await say(1, f"\n{MARK} {number} 0\n")
+
+    async def tool(self, command: typing.Sequence[str], out: typing.Callable[[str], typing.Awaitable[None]]) -> None:
+        """rping or ib_write_bw: a server ends with its client."""
+        ping = "rping" in command
+        port = command[command.index("-p") + 1]
+        client = "-c" in command if ping else command[-1].count(".") == 3
+        if client:
+            await asyncio.sleep(PING_SECONDS if ping else self.seconds)
+            await out(PINGS if ping else TABLE)
+            self.served[port, str(ping)].set()
+        else:
+            ended = self.served[port, str(ping)] = asyncio.Event()
+            await out(commands.PING_SERVER_UP if ping else commands.BANDWIDTH_SERVER_UP)
+            await ended.wait()
+
+
+class Timed(Bench):
+    """The stage, with the time of its rounds beside it."""
+
+    seconds = processor = 0.0
+
+    def _measure(self, pods: typing.Sequence[RdmaPod]) -> typing.Tuple[PairResult, ...]:
+        start, processor = time.monotonic(), time.process_time()
+        try:
+            return super()._measure(pods)
+        finally:
+            self.seconds, self.processor = time.monotonic() - start, time.process_time() - processor
+
+
+def measure(client: ApiClient, nodes: typing.Sequence[str]) -> typing.Tuple[float, float, float]:
+    """Seconds of one round of all nodes, each pair in both directions; those of them on a processor; and of all with the life of the pods."""
+    intent = parse_intent([FABRIC])
+    # no discovery: the stage's paths are fixed
+    dynamic = DynamicClient.__new__(DynamicClient)
+    dynamic.client, dynamic.configuration = client, client.configuration
+    bench = Timed(Cluster(dynamic), Plan(intent.fabrics, intent.cluster, tuple(nodes)), time.monotonic, time.sleep, lambda line: None)
+    start = time.monotonic()
+    facts = bench.run()
+    assert len(facts.pairs) == len(nodes) and all(pair.average_gbps == 373.64 for pair in facts.pairs), facts.pairs[:3]
+    return bench.seconds, bench.processor, time.monotonic() - start
+
+
+def one_after_the_other(client: ApiClient, pairs: int) -> float:
+    """Seconds of both directions of some pairs, a new connection for each command and no two at once."""
+    fabric = parse_intent([FABRIC]).fabrics[0]
+
+    def run(pod: str, command: typing.Sequence[str]) -> typing.Any:
+        core = CoreV1Api(ApiClient(client.configuration))
+        options = {"command": list(command), "stdin": False, "stdout": True, "stderr": True, "tty": False, "_preload_content": False}
+        return stream(core.connect_get_namespaced_pod_exec, pod, "test", **options)
+
+    start = time.monotonic()
+    for number in range(2 * pairs):
+        port, address = 20000 + 2 * number, "10.0.0.1"
+        for up, there, here in (
+            (commands.PING_SERVER_UP, commands.ping_server(address, port, 30), commands.ping_client(address, port, 30)),
+            (
+                commands.BANDWIDTH_SERVER_UP,
+                commands.write_bandwidth(fabric, "mlx5_9", "", port + 1),
+                commands.write_bandwidth(fabric, "mlx5_9", "", port + 1, address),
+            ),
+        ):
+            server = run("server", there)
+            while up not in server.peek_stdout(timeout=1):
+                pass
+            for session in (run("client", here), server):
+                while session.is_open():
+                    session.update(timeout=1)
+    return time.monotonic() - start
+
+
+def main() -> None:
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    server = subprocess.Popen([sys.executable, __file__, "serve", str(2 * pairs), str(seconds)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        configuration = Configuration(host=url)
+        client = ApiClient(configuration)
+
+        def counts() -> typing.Dict[str, int]:
+            with urllib.request.urlopen(f"{url}/counts") as answer:
+                return json.load(answer)
+
+        own = 2 * (seconds + PING_SECONDS)
+        took, processor, everything = measure(client, [f"node-{number}" for number in range(2 * pairs)])
+        ours = counts()
+        serial = one_after_the_other(client, BASELINE_PAIRS) / BASELINE_PAIRS * pairs
+        execs = (counts()["exec"] - ours["exec"]) // BASELINE_PAIRS * pairs
+        print(f"a round of {pairs} pairs, both directions, of which rping and ib_write_bw take {own:.1f} s")
+        print(f"  the round     {took:8.1f} s, {100 * (took / own - 1):.1f} % beyond the tests' own length; {processor:.1f} s of a processor")
+        print(f"  with the pods {everything:8.1f} s")
+        print(f"  requests      {sum(ours.values()):8d}: {', '.join(f'{number} x {what}' for what, number in sorted(ours.items()))}")
+        print(f"one pair after the other, an exec for each command (measured on {BASELINE_PAIRS} pairs, scaled)")
+        print(f"  the round     {serial:8.1f} s, {serial / took:.0f} times as long")
+        print(f"  requests      {execs:8d} x exec a round; here there are no more for a further round")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+async def serve(nodes: int, seconds: float) -> None:
+    runner = web.AppRunner(Pods(nodes, seconds).application(), access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    print(f"http://{host}:{port}", flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["serve"]:
+        asyncio.run(serve(int(sys.argv[2]), float(sys.argv[3])))
+    else:
+        main()
