@@ -76,7 +76,7 @@ WHAT = {
         "object_accepted",
         "policy_accepted",
     ),
-    "virtual_functions": ("allocatable", "count", "driver", "members", "node", "rdma_device", "report"),
+    "virtual_functions": ("allocatable", "count", "driver", "guids", "link_state", "members", "mtu", "node", "rdma_device", "report"),
     "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping", "suspect", "sweep"),
 }
 #: findings of the frame itself, about any stage: its role failed, it did not run, the intent is wrong

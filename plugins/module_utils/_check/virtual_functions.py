@@ -12,11 +12,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import ClusterNode, NodeState, OperatorFacts
-from .._model.facts import Hca, NodeHcas, ObservedHcas, ObservedSubnets
-from .._model.findings import FAIL, UNKNOWN, Finding, ok
+from .._model.cluster import ClusterNode, OperatorFacts
+from .._model.facts import NodeHcas, ObservedHcas, ObservedSubnets
+from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
+from . import no_sriov, vf_settings
 from .membership import Membership, is_infiniband, resolve
+from .vf_settings import Layers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,29 +33,6 @@ class Facts:
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     operators: typing.Optional[OperatorFacts] = None
-
-
-@dataclasses.dataclass(frozen=True)
-class _Layers:
-    """What each layer says of one physical function.
-
-    :ivar vfs: virtual functions in sysfs
-    :ivar state: of the node; None when the operator has none
-    """
-
-    fabric: Fabric
-    node: str
-    hca: Hca
-    vfs: typing.Tuple[Hca, ...]
-    state: typing.Optional[NodeState]
-
-    @property
-    def address(self) -> str:
-        return self.hca.pci.address if self.hca.pci else ""
-
-    @property
-    def subject(self) -> str:
-        return f"{self.fabric.name} {self.node} {self.hca.name} {self.address}".strip()
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -73,8 +52,6 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             )
         else:
             read[name] = observed.value
-    states = {state.node: state for state in facts.operators.states} if facts.operators else {}
-    cluster_nodes = {node.name: node for node in facts.operators.nodes} if facts.operators else {}
     subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None}
     for fabric in intent.fabrics:
         membership = resolve(fabric, read, subnets)
@@ -82,8 +59,13 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             findings.append(_unresolved(membership))
             continue
         for name, node in read.items():
-            findings += _node(intent, fabric, membership, name, node, states.get(name))
-            findings.append(_offer(intent, fabric, name, membership, cluster_nodes.get(name), facts.operators))
+            functions = _functions(fabric, membership, name, node, facts.operators)
+            findings.append(_members(fabric, name, functions))
+            for layers in functions if len(functions) == fabric.select.hcas_per_node else ():
+                findings += _function(layers)
+            findings.append(_offer(intent, fabric, name, functions, facts))
+    if any(is_infiniband(fabric) for fabric in intent.fabrics):
+        findings += vf_settings.duplicate_guids(read)
     return tuple(findings)
 
 
@@ -100,49 +82,66 @@ def _unresolved(membership: Membership) -> Finding:
     )
 
 
-def _node(intent: Intent, fabric: Fabric, membership: Membership, name: str, node: NodeHcas, state: typing.Optional[NodeState]) -> typing.List[Finding]:
-    members = membership.members.get(name, ())
+def _functions(fabric: Fabric, membership: Membership, name: str, node: NodeHcas, operators: typing.Optional[OperatorFacts]) -> typing.Tuple[Layers, ...]:
+    state = next((state for state in operators.states if state.node == name), None) if operators else None
+    unread = ""
+    if state is None and (operators is None or operators.errors):
+        unread = "; ".join(operators.errors[:3]) if operators else "the API server was not asked"
+    result = []
+    for member in membership.members.get(name, ()):
+        vfs = tuple(hca for hca in node.hcas if member.hca.pci and hca.physical_function == member.hca.pci.address)
+        result.append(Layers(fabric, name, member.hca, vfs, state, unread))
+    return tuple(result)
+
+
+def _members(fabric: Fabric, name: str, functions: typing.Sequence[Layers]) -> Finding:
     expected = f"{fabric.select.hcas_per_node} physical functions"
-    if len(members) != fabric.select.hcas_per_node:
-        why = "The fabric has another number of physical functions on this node than the intent says."
-        measured = ", ".join(member.hca.name for member in members) or "none"
-        return [Finding("virtual_functions.members", f"{fabric.name} {name}", FAIL, measured, expected, why, "See the stages discover and fabric.")]
-    findings = [ok("virtual_functions.members", f"{fabric.name} {name}", ", ".join(member.hca.name for member in members), expected)]
-    for member in members:
-        address = member.hca.pci.address if member.hca.pci else ""
-        vfs = tuple(hca for hca in node.hcas if hca.physical_function == address)
-        layers = _Layers(fabric, name, member.hca, vfs, state)
-        findings.append(_count(layers))
-        if vfs:
-            findings.append(_driver(layers))
-            findings.append(_report(layers))
-            if is_infiniband(fabric) or fabric.rdma:
-                findings.append(_rdma(layers))
-    return findings
+    measured = ", ".join(layers.hca.name for layers in functions) or "none"
+    if len(functions) == fabric.select.hcas_per_node:
+        return ok("virtual_functions.members", f"{fabric.name} {name}", measured, expected)
+    why = "Intent or hardware: the fabric has another number of physical functions on this node than the intent says."
+    return Finding("virtual_functions.members", f"{fabric.name} {name}", FAIL, measured, expected, why, "See the stages discover and fabric.")
 
 
-def _count(layers: _Layers) -> Finding:
-    wanted, made = layers.fabric.virtual_functions, len(layers.vfs)
-    told = next((item for item in layers.state.wanted if item.address == layers.address), None) if layers.state else None
-    said = next((item for item in layers.state.interfaces if item.address == layers.address), None) if layers.state else None
+def _function(layers: Layers) -> typing.List[Finding]:
+    """All findings on one physical function; without VFs there is but one thing to say."""
+    findings = [_count(layers)]
+    if not layers.vfs:
+        return findings
+    findings += [_driver(layers), _report(layers), vf_settings.mtu(layers)]
+    if is_infiniband(layers.fabric) or layers.fabric.rdma:
+        findings.append(_rdma(layers))
+    if is_infiniband(layers.fabric):
+        findings.append(vf_settings.guids(layers))
+    links = vf_settings.link_state(layers)
+    return findings + ([links] if links else [])
+
+
+def _count(layers: Layers) -> Finding:
+    wanted, made, told, said = layers.fabric.virtual_functions, len(layers.vfs), layers.told, layers.said
     measured = f"sysfs {made}, operator reports {said.vfs_count if said else 'nothing'}, operator wants {told.vfs_count if told else 'nothing'}"
     expected = f"{wanted} in each"
+    if layers.unread:
+        why = f"The kernel has {made}; whether the operator agrees is not known: {layers.unread}."
+        return Finding("virtual_functions.count", layers.subject, UNKNOWN, measured, expected, why, "Check the kubeconfig and the user's rights.")
     if made == wanted and said is not None and said.vfs_count == wanted:
         return ok("virtual_functions.count", layers.subject, measured, expected)
     why, remedy = _wrong_layer(layers, made, told.vfs_count if told else None, said.vfs_count if said else None)
     return Finding("virtual_functions.count", layers.subject, FAIL, measured, expected, why, remedy)
 
 
-def _wrong_layer(layers: _Layers, made: int, told: typing.Optional[int], said: typing.Optional[int]) -> typing.Tuple[str, str]:
+def _wrong_layer(layers: Layers, made: int, told: typing.Optional[int], said: typing.Optional[int]) -> typing.Tuple[str, str]:
     """The first layer, from the intent down to the kernel, that does not pass on what it was told."""
-    wanted, total = layers.fabric.virtual_functions, layers.hca.sriov.total if layers.hca.sriov else None
-    if total is None:
+    wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
+    if sriov is None:
+        return no_sriov.why(layers.hca)
+    if sriov.total is None:
+        return "Kernel: sriov_totalvfs is there and could not be read.", f"Read it on {layers.node} by hand; see dmesg for this function."
+    if sriov.total < wanted:
         return (
-            "Firmware or BIOS: the function has no SR-IOV (sriov_totalvfs is absent).",
-            "Switch SR-IOV on in the BIOS and in the card's firmware, then reboot.",
+            f"Intent or firmware: the function has {sriov.total} virtual functions at most.",
+            f"Raise NUM_OF_VFS in the firmware, or lower virtual_functions to {sriov.total}.",
         )
-    if total < wanted:
-        return f"Firmware: the function has {total} virtual functions at most.", f"Raise NUM_OF_VFS in the firmware, or lower virtual_functions to {total}."
     if layers.state is None:
         return "Operator: it has no SriovNetworkNodeState for the node.", "See the findings operators.daemon and operators.label."
     if said is None:
@@ -157,6 +156,11 @@ def _wrong_layer(layers: _Layers, made: int, told: typing.Optional[int], said: t
             f"Operator: it wants {told} on this function, so another policy decides, or ours is not seen yet.",
             "Compare the policies' priority and nicSelector.",
         )
+    if sriov.current == wanted and made != wanted:
+        return (
+            f"Kernel: sriov_numvfs is {wanted}, and {made} functions are there: the others were removed from the PCI bus, or just come up.",
+            "Run the stage again; if it stays, see dmesg, and rescan the bus (echo 1 > /sys/bus/pci/rescan).",
+        )
     if made != wanted and said == wanted:
         return (
             "Config daemon: its report is not what the kernel shows; something changed the functions since.",
@@ -170,7 +174,7 @@ def _wrong_layer(layers: _Layers, made: int, told: typing.Optional[int], said: t
     return "Config daemon: the kernel has them, its report is old.", "Run the stage again; if it stays, see the config daemon's log."
 
 
-def _driver(layers: _Layers) -> Finding:
+def _driver(layers: Layers) -> Finding:
     drivers = sorted({(vf.pci.driver if vf.pci else None) or "none" for vf in layers.vfs})
     expected = "one network driver"
     if len(drivers) == 1 and drivers[0] not in ("none", "vfio-pci"):
@@ -181,52 +185,80 @@ def _driver(layers: _Layers) -> Finding:
     return Finding("virtual_functions.driver", layers.subject, FAIL, ", ".join(drivers), expected, why, remedy)
 
 
-def _report(layers: _Layers) -> Finding:
-    """Whether kernel and operator mean the same functions."""
-    kernel = {vf.pci.address for vf in layers.vfs if vf.pci}
-    said = {vf.address for item in (layers.state.interfaces if layers.state else ()) if item.address == layers.address for vf in item.vfs}
-    measured = f"sysfs {len(kernel)}, operator {len(said)}, both {len(kernel & said)}"
+def _report(layers: Layers) -> Finding:
+    """Whether kernel and operator mean the same functions, with the same drivers."""
+    kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
+    said = {vf.address: vf.driver or None for vf in (layers.said.vfs if layers.said else ())}
+    measured = f"sysfs {len(kernel)}, operator {len(said)}, both {len(kernel.keys() & said.keys())}"
+    expected = "the same PCI addresses and drivers"
+    if layers.unread:
+        why = f"What the operator reports is not known: {layers.unread}."
+        return Finding("virtual_functions.report", layers.subject, UNKNOWN, measured, expected, why, "Check the kubeconfig and the user's rights.")
     if kernel == said:
-        return ok("virtual_functions.report", layers.subject, measured, "the same PCI addresses")
-    differing = ", ".join(sorted(kernel ^ said)[:8])
-    why = f"Config daemon: its report and the kernel differ in: {differing}."
-    return Finding(
-        "virtual_functions.report",
-        layers.subject,
-        FAIL,
-        measured,
-        "the same PCI addresses",
-        why,
-        "Run the stage again; if it stays, see the config daemon's log.",
-    )
+        return ok("virtual_functions.report", layers.subject, measured, expected)
+    differing = [
+        f"{address} ({_driver_words(kernel, address)} in the kernel, {_driver_words(said, address)} in the report)"
+        for address in sorted(kernel.keys() | said.keys())
+        if address not in kernel or address not in said or kernel[address] != said[address]
+    ]
+    why = f"Config daemon: its report and the kernel differ in: {', '.join(differing[:8])}."
+    remedy = "Run the stage again; if it stays, see the config daemon's log."
+    return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
 
 
-def _rdma(layers: _Layers) -> Finding:
-    without = [vf.name for vf in layers.vfs if not vf.rdma_device]
+def _driver_words(drivers: typing.Mapping[str, typing.Optional[str]], address: str) -> str:
+    return drivers[address] or "no driver" if address in drivers else "absent"
+
+
+def _rdma(layers: Layers) -> Finding:
+    without = [vf for vf in layers.vfs if not vf.rdma_device]
     measured, expected = f"{len(layers.vfs) - len(without)} of {len(layers.vfs)}", f"{len(layers.vfs)} of {len(layers.vfs)} with an RDMA device"
     if not without:
         return ok("virtual_functions.rdma_device", layers.subject, measured, expected)
-    why = f"Driver: these functions have no RDMA device in the node's view: {', '.join(without[:8])}."
-    remedy = "Load the RDMA driver (mlx5_ib), or say rdma: false in the fabric where they have none. A function that a pod holds in exclusive mode is not seen."
+    names = ", ".join(vf.name for vf in without[:8])
+    if layers.state is not None and layers.state.rdma_mode == "exclusive" and all(vf in layers.in_pods for vf in without):
+        why = f"Kernel: with RDMA in exclusive mode the device of a VF goes into the pod with it, so these show none on the node: {names}."
+        remedy = "Nothing, where pods run on this network; else see rdma dev on the node. Stage bandwidth shows whether they work."
+        all_hidden = len(without) == len(layers.vfs)
+        return Finding("virtual_functions.rdma_device", layers.subject, UNKNOWN if all_hidden else WARN, measured, expected, why, remedy)
+    why = f"Kernel: the driver has made no RDMA device of these functions: {names}."
+    remedy = "Load the RDMA driver (mlx5_ib), or say rdma: false in the fabric where they have none."
     return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)
 
 
-def _offer(
-    intent: Intent, fabric: Fabric, name: str, membership: Membership, node: typing.Optional[ClusterNode], operators: typing.Optional[OperatorFacts]
-) -> Finding:
-    resource = f"{intent.cluster.resource_prefix}/{fabric.resource_name}"
-    subject, expected = f"{fabric.name} {name}", f"{fabric.virtual_functions * fabric.select.hcas_per_node} {resource}"
-    if operators is None or node is None:
-        why = "The API server was not asked." if operators is None else "The cluster knows no node of this name."
+def _offer(intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[Layers], facts: Facts) -> Finding:
+    """Whether the kubelet offers what the functions have."""
+    resource, wanted = f"{intent.cluster.resource_prefix}/{fabric.resource_name}", fabric.virtual_functions * fabric.select.hcas_per_node
+    subject, expected = f"{fabric.name} {name}", f"{wanted} {resource}"
+    node = next((node for node in facts.operators.nodes if node.name == name), None) if facts.operators else None
+    if facts.operators is None or node is None:
+        why = "The API server was not asked." if facts.operators is None else "The cluster knows no node of this name."
         return Finding("virtual_functions.allocatable", subject, UNKNOWN, "not known", expected, why, "Check the kubeconfig and the node's name.")
     offered = node.allocatable.get(resource)
     measured = f"{offered if offered is not None else 'no'} {resource}"
-    if offered == fabric.virtual_functions * fabric.select.hcas_per_node:
+    if offered == wanted:
         return ok("virtual_functions.allocatable", subject, measured, expected)
-    why = (
-        "Device plugin or kubelet: this is not what the intent asks for."
-        if membership.members.get(name)
-        else "No physical function of the node is on this fabric."
-    )
-    remedy = "Where the findings on the node's functions do not pass, start there. Else see the log of the pod sriov-device-plugin on the node."
-    return Finding("virtual_functions.allocatable", subject, FAIL, measured, expected, why, remedy)
+    return Finding("virtual_functions.allocatable", subject, FAIL, measured, expected, *_why_not_offered(resource, offered, wanted, functions, node))
+
+
+def _why_not_offered(
+    resource: str, offered: typing.Optional[int], wanted: int, functions: typing.Sequence[Layers], node: ClusterNode
+) -> typing.Tuple[str, str]:
+    made, log = sum(len(layers.vfs) for layers in functions), "See the log of the pod sriov-device-plugin on the node"
+    if not functions:
+        return "Intent: no physical function of the node is on this fabric.", "See the finding virtual_functions.members."
+    if made != wanted:
+        why = f"Kernel: the node has {made} of the {wanted} functions, so no more can be offered."
+        return why, f"Start with the findings virtual_functions.count of {node.name}."
+    names = {group.resource for layers in functions if layers.told for group in layers.told.groups}
+    if names and functions[0].fabric.resource_name not in names:
+        why = f"Operator: it hands these functions to the resource {', '.join(sorted(names))}, so another policy decides."
+        return why, "Compare the policies' priority and nicSelector."
+    if offered is None:
+        alike = sorted(name for name in node.allocatable if name.rpartition("/")[2] == resource.rpartition("/")[2])
+        if alike:
+            return f"Intent: the cluster offers {alike[0]}, with another prefix.", f"Set resource_prefix of rdma_cluster to {alike[0].rpartition('/')[0]}."
+        return "Device plugin: it does not offer this resource.", f"Does it run on the node, with the resource in its ConfigMap device-plugin-config? {log}."
+    if offered > wanted:
+        return "Device plugin: its resource takes in functions that are not of this fabric.", "Compare the nicSelector of all policies with this resource name."
+    return f"Device plugin: the node has all {made} functions, and it offers {offered}: it does not see the others or finds them unhealthy.", f"{log}."

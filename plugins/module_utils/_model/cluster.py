@@ -36,7 +36,10 @@ class ClusterNode:
 
 @dataclasses.dataclass(frozen=True)
 class StateVf:
-    """A virtual function as the operator's config daemon reports it."""
+    """A virtual function as the operator's config daemon reports it.
+
+    :ivar guid: as it is reported: eight bytes in hex, last byte first
+    """
 
     index: int
     address: str

@@ -20,7 +20,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster impor
     VfGroup,
     WantedInterface,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, PciFunction, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    ObservedSubnets,
+    PciFunction,
+    Port,
+    SeenSubnet,
+    Sriov,
+    SubnetManager,
+    VfAdministration,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
@@ -37,11 +49,18 @@ FABRIC = {
 INTENT = parse_intent([FABRIC])
 PF = "0000:01:00.0"
 ADDRESSES = ("0000:01:10.0", "0000:01:10.2")
-PHYSICAL = Hca("eth1", pci=PciFunction(PF, "8086", "10c9", "0200", "igb"), sriov=Sriov(7, 2))
+PHYSICAL = Hca("eth1", pci=PciFunction(PF, "8086", "10c9", "0200", "igb"), netdevs=(Netdev("eth1", "52:54:00:88:00:01", 1500, "up"),), sriov=Sriov(7, 2))
 
 
-def virtual(address, driver="igbvf", rdma=None):
-    return Hca(address, rdma_device=rdma, pci=PciFunction(address, "8086", "10ca", "0200", driver), physical_function=PF)
+def virtual(address, driver="igbvf", rdma=None, mtu=1500):
+    """``mtu=None``: its network interface is in a pod."""
+    netdevs = (Netdev(f"v{address[-1]}", "2e:4a:de:30:21:60", mtu, "down"),) if mtu else ()
+    return Hca(address, rdma_device=rdma, netdevs=netdevs, pci=PciFunction(address, "8086", "10ca", "0200", driver), physical_function=PF)
+
+
+def making(count):
+    """The physical function, of which the kernel has made so many VFs."""
+    return dataclasses.replace(PHYSICAL, sriov=Sriov(7, count))
 
 
 VIRTUAL = tuple(virtual(address) for address in ADDRESSES)
@@ -75,7 +94,7 @@ def wanted(**changes):
 def test_all_agree():
     findings = check(INTENT, facts())
     assert {finding.status for finding in findings} == {"pass"}
-    assert [finding.check.split(".")[1] for finding in findings] == ["members", "count", "driver", "report", "allocatable"]
+    assert [finding.check.split(".")[1] for finding in findings] == ["members", "count", "driver", "report", "mtu", "allocatable"]
 
 
 def test_facts_survive_the_way_through_ansible():
@@ -85,16 +104,19 @@ def test_facts_survive_the_way_through_ansible():
 @pytest.mark.parametrize(
     ("given", "layer"),
     [
-        (facts(dataclasses.replace(PHYSICAL, sriov=Sriov(None, None)), ()), "Firmware or BIOS"),
-        (facts(dataclasses.replace(PHYSICAL, sriov=None), ()), "Firmware or BIOS"),
-        (facts(dataclasses.replace(PHYSICAL, sriov=Sriov(1, 0)), ()), "Firmware: the function has 1 virtual functions at most"),
+        (facts(dataclasses.replace(PHYSICAL, sriov=None), ()), "BIOS or firmware: sriov_totalvfs is absent"),
+        (facts(dataclasses.replace(PHYSICAL, sriov=None, sriov_absence="off"), ()), "Firmware: sriov_totalvfs is absent"),
+        (facts(dataclasses.replace(PHYSICAL, sriov=Sriov(None, 0)), ()), "Kernel: sriov_totalvfs is there and could not be read"),
+        (facts(dataclasses.replace(PHYSICAL, sriov=Sriov(1, 0)), ()), "Intent or firmware: the function has 1 virtual functions at most"),
         (facts(vfs=(), state=None), "Operator: it has no SriovNetworkNodeState"),
         (facts(vfs=(), state=dataclasses.replace(STATE, interfaces=())), "Config daemon: it does not report this function"),
         (facts(vfs=(), state=dataclasses.replace(interface(vfs_count=0, vfs=()), wanted=())), "Operator: no policy reaches this function"),
         (facts(vfs=VIRTUAL[:1], state=wanted(vfs_count=1)), "Operator: it wants 1 on this function"),
+        # sriov_numvfs says 2
+        (facts(vfs=VIRTUAL[:1]), "Kernel: sriov_numvfs is 2, and 1 functions are there"),
         # the daemon says Succeeded and 2, the kernel has none
-        (facts(vfs=()), "Config daemon: its report is not what the kernel shows"),
-        (facts(vfs=(), state=interface(vfs_count=0, vfs=())), "Config daemon: it was told 2 and has not made them"),
+        (facts(making(0), vfs=()), "Config daemon: its report is not what the kernel shows"),
+        (facts(making(0), vfs=(), state=interface(vfs_count=0, vfs=())), "Config daemon: it was told 2 and has not made them"),
         (facts(state=interface(vfs_count=0, vfs=())), "Config daemon: the kernel has them, its report is old"),
     ],
 )
@@ -115,12 +137,228 @@ def test_same_number_but_not_the_same_functions():
     other = dataclasses.replace(STATE.interfaces[0].vfs[1], address="0000:01:11.0")
     finding = found(facts(state=interface(vfs=(STATE.interfaces[0].vfs[0], other))), "report")
     assert finding.status == "fail"
-    assert "0000:01:10.2, 0000:01:11.0" in finding.why
+    assert "0000:01:10.2 (igbvf in the kernel, absent in the report), 0000:01:11.0 (absent in the kernel, igbvf in the report)" in finding.why
 
 
-@pytest.mark.parametrize("offered", [None, 0, 1, 3])
-def test_allocatable(offered):
-    assert found(facts(offered=offered), "allocatable").status == "fail"
+def test_same_functions_with_other_drivers():
+    other = dataclasses.replace(STATE.interfaces[0].vfs[1], driver="vfio-pci")
+    finding = found(facts(state=interface(vfs=(STATE.interfaces[0].vfs[0], other))), "report")
+    assert finding.status == "fail"
+    assert "0000:01:10.2 (igbvf in the kernel, vfio-pci in the report)" in finding.why
+
+
+@pytest.mark.parametrize("name", ["count", "report"])
+@pytest.mark.parametrize("operators", [None, OperatorFacts((), (), (), (), errors=("SriovNetworkNodeState: forbidden",))])
+def test_an_operator_that_could_not_be_asked_is_not_one_without_a_state(operators, name):
+    finding = found(dataclasses.replace(facts(), operators=operators), name)
+    assert finding.status == "unknown"
+    assert ("forbidden" if operators else "not asked") in finding.why
+
+
+@pytest.mark.parametrize(
+    ("given", "layer"),
+    [
+        (facts(offered=None), "Device plugin: it does not offer this resource"),
+        (facts(offered=1), "Device plugin: the node has all 2 functions, and it offers 1"),
+        (facts(offered=3), "Device plugin: its resource takes in functions that are not of this fabric"),
+        (facts(vfs=VIRTUAL[:1], offered=1), "Kernel: the node has 1 of the 2 functions"),
+        (facts(offered=None, state=wanted(groups=(VfGroup("theirs", "other"),))), "Operator: it hands these functions to the resource other"),
+    ],
+)
+def test_allocatable_names_the_layer(given, layer):
+    finding = found(given, "allocatable")
+    assert finding.status == "fail"
+    assert finding.why.startswith(layer)
+
+
+def test_allocatable_under_another_prefix():
+    given = facts(offered=None)
+    node = dataclasses.replace(given.operators.nodes[0], allocatable={"nvidia.com/igb": 2})
+    finding = found(dataclasses.replace(given, operators=dataclasses.replace(given.operators, nodes=(node,))), "allocatable")
+    assert finding.why.startswith("Intent: the cluster offers nvidia.com/igb") and "resource_prefix of rdma_cluster to nvidia.com" in finding.remedy
+
+
+def ask(**changes):
+    return parse_intent([{**FABRIC, **changes}])
+
+
+def sized(physical=9000, *virtuals):
+    netdev = dataclasses.replace(PHYSICAL.netdevs[0], mtu=physical)
+    vfs = tuple(virtual(address, mtu=mtu) for address, mtu in zip(ADDRESSES, virtuals or (9000, 9000)))
+    return dataclasses.replace(PHYSICAL, netdevs=(netdev,) if physical else ()), vfs
+
+
+def reported(mtu, told=9000):
+    state = interface(mtu=mtu)
+    return dataclasses.replace(state, wanted=(dataclasses.replace(state.wanted[0], mtu=told),))
+
+
+@pytest.mark.parametrize(
+    ("functions", "state", "status", "text"),
+    [
+        (sized(), reported(9000), "pass", ""),
+        (sized(), reported(1500), "fail", "Config daemon: it reports an MTU of 1500, and the kernel has 9000"),
+        (sized(1500, 1500, 1500), reported(1500, 0), "fail", "Operator: it wants no MTU"),
+        (sized(1500, 1500, 1500), reported(1500), "fail", "Config daemon: it was told 9000 and the physical function has 1500"),
+        (sized(9000, 9000, 1500), reported(9000), "fail", "Kernel: the physical function has it, and these have not: 0000:01:10.2"),
+        (sized(9000, 9000, None), reported(9000), "warn", "Kernel: 1 of 2 VFs have no network interface on the node"),
+        (sized(9000, None, None), reported(9000), "unknown", "Kernel: 2 of 2 VFs"),
+        (sized(None), reported(9000), "unknown", "Kernel: the physical function has no network interface"),
+    ],
+)
+def test_mtu_names_the_layer(functions, state, status, text):
+    finding = found(facts(*functions, state=state), "mtu", ask(mtu=9000))
+    assert (finding.status, finding.why[: len(text)]) == (status, text)
+
+
+def test_an_mtu_that_nobody_asks_for_is_compared_between_the_layers():
+    assert found(facts(), "mtu").status == "pass"
+    assert found(facts(state=interface(mtu=9000)), "mtu").status == "fail"
+    assert found(facts(*sized(None)), "mtu").status == "warn"
+
+
+@pytest.mark.parametrize(("wish", "status"), [({}, None), ({"link_state": "enable"}, "warn")])
+def test_the_link_state_of_an_ethernet_vf_is_not_seen(wish, status):
+    """igb shows nothing of it in sysfs; nothing is made of that where the intent asks for nothing."""
+    findings = check(ask(network={**FABRIC["network"], **wish}), facts())
+    assert [finding.status for finding in findings if finding.check == "virtual_functions.link_state"] == ([status] if status else [])
+
+
+INFINIBAND = {**FABRIC, "name": "compute", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "rdma": True}
+IB_PF = "0000:3c:00.0"
+MASTER = SubnetManager(1, "0xe89e491ff5d50001", "MASTER", 15, 100)
+
+
+def ib_vf(index, node=1, **changes):
+    guid = f"0x02000000000{node}000{index}"
+    base = Hca(
+        f"mlx5_{index + 1}",
+        rdma_device=f"mlx5_{index + 1}",
+        netdevs=(Netdev(f"ibp60s0v{index}", "00:00", 4092, "down"),),
+        pci=PciFunction(f"0000:3c:00.{index + 1}", "15b3", "101e", "0207", "mlx5_core"),
+        node_guid=guid,
+        ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=guid),),
+        physical_function=IB_PF,
+        vf_index=index,
+        administration=VfAdministration(guid, guid, "Down"),
+    )
+    return dataclasses.replace(base, **changes)
+
+
+def ib_node(*vfs, node=1):
+    port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR", 4, 1, f"0xb83fd20300e{node}0001")
+    pci = PciFunction(IB_PF, "15b3", "1021", "0207", "mlx5_core")
+    netdevs = (Netdev("ibp60s0", "00:00", 4092, "up"),)
+    return NodeHcas((Hca("mlx5_0", "mlx5_0", netdevs, pci, node_guid=f"0xb83fd20300e{node}0000", ports=(port,), sriov=Sriov(16, len(vfs))), *vfs))
+
+
+def ib_facts(*vfs, guids=None, mode="shared", more=()):
+    """:param guids: as the config daemon reports them; :param more: VFs of a second node"""
+    vfs = vfs or (ib_vf(0), ib_vf(1))
+    said = tuple(StateVf(vf.vf_index, vf.pci.address, vf.pci.driver, guid=(guids or {}).get(vf.name)) for vf in vfs)
+    interface = StateInterface("ibp60s0", IB_PF, "15b3", "1021", "mlx5_core", "IB", 4092, 16, len(vfs), said)
+    state = NodeState("worker-1", (WantedInterface(IB_PF, 2, groups=(VfGroup("linerate-compute", "igb", last=1),)),), (interface,), "Succeeded", rdma_mode=mode)
+    nodes = {"worker-1": ib_node(*vfs), **({"worker-2": ib_node(*more, node=2)} if more else {})}
+    subnets = {name: ObservedSubnets((SeenSubnet("mlx5_0", 1, MASTER),)) for name in nodes}
+    node = ClusterNode("worker-1", {}, True, False, {"openshift.io/igb": 2})
+    return Facts({name: ObservedHcas(value) for name, value in nodes.items()}, subnets, OperatorFacts((), (), (), (node,), (state,)))
+
+
+def of_hca(given, name, intent=None, subject="compute worker-1"):
+    (finding,) = [item for item in check(intent or IB_INTENT, given) if item.check == f"virtual_functions.{name}" and item.subject.startswith(subject)]
+    return finding
+
+
+def ib_intent(link_state="enable"):
+    network = {**FABRIC["network"], **({"link_state": link_state} if link_state else {})}
+    return parse_intent([{**INFINIBAND, "network": network}])
+
+
+IB_INTENT = ib_intent()
+
+
+def test_infiniband_vfs_that_agree():
+    # the report writes the bytes of a GUID the wrong way round
+    given = ib_facts(guids={"mlx5_1": "00:00:01:00:00:00:00:02", "mlx5_2": "02:00:00:00:00:01:00:01"})
+    findings = check(IB_INTENT, given)
+    assert {finding.status for finding in findings} == {"pass"}, [finding for finding in findings if finding.status != "pass"]
+    assert of_hca(given, "link_state").measured == "policy 2 Down, ports 2 DOWN"
+    assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all different"
+
+
+def test_a_guid_as_a_real_report_writes_it():
+    """Sample of k8snetworkplumbingwg/sriov-network-operator issue 1046: the hardware address ends in 32:bf:6d:c9:5e:13:bc:14."""
+    guid = "0x32bf6dc95e13bc14"
+    vf = ib_vf(0, node_guid=guid, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=guid),), administration=VfAdministration(guid, guid, "Follow"))
+    assert of_hca(ib_facts(vf, ib_vf(1), guids={"mlx5_1": "14:bc:13:5e:c9:6d:bf:32"}), "guids").status == "pass"
+    assert of_hca(ib_facts(vf, ib_vf(1), guids={"mlx5_1": "14:bc:13:5e:c9:6d:bf:33"}), "guids").status == "fail"
+
+
+ZERO = "0x0000000000000000"
+NOTHING = VfAdministration(ZERO, ZERO, "Down")
+
+
+@pytest.mark.parametrize(
+    ("vf", "guids", "measured", "text"),
+    [
+        (ib_vf(1, node_guid=ZERO, administration=NOTHING), {}, "1 of 2 without GUID", "Config daemon: it has given no GUID to mlx5_2"),
+        (ib_vf(1, node_guid=ZERO, administration=None), {}, "1 of 2 without GUID", "Config daemon: it has given no GUID to mlx5_2"),
+        (ib_vf(1, node_guid=ZERO), {}, "1 of 2 without GUID", "Kernel: the physical function has GUIDs for these, and their driver has not read them: mlx5_2"),
+        (ib_vf(1, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ZERO),), administration=None), {}, "1 of 2 without GUID", "Config daemon"),
+        (ib_vf(1, administration=VfAdministration("0x0200000000000099")), {}, "1 of 2 differ", "Kernel: the physical function was given other GUIDs"),
+        (ib_vf(1), {"mlx5_2": "99:00:00:00:00:00:00:02"}, "1 of 2 stale", "Config daemon: its report has other GUIDs than the kernel for mlx5_2"),
+        (ib_vf(1), {"mlx5_2": "no GUID at all"}, "1 of 2 stale", "Config daemon"),
+    ],
+)
+def test_guids_name_the_layer(vf, guids, measured, text):
+    finding = of_hca(ib_facts(ib_vf(0), vf, guids=guids), "guids")
+    assert (finding.status, finding.measured) == ("fail", measured)
+    assert finding.why.startswith(text)
+
+
+def test_a_guid_that_two_vfs_of_the_fleet_have():
+    twin = ib_vf(0, node_guid=ib_vf(0).node_guid, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ib_vf(0).node_guid),))
+    finding = of_hca(ib_facts(more=(twin, ib_vf(1, node=2))), "guids", subject=ib_vf(0).node_guid)
+    assert (finding.status, finding.measured) == ("fail", "2 functions")
+    assert "worker-1 mlx5_1, worker-2 mlx5_1" in finding.why
+
+
+def policy(index, name, in_pod=False):
+    vf = ib_vf(index, administration=dataclasses.replace(ib_vf(index).administration, link_policy=name))
+    return dataclasses.replace(vf, netdevs=()) if in_pod else vf
+
+
+def unseen(index, state):
+    return ib_vf(index, administration=None, ports=(dataclasses.replace(ib_vf(index).ports[0], state=state),))
+
+
+@pytest.mark.parametrize(
+    ("wish", "vfs", "status", "text"),
+    [
+        (None, (policy(0, "Down"), policy(1, "Up")), "fail", "Intent: it names no network.link_state, so nothing brings up the links of these VFs: mlx5_1."),
+        (None, (policy(0, "Follow"), policy(1, "Up")), "pass", ""),
+        (None, (unseen(0, "DOWN"), unseen(1, "ACTIVE")), "fail", "Intent"),
+        (None, (unseen(0, "ACTIVE"), unseen(1, "ACTIVE")), "pass", ""),
+        (None, (unseen(0, "ACTIVE"), unseen(1, None)), "warn", "Kernel: its driver does not show"),
+        ("enable", (policy(0, "Down"), policy(1, "Down")), "pass", ""),
+        ("enable", (policy(0, "Down", in_pod=True), policy(1, "Down")), "fail", "CNI plugin: pods have these VFs, and it has not set their"),
+        ("auto", (policy(0, "Follow", in_pod=True), policy(1, "Down")), "pass", ""),
+        ("enable", (unseen(0, "DOWN"), unseen(1, "DOWN")), "warn", "Kernel: its driver does not show the link state"),
+    ],
+)
+def test_link_state_names_the_layer(wish, vfs, status, text):
+    finding = of_hca(ib_facts(*vfs), "link_state", ib_intent(wish))
+    assert (finding.status, finding.why[: len(text)]) == (status, text)
+
+
+@pytest.mark.parametrize(
+    ("mode", "netdevs", "status"), [("shared", (), "fail"), ("exclusive", (), "warn"), ("exclusive", ib_vf(1).netdevs, "fail"), ("", (), "fail")]
+)
+def test_an_rdma_device_goes_into_a_pod_in_exclusive_mode_only(mode, netdevs, status):
+    bare = ib_vf(1, name="0000:3c:00.2", rdma_device=None, netdevs=netdevs, node_guid=None, ports=(), administration=None)
+    given = ib_facts(ib_vf(0), bare, mode=mode)
+    assert of_hca(given, "rdma_device").status == status
+    assert of_hca(given, "guids").status == "unknown"
 
 
 def test_rdma_device_where_the_fabric_asks_for_one():
