@@ -43,6 +43,8 @@ IN_NAMESPACE = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetwork
 RETRY_SECONDS = (0.25, 4.0, 30.0)
 #: how long the first answers may take without a word
 QUIET_SECONDS = 5.0
+#: news of this time is judged in one step: at 1,000 nodes a judgement for each event would be 1,000,000
+SETTLE_SECONDS = 0.1
 #: how old the pods of a node whose drain takes long, and the log of a daemon that takes long, may get
 LOOK_SECONDS = 30.0
 #: from this number of nodes on, one list of all pods costs less than one for each node
@@ -265,6 +267,7 @@ def wait(
     say: typing.Callable[[str], None],
     release: bool = False,
     grace: typing.Optional[typing.Mapping[str, float]] = None,
+    settle: float = SETTLE_SECONDS,
 ) -> SyncFacts:
     """Wait until each node of each target is ready or has failed, at most ``limit`` seconds.
 
@@ -272,6 +275,7 @@ def wait(
     :param say: takes a line for the reader whenever a node's state changes
     :param release: wait for the way back instead
     :param grace: see Patience
+    :param settle: seconds for which news is gathered before it is judged
     """
     start = clock()
     world = World(unread=dict.fromkeys(REQUIRED, "no answer yet"))
@@ -292,10 +296,10 @@ def wait(
             continue
         pauses = [pause for pause in (patience.wake(now), looked.wake(now), start + limit - now) if pause is not None]
         change = feed.get(min(pauses))
+        settled = clock() + settle
         while change is not None:
             world = take(world, change)
-            # what has piled up is one step: at 1,000 nodes a judgement for each event would be 1,000,000
-            change = feed.get(0.0)
+            change = feed.get(max(0.0, settled - clock()))
 
 
 class Looks:

@@ -89,7 +89,7 @@ def start(state=STATE, node=NODE):
 def run(*steps, limit=100.0, error="", **options):
     script, lines = Script(*steps), []
     script.error = error
-    facts = wait(script, (TARGET,), limit, lambda: script.now, lines.append, **options)
+    facts = wait(script, (TARGET,), limit, lambda: script.now, lines.append, settle=0.0, **options)
     return facts, lines
 
 
@@ -178,7 +178,7 @@ def test_a_drain_that_is_let_go_goes_on():
 
 def test_a_drain_is_explained_without_asking_all_the_time():
     script = Script(*start(drained()))
-    wait(script, (TARGET,), 300.0, lambda: script.now, lambda line: None)
+    wait(script, (TARGET,), 300.0, lambda: script.now, lambda line: None, settle=0.0)
     assert [second for second, _nodes in script.looks] == [float(second) for second in range(0, 300, 30)]
 
 

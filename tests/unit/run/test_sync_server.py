@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The wait against an API server over HTTP, with the real client: news, restarts, and a history that is gone. Each step answers a line of its progress."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._run import sync
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, KINDS, SELECTORS, WatchFeed, wait
+
+from ..fake_api import FakeApi
+from .test_sync import BARE, DAEMON, NODE, POLICY, STATE, TARGET, resources
+
+#: far more than any step takes; a wait that gets there has failed
+LIMIT = 60.0
+
+
+@pytest.fixture
+def api():
+    server = FakeApi()
+    server.serve("Node", [NODE])
+    server.serve("SriovNetworkNodeState", [BARE], "ops")
+    server.serve("SriovNetworkNodePolicy", [POLICY], "ops")
+    server.serve("NetworkAttachmentDefinition", resources("networkattachmentdefinitions.yaml"))
+    server.serve("SriovNetworkPoolConfig", [], "ops")
+    server.serve("PodDisruptionBudget", [])
+    server.serve("Pod", [DAEMON], "ops")
+    server.start()
+    yield server
+    server.stop()
+
+
+def run(api, *steps):
+    """Wait; when a line has the text of the next step, do what the step says."""
+    rest, lines = list(steps), []
+
+    def say(line):
+        lines.append(line)
+        if rest and rest[0][0] in line:
+            rest.pop(0)[1]()
+
+    feed = WatchFeed(api.client(api.url), dict.fromkeys(IN_NAMESPACE, "ops"), KINDS, selectors=SELECTORS)
+    feed.start()
+    try:
+        facts = wait(feed, (TARGET,), LIMIT, time.monotonic, say)
+    finally:
+        feed.stop()
+    assert not rest, lines
+    return facts, lines
+
+
+def lists(api):
+    return {name.rsplit("/", 1)[-1]: count for name, count in api.requests.items() if name.startswith("list ")}
+
+
+def arrive(api):
+    return lambda: api.put("SriovNetworkNodeState", STATE, "ops")
+
+
+def test_one_list_and_one_watch_a_kind(api):
+    facts, _lines = run(api, ("has not put policy pol1", arrive(api)))
+    assert facts.nodes[0].phase == "ready"
+    assert set(api.requests.values()) == {1}
+    # OpenShift's kind is not followed where it is not known
+    assert not any("machineconfigpools" in name for name in api.requests if name.startswith("watch"))
+
+
+def test_a_restart_of_the_server_goes_on_where_it_was(api):
+    def come_back():
+        arrive(api)()
+        api.start()
+
+    facts, lines = run(api, ("has not put policy pol1", api.stop), ("the API server does not answer", come_back))
+    assert (facts.nodes[0].phase, facts.timed_out) == ("ready", False)
+    # what happened meanwhile came by the watch: it was not listed again
+    assert lists(api)["sriovnetworknodestates"] == 1, lines
+
+
+def test_a_server_that_has_forgotten_is_listed_again(api):
+    def come_back():
+        arrive(api)()
+        api.forget()
+        api.start()
+
+    facts, _lines = run(api, ("has not put policy pol1", api.stop), ("the API server does not answer", come_back))
+    assert facts.nodes[0].phase == "ready"
+    assert lists(api)["sriovnetworknodestates"] == 2
+
+
+def test_a_server_that_comes_late_is_waited_for(api, monkeypatch):
+    monkeypatch.setattr(sync, "QUIET_SECONDS", 0.0)
+    api.stop()
+    facts, _lines = run(api, ("not read yet", lambda: (arrive(api)(), api.start())))
+    assert facts.nodes[0].phase == "ready"
