@@ -21,12 +21,12 @@ options:
     type: str
     default: sriov-network-operator
   nodes:
-    description: Nodes that the operator must serve; only for O(wait_seconds).
+    description: Nodes that the operator must serve. Where one lacks a label of O(node_selector), node feature discovery is looked at as well.
     type: list
     elements: str
     default: []
   node_selector:
-    description: Label of the nodes that take part; only for O(wait_seconds).
+    description: Label of the nodes that take part.
     type: dict
     default: {}
   wait_seconds:
@@ -108,6 +108,14 @@ operators:
       description: PCI ids that the operator supports (its ConfigMap C(supported-nic-ids)); null when there is none.
       type: list
       elements: dict
+    discovery:
+      description: Workers of node feature discovery, where they are ready and what they are told; null when no node lacks a label.
+      type: list
+      elements: dict
+    olm:
+      description: C(ClusterServiceVersions) and C(Subscriptions) of the operator in O(namespace), with their state.
+      type: list
+      elements: dict
     troubles:
       description: Pods in O(namespace) that are not ready, each with its cause.
       type: list
@@ -127,18 +135,21 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import with_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._run.serve import wait_until_serving
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options, cluster = module.params, connect(module)
+    selector = {key: str(value) for key, value in options["node_selector"].items()}
     if module.check_mode or not options["wait_seconds"]:
-        return {"operators": to_data(observe(cluster, options["namespace"]))}
-    intent = ClusterIntent(node_selector={key: str(value) for key, value in options["node_selector"].items()}, operator_namespace=options["namespace"])
-    with progress(options["progress_file"]) as say:
-        facts = wait_until_serving(cluster, intent, options["nodes"], options["wait_seconds"], time.monotonic, time.sleep, say)
-    return {"operators": to_data(facts)}
+        facts = observe(cluster, options["namespace"])
+    else:
+        intent = ClusterIntent(node_selector=selector, operator_namespace=options["namespace"])
+        with progress(options["progress_file"]) as say:
+            facts = wait_until_serving(cluster, intent, options["nodes"], options["wait_seconds"], time.monotonic, time.sleep, say)
+    return {"operators": to_data(with_discovery(cluster, facts, selector, options["nodes"]))}
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ WHAT = {
     ),
     "reachability": ("node", "pair", "port", "scope"),
     "platform": ("bios", "driver", "firmware", "iommu", "node", "scope", "sriov"),
-    "operators": ("config", "daemon", "definition", "label", "multus", "node", "read", "ready", "resource_prefix", "rights", "single", "version"),
+    "operators": ("config", "daemon", "definition", "label", "multus", "node", "olm", "read", "ready", "resource_prefix", "rights", "single", "version"),
     "network": (
         "address_overlap",
         "address_pool",

@@ -12,13 +12,13 @@ import dataclasses
 import typing
 
 from .._model.cluster import ClusterNode, OperatorFacts, OperatorInstallation
-from .._model.facts import NodeHcas, ObservedHcas
+from .._model.facts import ObservedHcas
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Cluster, Intent
 from .._model.rights import RightsFacts
 from . import rights
+from .labels import check_label
 
-_NFD = "feature.node.kubernetes.io/"
 _GROUP = "sriovnetwork.openshift.io"
 _ATTACHMENTS = "network-attachment-definitions.k8s.cni.cncf.io"
 _OWNERS = {"k8s.cni.cncf.io": "multus", "whereabouts.cni.cncf.io": "whereabouts", "nv-ipam.nvidia.com": "nv-ipam (of NVIDIA's network operator)"}
@@ -52,7 +52,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             ),
         )
     findings = [*rights.check(facts.rights), _read(seen), *_definitions(intent, seen), *_installation(cluster, seen)]
-    findings += [_config(cluster, seen), _multus(seen)]
+    findings += [*_olm(seen), _config(cluster, seen), _multus(seen)]
     if not facts.nodes:
         why = "No node was named, so nothing is known of any."
         findings.append(Finding("operators.node", "inventory", UNKNOWN, "no node", "at least 1", why, "Put the nodes into the inventory's group rdma_nodes."))
@@ -97,6 +97,7 @@ def _installation(cluster: Cluster, seen: OperatorFacts) -> typing.List[Finding]
     measured = "; ".join(f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})" for item in found) or "none"
     if not found:
         why = "No Deployment in the cluster runs the SR-IOV network operator."
+        why += " OLM has it in hand; see operators.olm." if seen.olm else ""
         remedy = "Install it: operators_install with operators_sriov_chart, or OLM on OpenShift."
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
     if len(found) > 1:
@@ -108,12 +109,34 @@ def _installation(cluster: Cluster, seen: OperatorFacts) -> typing.List[Finding]
         why = "The operator obeys only policies in its own namespace."
         remedy = f"Set rdma_cluster.operator_namespace to {one.deployment.namespace}."
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
-    return [ok("operators.single", "SR-IOV network operator", measured, expected), _version(one), _ready(one, seen), _prefix(cluster, one)]
+    return [ok("operators.single", "SR-IOV network operator", measured, expected), _version(one, seen), _ready(one, seen), _prefix(cluster, one)]
 
 
-def _version(one: OperatorInstallation) -> Finding:
-    if one.version:
-        return ok("operators.version", "SR-IOV network operator", one.version, "known")
+def _olm(seen: OperatorFacts) -> typing.List[Finding]:
+    """How far OLM is, where it installs the operator. Only a ClusterServiceVersion that has succeeded is an installation."""
+    findings = []
+    if not seen.olm and any(one.origin == "olm" for one in seen.installations):
+        why = "The operator's Deployment belongs to OLM, and its ClusterServiceVersion was not seen in rdma_cluster.operator_namespace."
+        findings.append(
+            Finding("operators.olm", "OLM", UNKNOWN, "not seen", "Succeeded", why, "Correct the namespace, or give the user the right to list them.")
+        )
+    for item in seen.olm:
+        subject, expected = f"{item.kind} {item.namespace}/{item.name}", "Succeeded" if item.kind == "ClusterServiceVersion" else "installed, no condition"
+        measured = ", ".join(part for part in (item.phase or "no state yet", item.version) if part)
+        good = item.phase == "Succeeded" if item.kind == "ClusterServiceVersion" else bool(item.version)
+        why = f"OLM says: {item.message or 'nothing yet'}."
+        remedy = f"kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}; approve its InstallPlan where approval is manual."
+        if good and (item.kind == "ClusterServiceVersion" or not item.message):
+            findings.append(ok("operators.olm", subject, measured, expected))
+        else:
+            findings.append(Finding("operators.olm", subject, WARN if good else FAIL, measured, expected, why, remedy))
+    return findings
+
+
+def _version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
+    version = one.version or next((item.version for item in seen.olm if item.kind == "ClusterServiceVersion" and item.phase == "Succeeded"), "")
+    if version:
+        return ok("operators.version", "SR-IOV network operator", version, "known")
     why = "Neither its labels, nor RELEASE_VERSION, nor the image's tag say which version it is."
     return Finding("operators.version", "SR-IOV network operator", WARN, ", ".join(one.deployment.images), "known", why, "Use an image with a version tag.")
 
@@ -197,46 +220,9 @@ def _node(
     else:
         measured, why = ("cordoned", "No pod may start on it.") if node.ready else ("NotReady", "Its kubelet does not report, or reports a problem.")
         findings.append(Finding("operators.node", name, FAIL, measured, "Ready", why, f"kubectl describe node {name}; kubectl uncordon {name} when it is fit."))
-    findings.append(_label(cluster, node, hcas))
+    findings.append(check_label(cluster, node, hcas, seen.discovery))
     findings.append(_daemon(seen, node))
     return findings
-
-
-def _label(cluster: Cluster, node: ClusterNode, hcas: typing.Optional[ObservedHcas]) -> Finding:
-    expected = ", ".join(f"{key}={value}" for key, value in sorted(cluster.node_selector.items()))
-    missing = [key for key, value in sorted(cluster.node_selector.items()) if node.labels.get(key) != value]
-    if not missing:
-        return ok("operators.label", node.name, expected, expected)
-    measured = ", ".join(f"{key}={node.labels[key]}" if key in node.labels else f"{key} is absent" for key in missing)
-    why, remedy = _why_unlabelled(node, missing, hcas)
-    return Finding("operators.label", node.name, FAIL, measured, expected, why, remedy)
-
-
-def _why_unlabelled(node: ClusterNode, missing: typing.Sequence[str], hcas: typing.Optional[ObservedHcas]) -> typing.Tuple[str, str]:
-    """The first layer that says no, from the metal up."""
-    by_nfd = [key for key in missing if key.startswith(_NFD)]
-    if not by_nfd:
-        return "Nobody sets this label by itself.", f"kubectl label node {node.name} {missing[0]}=..., or correct rdma_cluster.node_selector."
-    value: typing.Optional[NodeHcas] = hcas.value if hcas is not None and hcas.error is None else None
-    if value is not None:
-        physical = [hca for hca in value.hcas if not hca.is_virtual]
-        if not physical:
-            return (
-                "The node shows no HCA on PCI: the card is absent, broken, or passed to somebody else.",
-                "Look with lspci, and into the BIOS's slot settings.",
-            )
-        if not any(hca.sriov is not None and hca.sriov.total for hca in physical):
-            why = "No physical function of the node has SR-IOV: sriov_totalvfs is absent or 0."
-            return why, "Switch SR-IOV on in the BIOS and in the card's firmware (SRIOV_EN, NUM_OF_VFS), then reboot. See the stage platform."
-    if not any(key.startswith(_NFD) for key in node.labels):
-        why = f"The node carries no label {_NFD}* at all: node feature discovery does not run on it."
-        return why, "Install node feature discovery, with its worker on this node."
-    classes = sorted({hca.pci.device_class for hca in value.hcas if hca.pci is not None}) if value is not None else []
-    seen = f" The node's functions are of PCI class {', '.join(classes)}." if classes else ""
-    why = (
-        f"Node feature discovery runs but does not report it.{seen} Its worker looks only at the PCI classes of its whitelist, by default not at 0200 and 0207."
-    )
-    return why, "Add 0200 and 0207 to sources.pci.deviceClassWhitelist of the worker; else see the worker's log."
 
 
 def _daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:

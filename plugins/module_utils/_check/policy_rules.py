@@ -163,7 +163,7 @@ def _range(policy: Policy, written: str) -> typing.Iterator[Objection]:
         return
     match = _RANGE.fullmatch(written)
     if match is None:
-        text, why = f"failed to parse {written} PF name in nicSelector", "It is neither a name nor a name with a range."
+        text, why = f"failed to parse {written} PF name", "It is neither a name nor a name with a range."
     elif int(match[3]) < int(match[2]):
         text, why = f"failed to parse {written} PF name nicSelector, end range shall not be smaller than start range", "The range ends before it starts."
     elif int(match[3]) >= policy.vfs_count:

@@ -38,7 +38,8 @@ def needed(intent: Intent) -> typing.Tuple[Right, ...]:
     """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it: that is nearly everything."""
     operator = intent.cluster.operator_namespace
     rights = [Right(*row) for row in _READ]
-    rights += [Right("network", "list", "Service", "default"), Right("operators", "get", "ConfigMap", operator)]
+    rights += [Right("network", "list", "Service", "default"), Right("operators", "get", "ConfigMap", operator, name="supported-nic-ids")]
+    rights += [Right("operators", "list", kind, operator) for kind in ("ClusterServiceVersion", "Subscription")]
     # the config daemon says only in its log why a sync fails
     rights.append(Right("network", "get", "Pod", operator, "log"))
     for fabric in intent.fabrics:

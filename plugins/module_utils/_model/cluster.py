@@ -205,6 +205,51 @@ class OperatorInstallation:
 
 
 @dataclasses.dataclass(frozen=True)
+class WorkerConfig:
+    """What node feature discovery's worker is told; the defaults are its own. [node-feature-discovery source/pci, pkg/nfd-worker]
+
+    :ivar classes: PCI classes, or how they begin, of which it makes labels (sources.pci.deviceClassWhitelist)
+    :ivar fields: of a PCI device in the name of its label (sources.pci.deviceLabelFields)
+    :ivar sources: that make labels (core.labelSources)
+    """
+
+    classes: typing.Tuple[str, ...] = ("03", "0b40", "12")
+    fields: typing.Tuple[str, ...] = ("class", "vendor")
+    sources: typing.Tuple[str, ...] = ("all",)
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureDiscovery:
+    """A DaemonSet of node feature discovery's worker.
+
+    :ivar worker: with the nodes on which it is ready
+    :ivar pods: node to what its pod waits for, where it is not ready
+    :ivar config: None when it could not be read; ``unread`` says why
+    """
+
+    worker: Workload
+    pods: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    config: typing.Optional[WorkerConfig] = None
+    unread: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class OlmObject:
+    """A ClusterServiceVersion or Subscription of OLM that is about the operator.
+
+    :ivar phase: of a ClusterServiceVersion: Succeeded, Failed, Pending, Installing...; state of a Subscription: AtLatestKnown, UpgradePending...
+    :ivar message: why it is not further: its own, or that of its conditions
+    """
+
+    kind: str
+    name: str
+    namespace: str
+    phase: str = ""
+    message: str = ""
+    version: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class OperatorFacts:
     """Answer of sriov_operator_info.
 
@@ -214,6 +259,8 @@ class OperatorFacts:
     :ivar states: what the operator wants of each node, and what its config daemon reports
     :ivar policies: SriovNetworkNodePolicies in the operator's namespace; it obeys no others
     :ivar supported_nics: what the operator's ConfigMap supported-nic-ids lists; None when there is none
+    :ivar discovery: workers of node feature discovery; None where nobody asked, since no label is absent
+    :ivar olm: ClusterServiceVersions and Subscriptions of the operator in its namespace
     :ivar multus: DaemonSets that look like multus
     :ivar multus_pods: pods in the operator's namespace that carry multus' network-status: proof that it works, however it was installed
     :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
@@ -229,6 +276,8 @@ class OperatorFacts:
     daemon: typing.Optional[Workload] = None
     policies: typing.Tuple[Policy, ...] = ()
     supported_nics: typing.Optional[typing.Tuple[SupportedNic, ...]] = None
+    discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]] = None
+    olm: typing.Tuple[OlmObject, ...] = ()
     multus: typing.Tuple[Workload, ...] = ()
     multus_pods: int = 0
     attachments: typing.Optional[int] = None

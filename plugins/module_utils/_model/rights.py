@@ -19,6 +19,7 @@ class Right:
     :ivar need: the stage that does it; ``teardown``, or ``namespaces`` where the collection has to make one
     :ivar kind: as _observe/kubernetes.py names it
     :ivar namespace: empty for all of them, and for what has none
+    :ivar name: of the one object; empty for all
     """
 
     need: str
@@ -26,6 +27,7 @@ class Right:
     kind: str
     namespace: str = ""
     subresource: str = ""
+    name: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

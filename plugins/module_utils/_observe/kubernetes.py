@@ -25,6 +25,7 @@ from .._parse.pod_shell import MARK, Part, part
 
 try:
     import websocket
+    import yaml
     from kubernetes.client import ApiClient, CoreV1Api
     from kubernetes.client.exceptions import ApiException
     from kubernetes.stream import stream
@@ -57,6 +58,8 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "IPPool.whereabouts.cni.cncf.io": ("/apis/whereabouts.cni.cncf.io/v1alpha1", "ippools", True),
     "IPPool.nv-ipam.nvidia.com": ("/apis/nv-ipam.nvidia.com/v1alpha1", "ippools", True),
     "CIDRPool.nv-ipam.nvidia.com": ("/apis/nv-ipam.nvidia.com/v1alpha1", "cidrpools", True),
+    "ClusterServiceVersion": ("/apis/operators.coreos.com/v1alpha1", "clusterserviceversions", True),
+    "Subscription": ("/apis/operators.coreos.com/v1alpha1", "subscriptions", True),
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
     "NetworkAttachmentDefinition": ("/apis/k8s.cni.cncf.io/v1", "network-attachment-definitions", True),
     "SriovIBNetwork": ("/apis/sriovnetwork.openshift.io/v1", "sriovibnetworks", True),
@@ -95,6 +98,17 @@ class ApiError(RdmaError):
     @property
     def absent(self) -> bool:
         return self.status == 404
+
+
+def read_yaml(text: str) -> typing.Any:
+    """Text out of a ConfigMap.
+
+    :raises RdmaError: no YAML
+    """
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise RdmaError(f"no YAML: {error}") from error
 
 
 def path_of(kind: str, namespace: str = "", name: str = "") -> str:

@@ -29,7 +29,7 @@ def text_of(right: Right) -> str:
 def attributes(right: Right) -> Resource:
     """spec.resourceAttributes of the review."""
     group, resource = _resource(right)
-    return {"verb": right.verb, "group": group, "resource": resource, "subresource": right.subresource, "namespace": right.namespace}
+    return {"verb": right.verb, "group": group, "resource": resource, "subresource": right.subresource, "namespace": right.namespace, "name": right.name}
 
 
 def _resource(right: Right) -> typing.Tuple[str, str]:

@@ -14,6 +14,7 @@ import typing
 from .._model.cluster import OperatorFacts, Workload
 from .._model.errors import RdmaError
 from .._parse import kubernetes as parse
+from .._parse.operators import olm_object
 from .._parse.pod_stand import stand_of_pod
 from .kubernetes import ApiError, Cluster, Resource
 
@@ -56,6 +57,7 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
     states = read("SriovNetworkNodeState", namespace) or ()
     pods = read("Pod", namespace) or ()
     policies = read("SriovNetworkNodePolicy", namespace) or ()
+    olm = [*(read("ClusterServiceVersion", namespace) or ()), *(read("Subscription", namespace) or ())]
     nics = answer(lambda: cluster.get("ConfigMap", namespace, SUPPORTED_NICS))
     try:
         daemon = next((item for item in daemons if item["metadata"]["name"] == DAEMON and item["metadata"].get("namespace") == namespace), None)
@@ -68,6 +70,7 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
             daemon=_with_nodes(parse.workload(daemon), daemon, pods) if daemon else None,
             policies=tuple(parse.policy(item) for item in policies),
             supported_nics=parse.supported_nics(nics) if nics is not None else None,
+            olm=tuple(filter(None, map(olm_object, olm))),
             multus=tuple(parse.workload(item) for item in daemons if "multus" in item["metadata"]["name"]),
             multus_pods=sum(parse.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=len(attachments) if attachments is not None else None,

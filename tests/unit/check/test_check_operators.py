@@ -10,9 +10,19 @@ import dataclasses
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.labels import check_label
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import Facts, check, serving
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, NodeState, OperatorFacts, OperatorInstallation, Workload
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, PciFunction, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import (
+    ClusterNode,
+    FeatureDiscovery,
+    NodeState,
+    OlmObject,
+    OperatorFacts,
+    OperatorInstallation,
+    WorkerConfig,
+    Workload,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
@@ -129,30 +139,103 @@ def test_what_the_pods_wait_for_is_named():
     assert "ErrImagePull: no such host" in only(look(seen), "operators.ready").why
 
 
-def hca(total, device_class="0207"):
-    function = PciFunction("0000:3c:00.0", "15b3", "1021", device_class)
-    return ObservedHcas(NodeHcas((Hca("mlx5_0", pci=function, sriov=Sriov(total, 0) if total is not None else None),)))
-
-
-NFD = {"feature.node.kubernetes.io/cpu-model.id": "143"}
+SUCCEEDED = OlmObject("ClusterServiceVersion", "sriov-network-operator.v4.18", "sriov-network-operator", "Succeeded", "", "4.18.0")
+SUBSCRIBED = OlmObject("Subscription", "sub", "sriov-network-operator", "AtLatestKnown", "", "sriov-network-operator.v4.18")
 
 
 @pytest.mark.parametrize(
-    ("labels", "hcas", "why"),
+    ("objects", "status", "why"),
     [
-        (NFD, {"worker-1": ObservedHcas(NodeHcas(()))}, "no HCA on PCI"),
-        (NFD, {"worker-1": hca(None)}, "has SR-IOV: sriov_totalvfs is absent or 0"),
-        ({}, {"worker-1": hca(16)}, "does not run on it"),
-        (NFD, {"worker-1": hca(16)}, "of PCI class 0207. Its worker looks only at the PCI classes of its whitelist"),
-        # what the node did not say must not lead to a cause
-        (NFD, {"worker-1": ObservedHcas(error="unreachable")}, "Its worker looks only at the PCI classes"),
-        (NFD, {}, "Its worker looks only at the PCI classes"),
+        ((SUCCEEDED, SUBSCRIBED), None, ""),
+        ((dataclasses.replace(SUCCEEDED, phase="Failed", message="TooManyOperatorGroups"),), "fail", "TooManyOperatorGroups"),
+        ((dataclasses.replace(SUCCEEDED, phase="Installing"),), "fail", "OLM says: nothing yet"),
+        ((dataclasses.replace(SUBSCRIBED, version="", message="ResolutionFailed: no operators found"),), "fail", "no operators found"),
+        ((SUCCEEDED, dataclasses.replace(SUBSCRIBED, message="InstallPlanPending: RequiresApproval")), "warn", "RequiresApproval"),
+        ((), "unknown", "was not seen"),
     ],
 )
-def test_why_the_label_is_absent(labels, hcas, why):
-    found = only(look(dataclasses.replace(GOOD, nodes=(ClusterNode("worker-1", labels, True),)), hcas=hcas), "operators.label")
-    assert found.status == "fail"
-    assert why in found.why
+def test_how_far_olm_is(objects, status, why):
+    found = look(dataclasses.replace(GOOD, installations=(dataclasses.replace(HELM, origin="olm", version=""),), olm=objects))
+    bads = [finding for finding in found if finding.check == "operators.olm" and finding.status != "pass"]
+    assert [finding.status for finding in bads] == ([status] if status else [])
+    assert all(why in finding.why for finding in bads)
+    assert only(found, "operators.version").status == ("pass" if SUCCEEDED in objects else "warn")
+
+
+def test_an_operator_that_olm_has_not_made_yet():
+    found = only(look(dataclasses.replace(GOOD, installations=(), olm=(dataclasses.replace(SUCCEEDED, phase="Failed"),))), "operators.single")
+    assert "see operators.olm" in found.why
+
+
+NETDEVS = (Netdev("ib0", ""),)
+
+
+def hca(total, device_class="0207", netdevs=NETDEVS):
+    function = PciFunction("0000:3c:00.0", "15b3", "1021", device_class)
+    return ObservedHcas(NodeHcas((Hca("mlx5_0", netdevs=netdevs, pci=function, sriov=Sriov(total, 0) if total is not None else None),)))
+
+
+NFD = {"feature.node.kubernetes.io/cpu-model.id": "143"}
+WORKER = FeatureDiscovery(Workload("nfd-worker", "nfd", 1, 1, (), ("worker-1",)), config=WorkerConfig())
+CAPABLE, PCI = "network-sriov.capable", "pci-15b3.sriov.capable"
+
+
+def told(**config):
+    return (dataclasses.replace(WORKER, config=WorkerConfig(**config)),)
+
+
+@pytest.mark.parametrize(
+    ("key", "labels", "hcas", "discovery", "why"),
+    [
+        # the metal
+        (CAPABLE, NFD, ObservedHcas(NodeHcas(())), (WORKER,), "no network function on PCI"),
+        (CAPABLE, NFD, hca(None), (WORKER,), "No physical function of the node has SR-IOV; sriov_totalvfs: mlx5_0 absent"),
+        (CAPABLE, NFD, hca(0), (WORKER,), "sriov_totalvfs: mlx5_0 0"),
+        # who looks
+        (CAPABLE, NFD, hca(16), (), "the cluster has no DaemonSet of nfd-worker"),
+        (CAPABLE, NFD, hca(16), None, "is not known: its workers were not read"),
+        (
+            CAPABLE,
+            NFD,
+            hca(16),
+            (dataclasses.replace(WORKER, worker=Workload("w", "nfd", 1, 1)),),
+            "(nfd/w) is on the node: its nodeSelector",
+        ),
+        (
+            CAPABLE,
+            NFD,
+            hca(16),
+            (dataclasses.replace(WORKER, worker=Workload("w", "nfd", 1, 0), pods={"worker-1": "ErrImagePull: no such host"}),),
+            "is on the node and not ready: ErrImagePull: no such host",
+        ),
+        (CAPABLE, {}, hca(16), (WORKER,), "nobody writes the labels"),
+        # what it is told
+        (CAPABLE, NFD, hca(16), told(sources=("pci",)), "makes no labels of its source network: core.labelSources is pci"),
+        (CAPABLE, NFD, hca(16), told(sources=("all", "-network")), "makes no labels of its source network"),
+        (CAPABLE, NFD, hca(16, netdevs=()), (WORKER,), "no function with SR-IOV has one: mlx5_0"),
+        (PCI, NFD, hca(16), told(classes=("0200", "03", "12")), "of PCI class 0207, and the worker makes labels only of 0200, 03, 12"),
+        (PCI, NFD, hca(16), told(classes=("02",)), "With deviceLabelFields class, vendor the worker calls the label pci-0207_15b3"),
+        # nothing speaks against it
+        (CAPABLE, NFD, hca(16), (WORKER,), "runs on the node and should report it"),
+        (PCI, NFD, hca(16), told(classes=("0207",), fields=("vendor",)), "runs on the node and should report it"),
+        (PCI, NFD, hca(16), (dataclasses.replace(WORKER, config=None, unread="configmaps is forbidden"),), "could not be read: configmaps is forbidden"),
+        # what the node did not say must not lead to a cause
+        (PCI, NFD, ObservedHcas(error="unreachable"), (WORKER,), "should report it. The node's own view is missing: unreachable"),
+        (CAPABLE, {}, None, (), "the cluster has no DaemonSet of nfd-worker. The node's own view is missing: it was not asked"),
+        ("rail-group", {}, hca(16), (WORKER,), "should report it"),
+    ],
+)
+def test_why_the_label_is_absent(key, labels, hcas, discovery, why):
+    node = ClusterNode("worker-1", labels if key != "rail-group" else NFD, True)
+    found = check_label(Cluster(node_selector={f"feature.node.kubernetes.io/{key}": "true"}), node, hcas, discovery)
+    assert (found.check, found.subject, found.status) == ("operators.label", "worker-1", "fail")
+    assert why in f"{found.why}"
+
+
+def test_a_label_of_one_s_own_is_nobody_s_to_set():
+    found = check_label(Cluster(node_selector={"rdma": "yes"}), ClusterNode("worker-1"), hca(None), ())
+    assert "Nobody sets this label by itself" in found.why
+    assert only(look(dataclasses.replace(GOOD, nodes=(ClusterNode("worker-1", {}, True),))), "operators.label").status == "fail"
 
 
 def test_serving_leaves_out_nodes_without_the_label():

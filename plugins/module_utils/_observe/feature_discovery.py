@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Node feature discovery's workers: where they run, and what they are told. Asked only when a label is absent."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.cluster import FeatureDiscovery, OperatorFacts, WorkerConfig
+from .._model.errors import RdmaError
+from .._parse import kubernetes as parse
+from .._parse.operators import config_maps, is_worker, worker_config, worker_text
+from .._parse.pod_stand import stand_of_pod
+from .kubernetes import ApiError, Cluster, Resource, read_yaml
+
+
+def with_discovery(cluster: Cluster, facts: OperatorFacts, selector: typing.Mapping[str, str], nodes: typing.Iterable[str]) -> OperatorFacts:
+    """The facts with the workers, if one of the nodes lacks a label; what we may not read is in its ``errors``.
+
+    :raises ApiError: the server cannot be reached
+    """
+    lacking = [node for node in facts.nodes if node.name in set(nodes) and any(node.labels.get(key) != value for key, value in selector.items())]
+    if not lacking:
+        return facts
+    try:
+        return dataclasses.replace(facts, discovery=observe(cluster))
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        return dataclasses.replace(facts, errors=(*facts.errors, str(error)))
+
+
+def observe(cluster: Cluster) -> typing.Tuple[FeatureDiscovery, ...]:
+    """Each DaemonSet of workers. What could not be read of one is said in ``unread``.
+
+    :raises ApiError: the server cannot be reached, or does not let us list DaemonSets or pods
+    """
+    return tuple(_observe(cluster, daemon) for daemon in cluster.list("DaemonSet").items if is_worker(daemon))
+
+
+def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
+    metadata = daemon["metadata"]
+    owned = [
+        pod
+        for pod in cluster.list("Pod", metadata["namespace"]).items
+        if any(owner.get("uid") == metadata.get("uid") for owner in pod["metadata"].get("ownerReferences") or [])
+    ]
+    stands = {str(pod.get("spec", {}).get("nodeName", "")): stand_of_pod(pod) for pod in owned}
+    ready = tuple(sorted(node for node, stand in stands.items() if stand.phase == "ready"))
+    config, unread = _config(cluster, daemon)
+    return FeatureDiscovery(
+        worker=dataclasses.replace(parse.workload(daemon), nodes=ready),
+        pods={node: stand.detail for node, stand in sorted(stands.items()) if stand.phase != "ready"},
+        config=config,
+        unread=unread,
+    )
+
+
+def _config(cluster: Cluster, daemon: Resource) -> typing.Tuple[typing.Optional[WorkerConfig], str]:
+    """The configuration, or why it is not known. Without a ConfigMap the worker has its defaults."""
+    for name in config_maps(daemon):
+        try:
+            text = worker_text(cluster.get("ConfigMap", daemon["metadata"]["namespace"], name))
+            if text:
+                return worker_config(read_yaml(text)), ""
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            if not error.absent:
+                return None, str(error)
+        except RdmaError as error:
+            return None, str(error)
+    return WorkerConfig(), ""

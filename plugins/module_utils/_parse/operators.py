@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What stands around the SR-IOV network operator: node feature discovery's workers, and the objects of OLM that install it."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.cluster import OlmObject, WorkerConfig
+from .kubernetes import Resource, ResourceError, name_of
+
+#: name of the package, and the beginning of the name of its ClusterServiceVersions
+PACKAGE = "sriov-network-operator"
+
+
+def is_worker(daemon: Resource) -> bool:
+    """Whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its container runs."""
+    containers = daemon.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
+    words = [str(word) for container in containers for word in [*(container.get("command") or []), *(container.get("args") or [])]]
+    return any(word.rsplit("/", 1)[-1] == "nfd-worker" for word in words)
+
+
+def config_maps(daemon: Resource) -> typing.Tuple[str, ...]:
+    """Names of the ConfigMaps that a DaemonSet mounts."""
+    volumes = daemon.get("spec", {}).get("template", {}).get("spec", {}).get("volumes") or []
+    names = [(volume.get("configMap") or {}).get("name") for volume in volumes]
+    return tuple(str(name) for name in names if name)
+
+
+def worker_text(config_map: Resource) -> str:
+    """The worker's configuration, YAML; empty when the ConfigMap holds none. The chart calls it nfd-worker.conf, OpenShift nfd-worker-conf."""
+    data = config_map.get("data") or {}
+    return next((str(text) for name, text in sorted(data.items()) if name.startswith("nfd-worker")), "")
+
+
+def worker_config(data: typing.Any) -> WorkerConfig:
+    """:param data: the configuration, loaded
+    :raises ResourceError: of another form
+    """
+    default = WorkerConfig()
+    pci = _section(_section(data, "sources"), "pci")
+    return WorkerConfig(
+        classes=tuple(item.lower() for item in _texts(pci, "deviceClassWhitelist", default.classes)),
+        fields=_texts(pci, "deviceLabelFields", default.fields),
+        sources=_texts(_section(data, "core"), "labelSources", default.sources),
+    )
+
+
+def _section(data: typing.Any, key: str) -> typing.Dict[str, typing.Any]:
+    if data is not None and not isinstance(data, dict):
+        raise ResourceError(f"configuration of nfd-worker: a {type(data).__name__} where {key} should be in a mapping")
+    value = (data or {}).get(key)
+    if value is not None and not isinstance(value, dict):
+        raise ResourceError(f"configuration of nfd-worker: {key} is no mapping")
+    return value or {}
+
+
+def _texts(data: typing.Mapping[str, typing.Any], key: str, default: typing.Tuple[str, ...]) -> typing.Tuple[str, ...]:
+    value = data.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ResourceError(f"configuration of nfd-worker: {key} is no list of texts: {value!r}")
+    return tuple(value)
+
+
+def olm_object(resource: Resource) -> typing.Optional[OlmObject]:
+    """A ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of the operator; None when it is about another one.
+
+    :raises ResourceError: neither has a name
+    """
+    name, spec, status = name_of(resource), resource.get("spec") or {}, resource.get("status") or {}
+    found = OlmObject(str(resource.get("kind", "")), name, str(resource["metadata"].get("namespace", "")))
+    if found.kind == "Subscription":
+        if spec.get("name") != PACKAGE:
+            return None
+        told = [f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}" for item in _true(status.get("conditions"))]
+        return OlmObject(found.kind, name, found.namespace, str(status.get("state") or ""), "; ".join(told), str(status.get("installedCSV") or ""))
+    if not name.startswith(PACKAGE):
+        return None
+    message = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
+    return OlmObject(found.kind, name, found.namespace, str(status.get("phase") or ""), message, str(spec.get("version") or ""))
+
+
+def _true(conditions: typing.Any) -> typing.Iterator[typing.Mapping[str, typing.Any]]:
+    """Those of a Subscription's conditions that hold; each of its types names a trouble."""
+    return (item for item in conditions or () if isinstance(item, dict) and item.get("status") == "True")

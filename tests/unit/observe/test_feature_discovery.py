@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Node feature discovery's workers: where they run and what they are told; asked for only when a label is absent."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, OperatorFacts, WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import observe, with_discovery
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+
+SPEC = {"containers": [{"image": "nfd:1", "command": ["nfd-worker"]}], "volumes": [{"name": "conf", "configMap": {"name": "nfd-worker-conf"}}]}
+WORKER = {
+    "kind": "DaemonSet",
+    "metadata": {"name": "nfd-worker", "namespace": "nfd", "uid": "u1"},
+    "spec": {"template": {"spec": SPEC}},
+    "status": {"desiredNumberScheduled": 2, "numberReady": 1, "updatedNumberScheduled": 2},
+}
+OTHER = {**WORKER, "metadata": {"name": "kube-proxy", "namespace": "kube-system", "uid": "u2"}, "spec": {"template": {"spec": {"containers": [{}]}}}}
+
+
+def pod(node, ready, owner="u1"):
+    waiting = {"containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}}]}
+    status = {"conditions": [{"type": "Ready", "status": "True"}]} if ready else waiting
+    return {"metadata": {"name": f"nfd-{node}", "namespace": "nfd", "ownerReferences": [{"uid": owner}]}, "spec": {"nodeName": node}, "status": status}
+
+
+class Api:
+    def __init__(self, config, pods=None):
+        self.config = config
+        self.pods = [pod("a", True), pod("b", False), pod("c", True, "u9")] if pods is None else pods
+
+    def list(self, kind, namespace="", selector=""):
+        answer = {"DaemonSet": [OTHER, WORKER], "Pod": self.pods}[kind]
+        if isinstance(answer, Exception):
+            raise answer
+        return Listing(tuple(answer), "1")
+
+    def get(self, kind, namespace, name):
+        assert (kind, namespace, name) == ("ConfigMap", "nfd", "nfd-worker-conf")
+        if isinstance(self.config, Exception):
+            raise self.config
+        return {"kind": kind, "metadata": {"name": name}, "data": {"nfd-worker.conf": self.config}}
+
+
+def test_where_the_workers_are_and_what_they_are_told():
+    (found,) = observe(Api("sources: {pci: {deviceClassWhitelist: ['02']}}"))
+    assert (found.worker.name, found.worker.nodes) == ("nfd-worker", ("a",))
+    assert found.pods == {"b": "ImagePullBackOff: no such host"}
+    assert (found.config, found.unread) == (WorkerConfig(("02",)), "")
+
+
+@pytest.mark.parametrize(
+    ("config", "expected", "unread"),
+    [
+        ("", WorkerConfig(), ""),
+        (ApiError(404, "NotFound", "not there", "GET"), WorkerConfig(), ""),
+        (ApiError(403, "Forbidden", "configmaps is forbidden", "GET"), None, "configmaps is forbidden"),
+        ("{", None, "no YAML"),
+        ("sources: 1", None, "configuration of nfd-worker"),
+    ],
+)
+def test_a_configuration_that_is_not_known_is_no_default_one(config, expected, unread):
+    (found,) = observe(Api(config))
+    assert found.config == expected
+    assert unread in found.unread
+    assert bool(found.unread) == bool(unread)
+
+
+FACTS = OperatorFacts((), (), (), (ClusterNode("a", {"rdma": "yes"}), ClusterNode("b")))
+
+
+def test_nobody_asks_while_the_labels_are_there():
+    assert with_discovery(Api(""), FACTS, {"rdma": "yes"}, ["a"]).discovery is None
+    assert len(with_discovery(Api(""), FACTS, {"rdma": "yes"}, ["a", "b"]).discovery) == 1
+
+
+def test_workers_that_may_not_be_listed_are_not_absent_ones():
+    facts = with_discovery(Api("", ApiError(403, "Forbidden", "pods is forbidden", "GET")), FACTS, {"rdma": "yes"}, ["b"])
+    assert (facts.discovery, facts.errors) == (None, ("GET: pods is forbidden",))
+    with pytest.raises(ApiError):
+        with_discovery(Api("", ApiError(0, "Unreachable", "refused", "GET")), FACTS, {"rdma": "yes"}, ["b"])
