@@ -16,7 +16,7 @@ description:
   - Every port of a fabric serves, and pings its partners. They are the ports of the same rail on the other nodes, met in rounds of disjoint pairs.
   - Which port belongs to which fabric comes from the subnet manager that it sees. A fabric that can't be made out is not in the plan; stage
     reachability reports it as not measured.
-positional: hcas, subnets, most_rounds
+positional: hcas, subnets, most_rounds, parallel, limit, forks
 options:
   _input:
     description: The variable C(rdma_fabrics).
@@ -34,12 +34,24 @@ options:
   most_rounds:
     description: Most partners for each port. Without it every port meets every other one of its rail.
     type: int
+  parallel:
+    description: Destinations that a node pings at the same time.
+    type: int
+    default: 8
+  limit:
+    description: Most seconds for one destination.
+    type: int
+    default: 30
+  forks:
+    description: Nodes that Ansible works on at the same time.
+    type: int
+    default: 5
 """
 
 EXAMPLES = r"""
 - name: Plan who pings whom
   ansible.builtin.set_fact:
-    plan: "{{ rdma_fabrics | linerate.rdma.ping_plan(hcas, subnets, 31) }}"
+    plan: "{{ rdma_fabrics | linerate.rdma.ping_plan(hcas, subnets, 31, forks=ansible_forks) }}"
   vars:
     hcas: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'discover_hcas', 'hcas') }}"
     subnets: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'fabric_subnets', 'subnets') }}"
@@ -48,12 +60,17 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - For each node what it serves and whom it pings, as M(linerate.rdma.ibping) takes it.
+    - C(nodes) has for each node what it serves and whom it pings, as M(linerate.rdma.ibping) takes it. C(pairs) is the number of directions.
+    - C(seconds) is how long it takes when nothing is lost, roughly, and C(most_seconds) when everything is. So long the servers must live.
   type: dict
   sample:
-    worker-1:
-      servers: [{device: mlx5_0, port: 1}]
-      clients: [{device: mlx5_0, port: 1, lids: [12]}]
+    nodes:
+      worker-1:
+        servers: [{device: mlx5_0, port: 1}]
+        clients: [{device: mlx5_0, port: 1, lids: [12]}]
+    pairs: 2
+    seconds: 1
+    most_seconds: 60
 """
 
 import typing
@@ -64,10 +81,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.membership im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets, PingPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan, schedule
 
 
-def ping_plan(fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any, most_rounds: typing.Optional[int] = None) -> typing.Any:
+def ping_plan(
+    fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any, most_rounds: typing.Optional[int] = None, parallel: int = 8, limit: int = 30, forks: int = 5
+) -> typing.Any:
     """See DOCUMENTATION."""
     try:
         intent = load(typing.Tuple[Fabric, ...], fabrics, "rdma_fabrics")
@@ -86,7 +105,7 @@ def ping_plan(fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any, most_r
                         rails.setdefault((fabric.name, member.rail), {})[node] = Endpoint(member.hca.rdma_device, member.port.number, member.port.lid)
     planned = plan(rails.values(), most_rounds)
     # every node is there, so that a template may look its own name up
-    return to_data({name: planned.get(name, PingPlan()) for name in observed_hcas})
+    return to_data(schedule({name: planned.get(name, PingPlan()) for name in observed_hcas}, parallel, limit, forks))
 
 
 class FilterModule:

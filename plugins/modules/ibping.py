@@ -78,18 +78,24 @@ options:
   count:
     description:
       - Packets to each destination, one right after the other. For O(mode=ping).
+      - A few go first, then more and more. When one is lost, no more are sent to this destination.
     type: int
-    default: 20
+    default: 500
   timeout_ms:
     description:
-      - Milliseconds after which a packet is sent again or counted as lost. For O(mode=ping).
+      - Milliseconds after which a packet is sent again; it is sent three times before it counts as lost. For O(mode=ping).
     type: int
     default: 200
   parallel:
     description:
       - Destinations that are pinged at the same time. For O(mode=ping).
     type: int
-    default: 4
+    default: 8
+  limit:
+    description:
+      - Most seconds for one destination. For O(mode=ping).
+    type: int
+    default: 30
 attributes:
   check_mode:
     description: Can run in check mode and tell what it would do.
@@ -140,7 +146,9 @@ servers:
       port: 1
       error: null
 pings:
-  description: One entry for each port and destination. With an error, nothing was measured.
+  description:
+    - One entry for each port and destination. With an error, nothing was measured.
+    - C(resent) counts the packets that were sent again since nothing came back in time. C(received) hides such a loss.
   returned: mode is ping
   type: list
   elements: dict
@@ -148,8 +156,9 @@ pings:
     - rdma_device: mlx5_2
       port: 1
       destination_lid: 81
-      transmitted: 20
-      received: 20
+      transmitted: 500
+      received: 500
+      resent: 0
       error: null
 """
 
@@ -167,7 +176,7 @@ def work(params):
     if params["mode"] == "stop":
         return {"servers": to_data(ibping.stop())}
     tasks = [PingTask(item["device"], item["port"], tuple(item["lids"])) for item in params["clients"]]
-    return {"pings": to_data(ibping.ping(tasks, params["count"], params["timeout_ms"], params["parallel"]))}
+    return {"pings": to_data(ibping.ping(tasks, params["count"], params["timeout_ms"], params["parallel"], params["limit"]))}
 
 
 def main() -> None:
@@ -178,9 +187,10 @@ def main() -> None:
             "servers": {"type": "list", "elements": "dict", "default": [], "options": port},
             "lifetime": {"type": "int", "default": 300},
             "clients": {"type": "list", "elements": "dict", "default": [], "options": {**port, "lids": {"type": "list", "elements": "int", "required": True}}},
-            "count": {"type": "int", "default": 20},
+            "count": {"type": "int", "default": 500},
             "timeout_ms": {"type": "int", "default": 200},
-            "parallel": {"type": "int", "default": 4},
+            "parallel": {"type": "int", "default": 8},
+            "limit": {"type": "int", "default": 30},
         },
         supports_check_mode=True,
     )

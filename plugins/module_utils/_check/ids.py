@@ -54,7 +54,7 @@ WHAT = {
         "topology",
         "uplinks",
     ),
-    "reachability": ("node", "pair", "port", "scope"),
+    "reachability": ("node", "pair", "port", "scope", "suspect"),
     "platform": ("bios", "driver", "firmware", "iommu", "node", "scope", "sriov"),
     "operators": ("config", "daemon", "definition", "label", "multus", "node", "olm", "read", "ready", "resource_prefix", "rights", "single", "version"),
     "network": (

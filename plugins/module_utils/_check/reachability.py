@@ -6,7 +6,8 @@
 
 """Stage reachability: does every port of an InfiniBand fabric reach its partners, as a client and as a server. Check ids: ``reachability.*``.
 
-Partners are the ports of the same rail on the other nodes. Only counted packets are evidence: ibping's exit code and times are not.
+Partners are the ports of the same rail on the other nodes. Only counted packets are evidence: ibping's exit code and times are not. Any loss
+fails. What failing pairs have in common is named from who passed and who failed, and from where the HCAs are.
 """
 
 from __future__ import annotations
@@ -14,13 +15,27 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.facts import NodeHcas, ObservedHcas, ObservedPings, ObservedServers, ObservedSubnets, Ping, PingPlan
+from .._model.facts import (
+    ObservedHcas,
+    ObservedPings,
+    ObservedServers,
+    ObservedSubnets,
+    ObservedTopologies,
+    Ping,
+    PingPlan,
+    Place,
+    Topology,
+)
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.intent import Fabric, Intent
-from .membership import is_infiniband, resolve
+from .membership import Membership, is_infiniband, resolve
+from .places import places, topology_of
+from .suspects import Element, Suspect, Trial, links_of, named, suspects, trial
 
-#: above this many, passing pairs are told by their ports only
+#: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect
 _MOST_PAIRS = 1000
+#: of which a finding says with which probability it would have been seen
+_SMALL_LOSS = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,16 +44,20 @@ class Facts:
 
     :ivar nodes: answer of hca_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
+    :ivar topologies: answer of fabric_info of each node; most nodes were asked for nothing
     :ivar plan: who was to serve and to ping, by node
     :ivar servers: answer of ibping, mode serve, of each node
     :ivar pings: answer of ibping, mode ping, of each node
+    :ivar stopped: answer of ibping, mode stop, of each node
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
     plan: typing.Dict[str, PingPlan] = dataclasses.field(default_factory=dict)
     servers: typing.Dict[str, ObservedServers] = dataclasses.field(default_factory=dict)
     pings: typing.Dict[str, ObservedPings] = dataclasses.field(default_factory=dict)
+    stopped: typing.Dict[str, ObservedServers] = dataclasses.field(default_factory=dict)
 
 
 class _Port(typing.NamedTuple):
@@ -49,6 +68,7 @@ class _Port(typing.NamedTuple):
     number: int
     rail: int
     lid: typing.Optional[int]
+    place: Place
 
     def __str__(self) -> str:
         return f"{self.node} {self.device} port {self.number}"
@@ -65,7 +85,7 @@ class _Pair:
 
     @property
     def passed(self) -> bool:
-        return self.ping is not None and self.ping.received == self.ping.transmitted > 0
+        return self.ping is not None and self.ping.lost == 0 < self.ping.received
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -87,14 +107,16 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
                 Finding("reachability.scope", fabric.name, UNKNOWN, "not measured", "every port as client and as server", why, f"{membership.remedy}.")
             )
             continue
-        ports = [
-            _Port(name, member.hca.rdma_device or "", member.port.number, member.rail, member.port.lid)
-            for name, members in membership.members.items()
-            for member in members
-            if member.port is not None
-        ]
-        findings += _check_fabric(fabric, ports, facts, nodes)
+        findings += _check_fabric(fabric, membership, facts)
     return tuple(findings)
+
+
+def chance_to_see(loss: float, packets: int) -> float:
+    """Probability that at least one of the packets shows a loss.
+
+    :param loss: share of the round trips that get lost, 0 to 1
+    """
+    return 1 - (1 - loss) ** packets
 
 
 def _check_nodes(facts: Facts) -> typing.List[Finding]:
@@ -108,6 +130,7 @@ def _check_nodes(facts: Facts) -> typing.List[Finding]:
             "subnet_manager_info": facts.subnets.get(name, ObservedSubnets(error="was not asked")),
             "ibping servers": facts.servers.get(name, ObservedServers(error="were not started")),
             "ibping clients": facts.pings.get(name, ObservedPings(error="were not started")),
+            "end of the ibping servers": facts.stopped.get(name, ObservedServers(error="was not asked for")),
         }
         errors = [f"{what}: {answer.error or 'empty answer'}" for what, answer in answers.items() if answer.value is None or answer.error is not None]
         expected = "answers of all observers"
@@ -120,30 +143,49 @@ def _check_nodes(facts: Facts) -> typing.List[Finding]:
     return findings
 
 
-def _check_fabric(fabric: Fabric, ports: typing.Sequence[_Port], facts: Facts, nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
+def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typing.List[Finding]:
+    ports = _ports(membership, facts)
+    if not ports:
+        why = f"The fabric has no port on any of the {len(membership.members)} nodes that were read."
+        return [Finding("reachability.scope", fabric.name, UNKNOWN, "no port", "every port as client and as server", why, "See the findings of stage fabric.")]
     pairs = _pairs(ports, facts)
-    good = [pair for pair in pairs if pair.passed]
-    findings = [_judge_pair(fabric, pair, facts) for pair in pairs if not pair.passed]
-    if len(good) <= _MOST_PAIRS:
-        findings += [_judge_pair(fabric, pair, facts) for pair in good]
     as_client: typing.Dict[_Port, typing.List[_Pair]] = {port: [] for port in ports}
     as_server: typing.Dict[_Port, typing.List[_Pair]] = {port: [] for port in ports}
     for pair in pairs:
         as_client[pair.client].append(pair)
         as_server[pair.server].append(pair)
-    findings += [_judge_port(fabric, port, as_client[port], as_server[port]) for port in ports]
-    if not ports:
-        why = f"The fabric has no port on any of the {len(nodes)} nodes that were read."
-        findings.append(
-            Finding("reachability.scope", fabric.name, UNKNOWN, "no port", "every port as client and as server", why, "See the findings of stage fabric.")
-        )
-    else:
-        partners = max(len(asked) for asked in as_client.values())
-        most = len({port.node for port in ports}) - 1
-        findings.append(
-            ok("reachability.scope", fabric.name, f"each port with up to {partners} of {most} partners on its rail", "every port as client and as server")
-        )
-    return findings
+    found = suspects([_trial(fabric, pair) for pair in pairs if pair.ping is not None])
+    return [
+        *_judge_pairs(fabric, pairs, found, facts),
+        *(_judge_port(fabric, port, as_client[port], as_server[port]) for port in ports),
+        *_judge_suspects(fabric, pairs, found, membership, facts),
+        _judge_scope(fabric, ports, as_client),
+    ]
+
+
+def _ports(membership: Membership, facts: Facts) -> typing.List[_Port]:
+    where = places(membership, facts.topologies)
+    return [
+        _Port(name, member.hca.rdma_device or "", member.port.number, member.rail, member.port.lid, where[name, member.hca.name])
+        for name, members in membership.members.items()
+        for member in members
+        if member.port is not None
+    ]
+
+
+def _trial(fabric: Fabric, pair: _Pair) -> Trial:
+    return trial(fabric.name, pair.client.place, pair.server.place, pair.passed)
+
+
+def _judge_scope(fabric: Fabric, ports: typing.Sequence[_Port], as_client: typing.Mapping[_Port, typing.Sequence[_Pair]]) -> Finding:
+    """How much was looked at. Whether it is good is said elsewhere."""
+    partners = max(len(asked) for asked in as_client.values())
+    most = len({port.node for port in ports}) - 1
+    packets = [pair.ping.transmitted for asked in as_client.values() for pair in asked if pair.ping and pair.passed]
+    measured = f"each port with up to {partners} of {most} partners on its rail"
+    if packets:
+        measured += f", {min(packets)} packets to each: a loss of {_SMALL_LOSS:.0%} is seen with {chance_to_see(_SMALL_LOSS, min(packets)):.1%}"
+    return ok("reachability.scope", fabric.name, measured, "every port as client and as server")
 
 
 def _pairs(ports: typing.Sequence[_Port], facts: Facts) -> typing.List[_Pair]:
@@ -177,36 +219,105 @@ def _pairs(ports: typing.Sequence[_Port], facts: Facts) -> typing.List[_Pair]:
     return result
 
 
-def _judge_pair(fabric: Fabric, pair: _Pair, facts: Facts) -> Finding:
+def _judge_pairs(fabric: Fabric, pairs: typing.Sequence[_Pair], found: typing.Sequence[Suspect], facts: Facts) -> typing.List[Finding]:
+    """Each pair, as long as a reader can read them: with a thousand nodes one dead leaf makes as many failing pairs as a book has lines."""
+    good = [pair for pair in pairs if pair.passed]
+    bad = [pair for pair in pairs if not pair.passed]
+    back = {(pair.server, pair.client) for pair in good}
+    shown = bad
+    if len(shown) > _MOST_PAIRS:
+        unmeasured = [pair for pair in bad if pair.ping is None]
+        ends = {(f"{pair.client.node} {pair.client.device}", f"{pair.server.node} {pair.server.device}"): pair for pair in bad}
+        groups = [unmeasured, *([ends[one.client, one.server] for one in suspect.explained] for suspect in found)]
+        shown = [pair for group in groups for pair in group[: _MOST_PAIRS // len(groups)]]
+    findings = [_judge_pair(fabric, pair, (pair.client, pair.server) in back, facts) for pair in shown]
+    if len(bad) > len(shown):
+        why = f"They are too many to list; those that are listed are {_MOST_PAIRS} at most. Each is counted at its two ports."
+        remedy = "See the findings reachability.suspect first: they say what the failing pairs have in common."
+        findings.append(Finding("reachability.pair", f"{fabric.name} further pairs", FAIL, f"{len(bad) - len(shown)} did not pass", "0 % loss", why, remedy))
+    if len(good) <= _MOST_PAIRS:
+        findings += [_judge_pair(fabric, pair, False, facts) for pair in good]
+    return findings
+
+
+def _judge_pair(fabric: Fabric, pair: _Pair, back: bool, facts: Facts) -> Finding:
+    """One direction. back: the other one passes."""
     subject = f"{fabric.name} rail {pair.client.rail} {pair.client.node} {pair.client.device} -> {pair.server.node} {pair.server.device}"
     expected = "0 % loss"
     if pair.ping is None:
-        return Finding(
-            "reachability.pair",
-            subject,
-            UNKNOWN,
-            "not measured",
-            expected,
-            f"ibping measured nothing: {pair.why}.",
-            f"Run ibping by hand from {pair.client.node}, as root.",
-        )
-    sent, received = pair.ping.transmitted, pair.ping.received
-    measured = f"{received} of {sent} received, {100 * (sent - received) / sent if sent else 100:g} % loss"
+        why, remedy = f"ibping measured nothing: {pair.why}.", f"Run ibping by hand from {pair.client.node}, as root."
+        return Finding("reachability.pair", subject, UNKNOWN, "not measured", expected, why, remedy)
+    ping = pair.ping
+    measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
     if pair.passed:
         return ok("reachability.pair", subject, measured, expected)
+    trace = f"ibtracert {pair.client.lid} {pair.server.lid}"
     server = _why_no_server(pair.server, facts)
     if server:
-        why, remedy = (
-            f"The server on {pair.server} did not serve: {server}.",
-            f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand and see what it says.",
-        )
-    elif received == 0:
+        why = f"The server on {pair.server} did not serve: {server}."
+        remedy = f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand and see what it says."
+    elif back:
+        why = "The other direction passes, over the same links: the server of this one does not answer, or answers late."
+        remedy = f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand, and ping it from another node."
+    elif ping.received == 0:
         why = f"Nothing came back from LID {pair.server.lid}: no route, a port or link that is down, or a server that is gone."
-        remedy = f"See the other pairs of both ports; trace the route with ibtracert {pair.client.lid} {pair.server.lid}."
+        remedy = f"See reachability.suspect; trace the route with {trace}."
     else:
-        why = "Packets are lost on the way: a bad cable or transceiver, or a congested or failing link."
-        remedy = f"See the error counters on the path: ibtracert {pair.client.lid} {pair.server.lid}, then ibqueryerrors."
+        why = "Messages are lost on the way: a bad cable or transceiver, or a congested or failing link."
+        remedy = f"See reachability.suspect, and the error counters on the path: {trace}, then ibqueryerrors."
     return Finding("reachability.pair", subject, FAIL, measured, expected, why, remedy)
+
+
+def _judge_suspects(
+    fabric: Fabric, pairs: typing.Sequence[_Pair], found: typing.Sequence[Suspect], membership: Membership, facts: Facts
+) -> typing.List[Finding]:
+    """What the failing pairs have in common."""
+    measured = sum(pair.ping is not None for pair in pairs)
+    expected = "no pair fails"
+    if not measured:
+        why, remedy = "No pair was measured, so nothing can be told.", "See the other findings of this stage."
+        return [Finding("reachability.suspect", fabric.name, UNKNOWN, "no pair", expected, why, remedy)]
+    if not found:
+        return [ok("reachability.suspect", fabric.name, f"0 of {measured} pairs fail", expected)]
+    topology, blind = topology_of(membership, facts.topologies)
+    where = {f"{place.node} {place.hca}": place for place in (end.place for pair in pairs for end in (pair.client, pair.server))}
+    return [_judge_suspect(fabric, suspect, where, topology, blind) for suspect in found]
+
+
+def _judge_suspect(fabric: Fabric, suspect: Suspect, where: typing.Mapping[str, Place], topology: typing.Optional[Topology], blind: str) -> Finding:
+    some = ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3])
+    some += f" and {len(suspect.explained) - 3} more" if len(suspect.explained) > 3 else ""
+    unseen = f" No switch can be suspected: {blind}" if blind else ""
+    if not suspect.elements:
+        why = f"Nothing that these pairs share stands out, since too many that share it pass: {some}.{unseen}"
+        remedy = "See the cause beside each pair; with more packets (reachability_count) or more partners (reachability_rounds) a common one may show itself."
+        return Finding("reachability.suspect", fabric.name, FAIL, f"{suspect.failed} pairs fail", "no pair fails", why, remedy)
+    why = f"All of these failing pairs depend on it: {some}."
+    if len(suspect.elements) > 1:
+        why = f"These failing pairs depend on all of them, and no passing pair on one of them alone, so which one it is can't be told: {some}."
+    remedy = " ".join(_next_step(element, where, topology) for element in suspect.elements)
+    subject = f"{fabric.name} {named(suspect.elements)}"
+    return Finding("reachability.suspect", subject, FAIL, f"{suspect.failed} of {suspect.trials} pairs fail", "no pair fails", why + unseen, remedy)
+
+
+def _next_step(element: Element, where: typing.Mapping[str, Place], topology: typing.Optional[Topology]) -> str:
+    """What to do about a suspect; of an HCA with both ends of its cable."""
+    name = element.name
+    if element.kind == "hca":
+        place = where[name]
+        cable = f"{name} to port {place.leaf_port} of {place.leaf}" if place.leaf else f"{name} to its leaf"
+        return f"Look at the cable from {cable}: error counters at both ends (ibqueryerrors), then reseat it or swap it, then the HCA."
+    if element.kind in ("uplinks", "leaves"):
+        return f"See the error counters of these links with ibqueryerrors, and the forwarding with ibtracert: {links_of(element, topology) or name}."
+    steps = {
+        "node": f"Is {name} up, and does ibping -S run there? See what the stages discover and fabric say about it.",
+        "client": f"Ping by hand from {name}; its link is not the cause, since it answers others.",
+        "server": f"Start ibping -S by hand on {name} and ping it; its link is not the cause, since it gets answers from others.",
+        "leaf": f"Look at the switch {name}: its power, its firmware, and its ports with iblinkinfo.",
+        "path": f"Trace the route both ways with ibtracert, since both ends pass with others: {name}.",
+        "fabric": "Look for what all share: subnet manager, partition key, ibping itself.",
+    }
+    return steps[element.kind]
 
 
 def _why_no_server(port: _Port, facts: Facts) -> str:

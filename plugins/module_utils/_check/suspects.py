@@ -19,10 +19,26 @@ import collections
 import math
 import typing
 
-from .._model.facts import Place
+from .._model.facts import LinkEnd, Place, Topology
 
 #: further suspects are told by their number only
 MOST_SUSPECTS = 10
+#: between the two names of a way
+_WAY = " <-> "
+#: links of a switch that are named
+_MOST_LINKS = 8
+#: of each kind of element: what it is called before its name
+_CALLED = {
+    "node": "node",
+    "hca": "HCA",
+    "client": "client",
+    "server": "server",
+    "leaf": "leaf",
+    "uplinks": "uplinks of",
+    "leaves": "links between",
+    "path": "path",
+    "fabric": "all of",
+}
 #: probability at which an element is suspected by chance alone
 _BY_CHANCE = 0.05
 
@@ -74,7 +90,7 @@ def trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial:
         Element("fabric", fabric),
         Element("client", ends[0]),
         Element("server", ends[1]),
-        Element("path", " <-> ".join(sorted(ends))),
+        Element("path", _WAY.join(sorted(ends))),
         *(Element("hca", end) for end in ends),
         *(Element("node", place.node) for place in (client, server)),
     }
@@ -83,8 +99,35 @@ def trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial:
         elements.update(Element("leaf", leaf) for leaf in leaves)
         if len(leaves) == 2:
             elements.update(Element("uplinks", leaf) for leaf in leaves)
-            elements.add(Element("leaves", " <-> ".join(leaves)))
+            elements.add(Element("leaves", _WAY.join(leaves)))
     return Trial(ends[0], ends[1], passed, tuple(sorted(elements)))
+
+
+def named(elements: typing.Sequence[Element]) -> str:
+    """What a reader calls a suspect: HCA worker-1 mlx5_0 or leaf leaf-1."""
+    return " or ".join(f"{_CALLED[element.kind]} {element.name}" for element in elements)
+
+
+def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
+    """The links that are meant by uplinks and leaves, with the port at each end; empty for other kinds, and without a topology."""
+    if topology is None or element.kind not in ("uplinks", "leaves"):
+        return ""
+    names = {node.guid: node.description.strip() or node.guid for node in topology.nodes}
+    far: typing.Dict[str, typing.Set[str]] = {name: set() for name in element.name.split(_WAY)}
+    links = []
+    for link in topology.links:
+        for near, other in ((link.a, link.b), (link.b, link.a)):
+            if names[near.guid] in far and other.kind == "Switch":
+                far[names[near.guid]].add(other.guid)
+                links.append((near, other))
+    # between two leaves lie the switches that both are linked to; in a deeper tree there is none, and all uplinks count
+    shared = set.intersection(*far.values())
+    texts = sorted({_link(near, other, names) for near, other in links if not shared or other.guid in shared})
+    return ", ".join(texts[:_MOST_LINKS]) + (f" and {len(texts) - _MOST_LINKS} more" if len(texts) > _MOST_LINKS else "")
+
+
+def _link(near: LinkEnd, far: LinkEnd, names: typing.Mapping[str, str]) -> str:
+    return f"{names[near.guid]} port {near.port} - {names[far.guid]} port {far.port}"
 
 
 def suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> typing.Tuple[Suspect, ...]:
@@ -147,5 +190,12 @@ def _log_likelihood(failed: int, trials: int) -> float:
 
 
 def _plain(elements: typing.Sequence[Element]) -> typing.Tuple[Element, ...]:
-    """A path says no more than its two ends, when these are suspected anyway."""
-    return tuple(element for element in elements if element.kind != "path") or tuple(elements)
+    """Without what says no more than another one: a path beside its ends, a node or a role beside the HCA."""
+    hcas = [element.name for element in elements if element.kind == "hca"]
+
+    def more(element: Element) -> bool:
+        if element.kind == "node":
+            return not any(name.startswith(f"{element.name} ") for name in hcas)
+        return element.kind != "path" and not (element.kind in ("client", "server") and element.name in hcas)
+
+    return tuple(element for element in elements if more(element)) or tuple(elements)

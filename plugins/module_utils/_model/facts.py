@@ -394,7 +394,8 @@ class Ping:
 
     :ivar transmitted: packets
     :ivar received: packets; its own exit code and round-trip times say nothing (they are wrong in every version)
-    :ivar error: why nothing was measured; then both counts are 0 and mean nothing
+    :ivar resent: how often a packet was sent again because nothing had come back in time: a loss that ``received`` hides
+    :ivar error: why nothing was measured; then the counts are 0 and mean nothing
     """
 
     rdma_device: str
@@ -403,6 +404,17 @@ class Ping:
     transmitted: int
     received: int
     error: typing.Optional[str] = None
+    resent: int = 0
+
+    @property
+    def lost(self) -> int:
+        """Messages without an answer: each packet that was given up, and each that was sent again."""
+        return self.transmitted - self.received + self.resent
+
+    @property
+    def sent(self) -> int:
+        """Messages, those that were sent again too."""
+        return self.transmitted + self.resent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -437,6 +449,22 @@ class PingPlan:
 
     servers: typing.Tuple[PortName, ...] = ()
     clients: typing.Tuple[PingTask, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class PingSchedule:
+    """What all nodes do in stage reachability, and how long it takes.
+
+    :ivar nodes: by node, for each node that was asked
+    :ivar pairs: directions between two ports
+    :ivar seconds: when nothing is lost, roughly
+    :ivar most_seconds: when as much is lost as can be, with the servers' start. So long they must live
+    """
+
+    nodes: typing.Dict[str, PingPlan]
+    pairs: int = 0
+    seconds: int = 0
+    most_seconds: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

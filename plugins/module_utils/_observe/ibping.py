@@ -13,6 +13,7 @@ its own, so it ends by itself when nobody stops it. It carries a mark in its env
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import subprocess
@@ -33,8 +34,9 @@ _KILL_SECONDS = 2
 _QUIET_SECONDS = 0.4
 _READY_LIMIT_SECONDS = 20.0
 _STOP_LIMIT_SECONDS = 10.0
-#: start of the tool on a slow node
-_START_SECONDS = 10.0
+#: packets that go first to a destination; each further run of the client has so many times more
+_FIRST_PACKETS = 5
+_MORE = 10
 
 
 def start(ports: typing.Sequence[PortName], live_seconds: int) -> typing.Tuple[PingServer, ...]:
@@ -91,40 +93,59 @@ def stop() -> typing.Tuple[PingServer, ...]:
     return tuple(PingServer(device, int(port)) for device, _slash, port in (name.rpartition("/") for name in names))
 
 
-def ping(tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel: int) -> typing.Tuple[Ping, ...]:
+def ping(tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel: int, limit_seconds: float) -> typing.Tuple[Ping, ...]:
     """Ping every destination of every task.
 
+    A few packets go first, then more and more, until all are through or one is lost: that is the verdict, and a silent port costs three
+    time-outs a packet.
+
     :param count: packets a destination, one right after the other (ibping -f)
-    :param timeout_ms: after which a packet is lost
+    :param timeout_ms: after which a packet is sent again; the library below the tool sends it three times
     :param parallel: clients at once on this node
+    :param limit_seconds: for one destination
     :raises ToolMissing: no ibping
     """
     jobs = [(task, lid) for task in tasks for lid in task.lids]
     if not jobs:
         return ()
     tool = command.require("ibping", PACKAGE)
-    # the library below the tool sends a packet up to three times more before it counts as lost
-    limit = _START_SECONDS + 4 * count * timeout_ms / 1000
 
     def one(job: typing.Tuple[PingTask, int]) -> Ping:
         task, lid = job
         name = PortName(task.device, task.port)
-        return _read(name, lid, command.run((tool, *arguments(name), "-f", "-c", str(count), "-t", str(timeout_ms), "-L", str(lid)), limit))
+        deadline = time.monotonic() + limit_seconds
+        result = Ping(name.device, name.port, lid, 0, 0)
+        packets = _FIRST_PACKETS
+        while result.error is None and not result.lost and result.transmitted < count:
+            packets = min(packets, count - result.transmitted)
+            argv = (tool, *arguments(name), "-e", "-f", "-c", str(packets), "-t", str(timeout_ms), "-L", str(lid))
+            result = _add(result, command.run(argv, max(0.0, deadline - time.monotonic())))
+            packets *= _MORE
+        return result
 
     return command.each(one, jobs, parallel)
 
 
-def _read(name: PortName, lid: int, finished: command.Finished) -> Ping:
+def _add(before: Ping, finished: command.Finished) -> Ping:
+    """What was measured so far, and one more run of the client."""
+    resent = ibping.resent(finished.stderr)
+    if finished.rc is None and resent:
+        # ended at its limit, since it waited for answers
+        return dataclasses.replace(before, resent=resent)
     # its exit code is 0 even when all is lost: only another one says something
     if finished.failure:
-        return Ping(name.device, name.port, lid, 0, 0, finished.failure)
+        return _failed(before, finished.failure)
     try:
         counts = ibping.parse(finished.stdout)
     except ParseError as error:
-        return Ping(name.device, name.port, lid, 0, 0, str(error))
-    if counts.lid != lid:
-        return Ping(name.device, name.port, lid, 0, 0, f"ibping was asked for LID {lid} and answers for LID {counts.lid}")
-    return Ping(name.device, name.port, lid, counts.transmitted, counts.received)
+        return _failed(before, str(error))
+    if counts.lid != before.destination_lid:
+        return _failed(before, f"ibping was asked for LID {before.destination_lid} and answers for LID {counts.lid}")
+    return dataclasses.replace(before, transmitted=before.transmitted + counts.transmitted, received=before.received + counts.received, resent=resent)
+
+
+def _failed(before: Ping, error: str) -> Ping:
+    return dataclasses.replace(before, transmitted=0, received=0, resent=0, error=error)
 
 
 def _marked() -> typing.Dict[int, str]:

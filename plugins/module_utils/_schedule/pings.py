@@ -10,8 +10,13 @@ from __future__ import annotations
 
 import typing
 
-from .._model.facts import PingPlan, PingTask, PortName
+from .._model.facts import PingPlan, PingSchedule, PingTask, PortName
 from .rounds import rounds
+
+#: one destination when nothing is lost: a few runs of the client, each a fraction of a second
+_USUAL_SECONDS = 1
+#: until the servers of a node are ready, and the way to the node
+_START_SECONDS = 30
 
 
 class Endpoint(typing.NamedTuple):
@@ -47,3 +52,16 @@ def plan(rails: typing.Iterable[Rail], most_rounds: typing.Optional[int] = None)
         node: PingPlan(tuple(ports), tuple(PingTask(port.device, port.port, tuple(destinations)) for port, destinations in ports.items() if destinations))
         for node, ports in lids.items()
     }
+
+
+def schedule(plans: typing.Mapping[str, PingPlan], parallel: int, limit_seconds: int, forks: int) -> PingSchedule:
+    """How long these plans take, on all nodes together.
+
+    :param parallel: destinations that a node pings at once
+    :param limit_seconds: for one destination
+    :param forks: nodes that are worked on at once; the others wait, and their servers serve meanwhile
+    """
+    jobs = [sum(len(task.lids) for task in node.clients) for node in plans.values()]
+    waves = -(-len(jobs) // forks)
+    turns = -(-max(jobs, default=0) // parallel)
+    return PingSchedule(dict(plans), sum(jobs), waves * turns * _USUAL_SECONDS, waves * (_START_SECONDS + turns * limit_seconds))

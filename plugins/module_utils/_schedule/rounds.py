@@ -20,19 +20,22 @@ def rounds(items: typing.Sequence[Item], most: typing.Optional[int] = None) -> t
     that nobody is always the first of its pairs.
 
     :param items: all different
-    :param most: at most so many rounds; None means all
+    :param most: at most so many rounds; None means all. The rounds taken lie evenly among all of them: in rounds that follow each other the
+        partners of an item are neighbours, and nodes that are neighbours by name hang on one leaf
     """
     if len(items) < 2:
         return
-    places: typing.List[typing.Optional[Item]] = list(items)
-    if len(places) % 2:
-        places.append(None)
-    size = len(places)
-    for number in range(size - 1 if most is None else min(most, size - 1)):
+    first: typing.Optional[Item] = items[0]
+    circle: typing.List[typing.Optional[Item]] = list(items[1:])
+    if len(circle) % 2 == 0:
+        circle.append(None)
+    size = len(circle) + 1
+    count = size - 1 if most is None else min(most, size - 1)
+    for number in (index * (size - 1) // count for index in range(count)):
+        places = [first, *circle[size - 1 - number :], *circle[: size - 1 - number]]
         pairs = []
         for place in range(size // 2):
             left, right = places[place], places[size - 1 - place]
             if left is not None and right is not None:
                 pairs.append((left, right) if (number + place) % 2 == 0 else (right, left))
         yield tuple(pairs)
-        places.insert(1, places.pop())

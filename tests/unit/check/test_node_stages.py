@@ -345,6 +345,7 @@ def reached(lost: typing.Sequence[typing.Tuple[str, int]] = (), **changes: typin
         plan=changes.get("plan", planned),
         servers={**servers, **changes.get("servers", {})},
         pings={**pings, **changes.get("pings", {})},
+        stopped={name: ObservedServers(()) for name in nodes},
     )
     return run(reachability, facts, changes.get("intent"))
 
@@ -362,7 +363,7 @@ def test_reachability_passes_both_ways_on_each_rail() -> None:
 def test_loss_in_one_direction() -> None:
     findings = reached(lost=[("worker-1", 2 * 16)])
     pair = one(findings, "reachability.pair", "worker-1 mlx5_0 -> worker-2 mlx5_0")
-    assert pair.status == "fail" and pair.measured == "0 of 20 received, 100 % loss"
+    assert pair.status == "fail" and pair.measured == "20 of 20 messages lost, 100 %"
     assert one(findings, "reachability.pair", "worker-2 mlx5_0 -> worker-1 mlx5_0").status == "pass"
     assert "its server is the suspect" in one(findings, "reachability.port", "worker-2 mlx5_0").why
     assert not judge(findings).open
@@ -373,7 +374,7 @@ def test_a_few_lost_packets_are_a_failure() -> None:
         tuple(Ping("mlx5_0", 1, 32, 20, 19) if lid == 32 else Ping(f"mlx5_{index}", 1, lid, 20, 20) for index, lid in ((0, 32), (1, 33), (4, 36), (5, 37)))
     )
     pair = one(reached(pings={"worker-1": part}), "reachability.pair", "worker-1 mlx5_0 ->")
-    assert pair.status == "fail" and "5 % loss" in pair.measured
+    assert pair.status == "fail" and "1 of 20 messages lost, 5 %" in pair.measured
 
 
 def test_a_server_that_did_not_start_is_the_cause() -> None:

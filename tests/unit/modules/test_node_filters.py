@@ -28,14 +28,14 @@ def test_one_port_looks_at_each_fabric() -> None:
 
 
 def test_the_plan_is_what_ibping_takes() -> None:
-    plan = ping_plan(to_data([world.fabric(), world.storage()]), {**HCAS, "worker-3": NO_ANSWER}, {**SUBNETS, "worker-3": NO_ANSWER}, 31)
+    plan = ping_plan(to_data([world.fabric(), world.storage()]), {**HCAS, "worker-3": NO_ANSWER}, {**SUBNETS, "worker-3": NO_ANSWER}, 31)["nodes"]
     assert plan["worker-1"]["servers"] == [{"device": f"mlx5_{index}", "port": 1} for index in (0, 1, 4, 5)]
     assert plan["worker-1"]["clients"] == [{"device": f"mlx5_{index}", "port": 1, "lids": [32 + index]} for index in (0, 1, 4, 5)]
     assert plan["worker-3"] == {"servers": [], "clients": []}
 
 
 def test_a_fabric_that_is_not_known_is_not_in_the_plan() -> None:
-    plan = ping_plan(to_data([world.fabric(hcas_per_node=5)]), HCAS, SUBNETS)
+    plan = ping_plan(to_data([world.fabric(hcas_per_node=5)]), HCAS, SUBNETS)["nodes"]
     assert plan == {name: {"servers": [], "clients": []} for name in world.NODES}
 
 

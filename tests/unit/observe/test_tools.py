@@ -315,21 +315,51 @@ def test_stop_ends_nobody_else(servers: Tools) -> None:
 
 def test_clients(tools: Tools) -> None:
     tools.add("ibping", f"for lid; do :; done; case $lid in 6) cat {FIXTURES}/ibping_flood.txt;; 13) cat {FIXTURES}/ibping_no_server.txt;; *) exit 255;; esac")
-    good, lost, failed = ibping.ping([PingTask("mlx5_0", 1, (6, 13)), PingTask("mlx5_1", 1, (99,))], count=5, timeout_ms=100, parallel=2)
+    tasks = [PingTask("mlx5_0", 1, (6, 13)), PingTask("mlx5_1", 1, (99,))]
+    good, lost, failed = ibping.ping(tasks, count=5, timeout_ms=100, parallel=2, limit_seconds=10)
     assert (good.transmitted, good.received, good.error) == (500, 500, None)
     assert (lost.transmitted, lost.received, lost.error) == (2, 0, None), "exit code 0 with all lost is a loss"
     assert failed.rdma_device == "mlx5_1" and "ended with 255" in failed.error
-    assert "-C mlx5_0 -P 1 -f -c 5 -t 100 -L 6" in tools.calls("ibping")
+    assert "-C mlx5_0 -P 1 -e -f -c 5 -t 100 -L 6" in tools.calls("ibping")
+
+
+#: a client that sends as many packets as it is asked to, and gets so many back
+CLIENT = """\
+while [ "$1" != -c ]; do shift; done
+format='\\n---  (Lid 6) ibping statistics ---\\n%s packets transmitted, %s received, 0%% packet loss, time 1 ms\\n'
+printf "$format" "$2"\
+"""
+
+
+def test_few_packets_go_first_and_then_more(tools: Tools) -> None:
+    tools.add("ibping", f"{CLIENT} $2")
+    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=500, timeout_ms=100, parallel=1, limit_seconds=10)
+    assert (ping.transmitted, ping.received, ping.lost) == (500, 500, 0)
+    assert [call.split()[7] for call in tools.calls("ibping")] == ["5", "50", "445"]
+
+
+@pytest.mark.parametrize(("back", "stderr", "lost"), [("0", "", 5), ("4", "", 1), ("5", "ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)", 1)])
+def test_after_a_loss_no_more_are_sent(tools: Tools, back: str, stderr: str, lost: int) -> None:
+    tools.add("ibping", f"echo '{stderr}' >&2; {CLIENT} {back}")
+    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=500, timeout_ms=100, parallel=1, limit_seconds=10)
+    assert (ping.transmitted, ping.lost, ping.error) == (5, lost, None) and len(tools.calls("ibping")) == 1
+
+
+def test_a_client_that_only_waits_is_a_loss_and_one_that_hangs_is_unknown(tools: Tools) -> None:
+    tools.add("ibping", "[ $2 = mlx5_0 ] && echo 'ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)' >&2; exec sleep 60")
+    waits, hangs = ibping.ping([PingTask("mlx5_0", 1, (6,)), PingTask("mlx5_1", 1, (6,))], count=5, timeout_ms=100, parallel=2, limit_seconds=1)
+    assert (waits.lost, waits.error) == (1, None)
+    assert "did not end within" in hangs.error
 
 
 def test_an_answer_for_another_lid_is_none(tools: Tools) -> None:
     tools.add("ibping", f"cat {FIXTURES}/ibping_ok.txt")
-    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (7,))], count=4, timeout_ms=100, parallel=1)
+    (ping,) = ibping.ping([PingTask("mlx5_0", 1, (7,))], count=4, timeout_ms=100, parallel=1, limit_seconds=10)
     assert (ping.transmitted, ping.received) == (0, 0) and "answers for LID 6" in ping.error
 
 
 def test_nothing_to_do_needs_no_tool(tools: Tools) -> None:
-    assert ibping.start([], 60) == () and ibping.ping([], 1, 1, 1) == () and subnet.read_subnets([]) == ()
+    assert ibping.start([], 60) == () and ibping.ping([], 1, 1, 1, 1) == () and subnet.read_subnets([]) == ()
 
 
 # platform

@@ -159,6 +159,7 @@ def test_iblinkinfo_with_a_hostile_description(description: str) -> None:
         ("ibping_ok_guid", (6, 2, 2)),
         ("ibping_loss", (6, 300, 259)),
         ("ibping_flood", (6, 500, 500)),
+        ("ibping_resent", (13, 200, 190)),
         ("ibping_no_server", (13, 2, 0)),
         ("ibping_bad_lid", (99, 2, 0)),
     ],
@@ -166,6 +167,17 @@ def test_iblinkinfo_with_a_hostile_description(description: str) -> None:
 def test_ibping_counts(name: str, expected: tuple) -> None:
     assert ibping.parse(text(name)) == expected
     assert (FIXTURES / f"{name}.rc").read_text().strip() == "0", "exit code 0 says nothing: all of these have it, also with 100 % loss"
+
+
+@pytest.mark.parametrize(("name", "expected"), [("ibping_resent", 81), ("ibping_no_server", 0)])
+def test_ibping_tells_what_it_sent_again(name: str, expected: int) -> None:
+    """``ibping -f -e -c 200 -t 200`` where 30 % of the messages are lost: its loss line says 5 %."""
+    assert ibping.resent((FIXTURES / f"{name}.stderr").read_text()) == expected
+
+
+@given(st.text())
+def test_any_text_tells_what_was_sent_again(words: str) -> None:
+    assert ibping.resent(words) <= words.count("retry")
 
 
 @pytest.mark.parametrize(

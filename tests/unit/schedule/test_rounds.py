@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import itertools
+import typing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import LostManager, PortName, SeenSubnet, SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import LostManager, PingPlan, PortName, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan, schedule
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points
 
@@ -28,9 +29,17 @@ def test_everybody_meets_everybody_once_and_nobody_twice_in_a_round(count: int) 
     assert sorted(tuple(sorted(pair)) for pairs in made for pair in pairs) == list(itertools.combinations(range(count), 2))
 
 
-def test_a_limit_takes_the_first_rounds() -> None:
-    assert list(rounds("abcdef", 2)) == list(rounds("abcdef"))[:2]
-    assert list(rounds("abcdef", 0)) == []
+@given(st.integers(min_value=2, max_value=33), st.integers(min_value=0, max_value=40))
+def test_a_limit_takes_some_of_the_rounds(count: int, most: int) -> None:
+    every = list(rounds(range(count)))
+    some = list(rounds(range(count), most))
+    assert len(some) == min(most, len(every)) and [pairs for pairs in every if pairs in some] == some
+
+
+def test_a_limit_lets_a_node_meet_others_from_everywhere() -> None:
+    """Neighbours by name hang on one leaf: with 32 nodes a leaf, 31 partners are spread over all 32 leaves."""
+    partners = [other for pairs in rounds(range(1024), 31) for pair in pairs if 500 in pair for other in pair if other != 500]
+    assert len({partner // 32 for partner in partners}) > 24
 
 
 def test_it_is_the_same_each_time() -> None:
@@ -63,6 +72,20 @@ def test_a_port_without_partner_serves_and_pings_nobody() -> None:
 def test_each_port_has_so_many_partners_at_most(most: int, expected: int) -> None:
     planned = plan([{f"n{node}": Endpoint("mlx5_0", 1, node + 1) for node in range(6)}], most)
     assert {len(part.clients[0].lids) for part in planned.values()} == {expected}
+
+
+def test_the_servers_outlive_what_the_pings_can_take() -> None:
+    rails = [{f"node{node}": Endpoint(f"mlx5_{rail}", 1, 1 + node * 8 + rail) for node in range(100)} for rail in range(8)]
+    made = schedule(plan(rails, most_rounds=31), parallel=8, limit_seconds=30, forks=50)
+    assert made.pairs == 100 * 8 * 31 and len(made.nodes) == 100
+    # 31 turns of 8 destinations, for 50 nodes and then for the other 50
+    assert (made.seconds, made.most_seconds) == (2 * 31, 2 * (30 + 31 * 30))
+
+
+@pytest.mark.parametrize("nodes", [{}, {"a": PingPlan()}])
+def test_nothing_to_ping_takes_no_time(nodes: typing.Dict[str, PingPlan]) -> None:
+    made = schedule(nodes, parallel=8, limit_seconds=30, forks=5)
+    assert (made.pairs, made.seconds) == (0, 0) and made.most_seconds == 30 * len(nodes)
 
 
 def test_one_port_looks_at_each_fabric() -> None:

@@ -1,0 +1,212 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage reachability on more than two nodes: what failing pairs have in common is named with the cable or the links to look at."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import reachability
+from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+    FabricNode,
+    Link,
+    LinkEnd,
+    ObservedHcas,
+    ObservedPings,
+    ObservedServers,
+    ObservedSubnets,
+    ObservedTopologies,
+    Ping,
+    PingServer,
+    SeenTopology,
+    Topology,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
+
+ROLE = pathlib.Path(__file__).parents[3] / "roles/reachability"
+NODES = {f"worker-{number}": number for number in range(1, 7)}
+NODES_A_LEAF = 2
+#: index of row S1.6 to rail of the fabric compute
+RAILS = {0: 0, 1: 1, 4: 2, 5: 3}
+
+#: of (client, server, rail): packets lost of 500
+Lost = typing.Callable[[int, int, int], int]
+
+
+def topology() -> Topology:
+    """Each two nodes share a leaf for each rail; two spines."""
+    leaves = {(rail, group): f"0x{0x100 + rail * 16 + group:016x}" for rail in RAILS.values() for group in range(3)}
+    spines = [f"0x{0x200 + number:016x}" for number in (1, 2)]
+    nodes = [FabricNode("Switch", guid, f"leaf-{rail}-{group}", 65) for (rail, group), guid in leaves.items()]
+    nodes += [FabricNode("Switch", guid, f"spine-{number}", 65) for number, guid in enumerate(spines, 1)]
+    links = [
+        Link(LinkEnd("Switch", leaf, 33 + place), LinkEnd("Switch", spine, 1 + number), 4, "NDR")
+        for number, leaf in enumerate(leaves.values())
+        for place, spine in enumerate(spines)
+    ]
+    for name, number in NODES.items():
+        for index, rail in RAILS.items():
+            nodes.append(FabricNode("Ca", plain_guid(number, index), f"{name} mlx5_{index}", 1))
+            end = LinkEnd("Ca", plain_guid(number, index), 1, 16 * number + index, plain_guid(number, index, 1))
+            links.append(Link(LinkEnd("Switch", leaves[rail, (number - 1) // NODES_A_LEAF], 1 + (number - 1) % NODES_A_LEAF), end, 4, "NDR"))
+    return Topology(tuple(nodes), tuple(links))
+
+
+def facts(lost: Lost, seen: typing.Optional[Topology] = None, dead: typing.Sequence[str] = ()) -> reachability.Facts:
+    """Every pair of a rail, both ways. ``dead`` nodes gave no answer to ibping."""
+    hcas = {name: world.node(number) for name, number in NODES.items()}
+    subnets = {name: world.subnets() for name in NODES}
+    rails: typing.Dict[int, typing.Dict[str, Endpoint]] = {}
+    for name, members in resolve(world.fabric(), hcas, subnets).members.items():
+        for member in members:
+            assert member.port and member.port.lid and member.hca.rdma_device
+            rails.setdefault(member.rail, {})[name] = Endpoint(member.hca.rdma_device, 1, member.port.lid)
+    planned = plan(rails.values())
+    pings = {}
+    for name, part in planned.items():
+        results = []
+        for task in part.clients:
+            rail = RAILS[int(task.device[-1])]
+            for lid in task.lids:
+                results.append(Ping(task.device, 1, lid, 500, 500 - lost(NODES[name], lid // 16, rail)))
+        pings[name] = ObservedPings(error="unreachable") if name in dead else ObservedPings(tuple(results))
+    return reachability.Facts(
+        nodes={name: ObservedHcas(node) for name, node in hcas.items()},
+        subnets={name: ObservedSubnets(seen_by) for name, seen_by in subnets.items()},
+        topologies={"worker-1": ObservedTopologies((SeenTopology("mlx5_0", 1, seen or topology()),))},
+        plan=planned,
+        servers={name: ObservedServers(tuple(PingServer(port.device, port.port) for port in part.servers)) for name, part in planned.items()},
+        pings=pings,
+        stopped={name: ObservedServers(()) for name in planned},
+    )
+
+
+def checked(what: reachability.Facts) -> typing.List[Finding]:
+    return list(reachability.check(world.intent(world.fabric()), what))
+
+
+def suspects(findings: typing.Sequence[Finding]) -> typing.List[Finding]:
+    return [finding for finding in findings if finding.check == "reachability.suspect"]
+
+
+def leaf(node: int) -> int:
+    return (node - 1) // NODES_A_LEAF
+
+
+def test_when_no_pair_fails_nothing_is_suspected() -> None:
+    findings = checked(facts(lambda *_pair: 0))
+    assert {finding.status for finding in findings} == {"pass"}
+    (suspect,) = suspects(findings)
+    assert suspect.measured == "0 of 120 pairs fail"
+
+
+def test_an_hca_is_named_with_both_ends_of_its_cable() -> None:
+    (suspect,) = suspects(checked(facts(lambda client, server, rail: 500 if rail == 1 and 3 in (client, server) else 0)))
+    assert (suspect.status, suspect.subject, suspect.measured) == ("fail", "compute HCA worker-3 mlx5_1", "10 of 10 pairs fail")
+    assert "worker-3 mlx5_1 to port 1 of leaf-1-1" in suspect.remedy
+    assert "and 7 more" in suspect.why
+
+
+def test_a_partial_loss_names_it_too() -> None:
+    (suspect,) = suspects(checked(facts(lambda client, server, rail: 7 if rail == 1 and 3 in (client, server) and client + server != 7 else 0)))
+    assert (suspect.subject, suspect.measured) == ("compute HCA worker-3 mlx5_1", "8 of 10 pairs fail")
+
+
+@pytest.mark.parametrize(
+    ("lost", "subject", "said"),
+    [
+        (lambda client, server, _rail: 500 * (3 in (client, server)), "compute node worker-3", "Is worker-3 up"),
+        (lambda client, server, rail: 500 * (rail == 2 and 1 in (leaf(client), leaf(server))), "compute leaf leaf-2-1", "Look at the switch leaf-2-1"),
+        (
+            lambda client, server, rail: 500 * (rail == 2 and leaf(client) != leaf(server) and 1 in (leaf(client), leaf(server))),
+            "compute uplinks of leaf-2-1",
+            "leaf-2-1 port 33 - spine-1 port 8, leaf-2-1 port 34 - spine-2 port 8",
+        ),
+        (
+            lambda client, server, rail: 500 * (rail == 2 and {leaf(client), leaf(server)} == {0, 1}),
+            "compute links between leaf-2-0 <-> leaf-2-1",
+            "leaf-2-0 port 33 - spine-1 port 7",
+        ),
+        (lambda client, server, rail: 500 * (rail == 0 and server == 4), "compute server worker-4 mlx5_0", "Start ibping -S by hand on worker-4 mlx5_0"),
+        (lambda client, server, rail: 500 * (rail == 0 and client == 4), "compute client worker-4 mlx5_0", "Ping by hand from worker-4 mlx5_0"),
+        (lambda client, server, rail: 500 * (rail == 0 and {client, server} == {4, 5}), "compute path worker-4 mlx5_0 <-> worker-5 mlx5_0", "ibtracert"),
+        (lambda *_pair: 500, "compute all of compute", "subnet manager"),
+    ],
+)
+def test_each_fault_is_named_with_the_next_step(lost: Lost, subject: str, said: str) -> None:
+    (suspect,) = suspects(checked(facts(lost)))
+    assert (suspect.status, suspect.subject) == ("fail", subject) and said in suspect.remedy
+
+
+def test_one_direction_that_fails_accuses_the_server_and_not_the_link() -> None:
+    findings = checked(facts(lambda client, server, rail: 500 * ((client, server, rail) == (1, 2, 0))))
+    (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "fail"]
+    assert pair.subject == "compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0"
+    assert pair.measured == "500 of 500 messages lost, 100 %" and "The other direction passes" in pair.why
+
+
+def test_a_packet_that_was_sent_again_is_a_loss() -> None:
+    what = facts(lambda *_pair: 0)
+    first, *others = what.pings["worker-1"].value or ()
+    again = Ping(first.rdma_device, 1, first.destination_lid, 55, 55, resent=1)
+    (pair,) = [
+        finding
+        for finding in checked(reachability.Facts(**{**vars(what), "pings": {**what.pings, "worker-1": ObservedPings((again, *others))}}))
+        if finding.check == "reachability.pair" and finding.status == "fail"
+    ]
+    assert pair.measured == "1 of 56 messages lost, 1.79 %"
+
+
+def test_without_a_topology_no_switch_is_named_and_that_is_said() -> None:
+    what = facts(lambda client, server, rail: 500 * (rail == 1 and 3 in (client, server)))
+    (suspect,) = suspects(checked(reachability.Facts(**{**vars(what), "topologies": {}})))
+    assert suspect.subject == "compute HCA worker-3 mlx5_1" and "No switch can be suspected: No topology was read" in suspect.why
+
+
+def test_nodes_that_gave_no_answer_are_no_evidence() -> None:
+    findings = checked(facts(lambda *_pair: 0, dead=list(NODES)))
+    (suspect,) = suspects(findings)
+    assert suspect.status == "unknown" and suspect.measured == "no pair"
+
+
+def test_too_many_failing_pairs_are_counted_and_some_of_each_suspect_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reachability, "_MOST_PAIRS", 10)
+    findings = checked(facts(lambda client, server, rail: 500 * ((rail == 1 and 3 in (client, server)) or (rail == 2 and 5 in (client, server)))))
+    listed = [finding for finding in findings if finding.check == "reachability.pair"]
+    assert sum("worker-3 mlx5_1" in finding.subject for finding in listed) == sum("worker-5 mlx5_4" in finding.subject for finding in listed) > 0
+    (further,) = [finding for finding in listed if finding.subject == "compute further pairs"]
+    assert further.status == "fail" and int(further.measured.split()[0]) + len(listed) - 1 == 20
+
+
+def test_servers_that_could_not_be_ended_are_told() -> None:
+    what = facts(lambda *_pair: 0)
+    findings = checked(reachability.Facts(**{**vars(what), "stopped": {**what.stopped, "worker-2": ObservedServers(error="can't be ended")}}))
+    (node,) = [finding for finding in findings if finding.check == "reachability.node" and finding.subject == "worker-2"]
+    assert node.status == "unknown" and "can't be ended" in node.why
+
+
+@pytest.mark.parametrize(
+    ("loss", "packets", "chance"), [(0.3, 5, 0.832), (0.3, 20, 0.999), (0.01, 20, 0.182), (0.01, 500, 0.993), (0.0, 500, 0.0), (1.0, 1, 1.0)]
+)
+def test_chance_to_see_a_loss(loss: float, packets: int, chance: float) -> None:
+    assert reachability.chance_to_see(loss, packets) == pytest.approx(chance, abs=0.0005)
+
+
+def test_the_chances_in_the_readme_are_right() -> None:
+    rows = [re.findall(r"[0-9.]+", line) for line in (ROLE / "README.md").read_text().splitlines() if re.match(r"\| (packets|[0-9]+) ", line)]
+    losses, *chances = rows
+    assert len(losses) > 2 and len(chances) > 2
+    for packets, *told in chances:
+        assert told == [f"{reachability.chance_to_see(float(loss) / 100, int(packets)):.1%}".rstrip("%") for loss in losses]
+    assert yaml.safe_load((ROLE / "defaults/main.yml").read_text())["reachability_count"] in [int(packets) for packets, *_told in chances]
