@@ -39,19 +39,31 @@ def plan(rails: typing.Iterable[Rail], most_rounds: typing.Optional[int] = None)
     :param rails: of all fabrics. A rail with a single node has no pair
     :param most_rounds: at most so many partners for each port; None means all
     """
-    lids: typing.Dict[str, typing.Dict[PortName, typing.List[int]]] = {}
+    ports: typing.Dict[str, typing.List[PortName]] = {}
+    tasks: typing.Dict[str, typing.List[PingTask]] = {}
+    partners: typing.Dict[int, typing.List[typing.List[int]]] = {}
     for rail in rails:
         nodes = sorted(rail)
-        for node in nodes:
-            lids.setdefault(node, {})[PortName(rail[node].device, rail[node].port)] = []
-        for pairs in rounds(nodes, most_rounds):
-            for one, other in pairs:
-                lids[one][PortName(rail[one].device, rail[one].port)].append(rail[other].lid)
-                lids[other][PortName(rail[other].device, rail[other].port)].append(rail[one].lid)
-    return {
-        node: PingPlan(tuple(ports), tuple(PingTask(port.device, port.port, tuple(destinations)) for port, destinations in ports.items() if destinations))
-        for node, ports in lids.items()
-    }
+        # rails of one fabric mostly have the same nodes
+        if len(nodes) not in partners:
+            partners[len(nodes)] = _partners(len(nodes), most_rounds)
+        lids = [rail[node].lid for node in nodes]
+        for node, others in zip(nodes, partners[len(nodes)]):
+            end = rail[node]
+            ports.setdefault(node, []).append(PortName(end.device, end.port))
+            if others:
+                tasks.setdefault(node, []).append(PingTask(end.device, end.port, tuple([lids[other] for other in others])))
+    return {node: PingPlan(tuple(names), tuple(tasks.get(node, ()))) for node, names in ports.items()}
+
+
+def _partners(count: int, most_rounds: typing.Optional[int]) -> typing.List[typing.List[int]]:
+    """Of each of so many ends, whom it meets, in the order of the rounds."""
+    result: typing.List[typing.List[int]] = [[] for _end in range(count)]
+    for pairs in rounds(range(count), most_rounds):
+        for one, other in pairs:
+            result[one].append(other)
+            result[other].append(one)
+    return result
 
 
 def schedule(plans: typing.Mapping[str, PingPlan], parallel: int, limit_seconds: int, forks: int) -> PingSchedule:
