@@ -174,6 +174,12 @@ def _on(fabric: Fabric, rail: int) -> str:
     return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
 
 
+def subject_of(fabric: Fabric, pair: PairResult) -> str:
+    """Of the findings on one measurement."""
+    arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
+    return f"{fabric.name} {pair.client} {arrow} {pair.server}{_on(fabric, pair.rail)}{' again' if pair.again else ''}"
+
+
 def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
     subject, expected = f"{fabric.name} {end[1]}{_on(fabric, end[0])}", "a pod with an RDMA device and an address on the network"
     if pod is None:
@@ -224,8 +230,7 @@ def _coverage(
 
 
 def _pair(fabric: Fabric, pair: PairResult, pods: typing.Mapping[End, RdmaPod], shares: "Shares", best: typing.Optional[float]) -> typing.List[Finding]:
-    arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
-    subject = f"{fabric.name} {pair.client} {arrow} {pair.server}{_on(fabric, pair.rail)}{' again' if pair.again else ''}"
+    subject = subject_of(fabric, pair)
     findings = [_ping(subject, pair), _measured(subject, pair)]
     if pair.average_gbps is not None:
         ends = [pods[pair.rail, name] for name in (pair.client, pair.server) if (pair.rail, name) in pods]

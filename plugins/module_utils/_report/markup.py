@@ -4,12 +4,14 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""HTML as a tree of calls. All text is escaped on its way in, so no caller can forget it."""
+"""HTML and SVG as a tree of calls. All text is made harmless on its way in, so no caller can forget it: secrets, invisible signs, markup, length."""
 
 from __future__ import annotations
 
 import html
 import typing
+
+from .text import plain, short
 
 
 class Html(str):
@@ -17,12 +19,14 @@ class Html(str):
 
 
 Content = typing.Union[str, "Html", None]
+# elements that have no end
+_VOID = {"input", "meta"}
 
 
-def element(name: str, *content: Content, **attributes: typing.Union[str, bool, None]) -> Html:
-    """An element; plain text in ``content`` and in attributes is escaped.
+def element(name: str, *content: Content, **attributes: typing.Union[str, int, bool, None]) -> Html:
+    """An element; plain text in ``content`` and in attributes becomes harmless.
 
-    :param attributes: ``class_`` is ``class``; True is an attribute without a value; False and None leave it out
+    :param attributes: ``class_`` is ``class``, ``aria_label`` is ``aria-label``; True is an attribute without a value; False and None leave it out
     """
     parts = [name]
     for key, value in attributes.items():
@@ -30,10 +34,16 @@ def element(name: str, *content: Content, **attributes: typing.Union[str, bool, 
         if value is True:
             parts.append(attribute)
         elif value is not None and value is not False:
-            parts.append(f'{attribute}="{html.escape(value, quote=True)}"')
-    return Html(f"<{' '.join(parts)}>{join(*content)}</{name}>")
+            parts.append(f'{attribute}="{html.escape(short(str(value)), quote=True)}"')
+    start = f"<{' '.join(parts)}>"
+    return Html(start if name in _VOID else f"{start}{join(*content)}</{name}>")
 
 
 def join(*content: Content) -> Html:
     """Content beside each other."""
-    return Html("".join(item if isinstance(item, Html) else html.escape(item, quote=True) for item in content if item is not None))
+    return Html("".join(item if isinstance(item, Html) else html.escape(short(item), quote=False) for item in content if item is not None))
+
+
+def whole(text: str) -> Html:
+    """Text at its full length."""
+    return Html(html.escape(plain(text), quote=False))

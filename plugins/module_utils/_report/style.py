@@ -4,55 +4,131 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Style sheet of the HTML report. Dark where the reader's system is."""
+"""Style sheet of the HTML report. Dark where the reader's system is; on paper what is folded is open."""
 
 from __future__ import annotations
 
 STYLE = """
-:root{--ground:#f6f7f5;--card:#fff;--ink:#1d2521;--soft:#5d6963;--line:#e2e6e2;--good:#1f7a4d;--bad:#b3261e;--warn:#9a6700;--wait:#4a5a8a;--mute:#7a847e;
---good-bg:#e4f3ea;--bad-bg:#fbe9e7;
---warn-bg:#fbf1d9;--wait-bg:#e8ebf6;--mute-bg:#eef0ee}
-@media (prefers-color-scheme:dark){:root{--ground:#141816;--card:#1c221f;--ink:#e6ebe8;--soft:#9aa6a0;--line:#2c3430;
---good:#63c795;--bad:#ff8a80;--warn:#e0b252;
---wait:#9fb0ea;--mute:#9aa6a0;--good-bg:#17301f;--bad-bg:#3a1d1a;--warn-bg:#33290f;--wait-bg:#20263c;--mute-bg:#262d29}}
+:root{color-scheme:light dark;
+--ground:#f5f6f4;--card:#fff;--ink:#1b231f;--soft:#566159;--line:#dfe4e0;--mute-bg:#edf0ed;
+--good:#17693f;--bad:#b3261e;--warn:#825500;--wait:#3f5190;--good-bg:#e1f2e8;--bad-bg:#fbe7e5;--warn-bg:#faefd5;--wait-bg:#e6eaf7;
+--best:#bfe3cd;--near:#ddf0d2;--less:#f1f3c6;--fail:#b3261e;--fail-ink:#fff}
+@media (prefers-color-scheme:dark){:root{
+--ground:#131715;--card:#1b211e;--ink:#e5eae7;--soft:#a0aca5;--line:#2d3531;--mute-bg:#252c28;
+--good:#68cb9b;--bad:#ff8f85;--warn:#e3b65a;--wait:#a5b5ee;--good-bg:#16301f;--bad-bg:#3b1e1b;--warn-bg:#332a10;--wait-bg:#20273e;
+--best:#1d5237;--near:#38502a;--less:#4d4d1f;--fail:#ff8f85;--fail-ink:#2a0603}}
 *{box-sizing:border-box}
-body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",sans-serif}
+html{scroll-behavior:smooth;-webkit-text-size-adjust:100%}
+body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue","Open Sans",sans-serif}
 header,main,footer{max-width:1180px;margin:0 auto;padding:0 24px}
-header{padding-top:40px;padding-bottom:8px}
-.brand{margin:0;color:var(--soft);letter-spacing:.04em}
-h1{margin:.1em 0 0;font-size:44px;line-height:1.1;font-weight:650;letter-spacing:-.01em}
+a{color:inherit;text-underline-offset:2px}
+:focus-visible{outline:2px solid var(--wait);outline-offset:2px;border-radius:4px}
+.skip{position:absolute;left:-9999px}.skip:focus{left:8px;top:8px;padding:8px 12px;background:var(--card)}
+code,pre{font:13px/1.5 ui-monospace,"SF Mono",Menlo,Consolas,"Liberation Mono",monospace}
+code{overflow-wrap:anywhere}
+p{margin:0 0 6px;overflow-wrap:anywhere}
+ul,ol{overflow-wrap:anywhere}
+h2,h3,h4{line-height:1.3;margin:0}
+b,h2,h3{font-weight:620}
+
+header{padding-top:36px}
+.brand{color:var(--soft);letter-spacing:.04em;margin:0}
+h1{margin:.05em 0 0;font-size:clamp(32px,7vw,46px);line-height:1.15;font-weight:660;letter-spacing:-.015em}
 header.good h1{color:var(--good)}header.bad h1{color:var(--bad)}header.neutral h1{color:var(--wait)}
-.summary{margin:.4em 0 0;font-size:18px}
-.tiles{display:flex;flex-wrap:wrap;gap:8px;list-style:none;margin:20px 0 0;padding:0}
-.tile{padding:6px 14px;border-radius:999px;background:var(--mute-bg);color:var(--soft)}
-.tile b{font-variant-numeric:tabular-nums;color:var(--ink)}
-nav ol{display:flex;flex-wrap:wrap;gap:6px;list-style:none;margin:24px 0;padding:0}
-nav li{flex:1 1 96px;min-width:96px}
-nav a{display:block;height:100%;padding:8px 10px;border-radius:8px;background:var(--card);border:1px solid var(--line);border-top:4px solid var(--mute);
-color:inherit;text-decoration:none;line-height:1.25}
-nav small{display:block;color:var(--soft)}
+.summary{margin:.3em 0 0;font-size:18px;max-width:75ch}
+nav ol{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:6px;list-style:none;margin:24px 0;padding:0}
+nav a{display:block;height:100%;padding:8px 10px;border-radius:8px;background:var(--card);border:1px solid var(--line);border-top:4px solid var(--soft);
+text-decoration:none;line-height:1.25}
+nav a:hover{background:var(--mute-bg)}
+nav small{display:block;color:var(--soft);font-size:12.5px}
 nav li.open a{border-top-color:var(--good)}nav li.closed a,nav li.unreadable a{border-top-color:var(--bad)}nav li.pending a{border-top-color:var(--wait)}
-.card{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:18px 22px;margin:0 0 18px}
-h2{margin:0 0 10px;font-size:20px;font-weight:620}
-.stage h2{text-transform:capitalize}
-.state{font-size:14px;font-weight:400;color:var(--soft);text-transform:none}
+
+.card{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:18px 22px;margin:0 0 16px}
+.card>h2{font-size:20px;margin:0 0 10px}
+.card>h3{font-size:15px;margin:14px 0 6px}
+.card>ul{padding-left:20px;margin:0 0 8px}
+.stage{scroll-margin-top:12px}
+.stage>h2,.card>h3{text-transform:capitalize}.card>h3{text-transform:none}
+.state{font-size:14px;font-weight:400;color:var(--soft);text-transform:none;margin-left:6px}
 .stage.closed .state,.stage.unreadable .state{color:var(--bad)}.stage.open .state{color:var(--good)}
-.scroll{overflow-x:auto}
-table{border-collapse:collapse;width:100%}
-th,td{padding:7px 10px;border-top:1px solid var(--line);text-align:left;vertical-align:top;overflow-wrap:anywhere}
-thead th{border-top:0;color:var(--soft);font-weight:500;font-size:13px;white-space:nowrap}
-td p{margin:0 0 4px}td ul{margin:0;padding-left:18px}td small{display:block;color:var(--soft)}td code{white-space:nowrap}
-code{font:13px/1.5 ui-monospace,"SF Mono",Menlo,Consolas,monospace}
-.badge{display:inline-block;min-width:64px;padding:1px 8px;border-radius:999px;text-align:center;font-size:13px;background:var(--mute-bg);color:var(--mute)}
+
+.filter{display:flex;flex-wrap:wrap;gap:8px;align-items:center;margin:0 0 16px;padding:0;border:0}
+.filter legend{float:left;padding:0;margin-right:6px;color:var(--soft)}
+.tile{display:inline-flex;gap:5px;align-items:center;padding:4px 12px 4px 8px;border-radius:999px;background:var(--card);border:1px solid var(--line);
+cursor:pointer}
+.tile b{font-variant-numeric:tabular-nums}
+.tile.none{color:var(--soft)}
+.tile input{margin:0;accent-color:var(--wait)}
+body:has(#show-fail:not(:checked)) .finding.fail,body:has(#show-unknown:not(:checked)) .finding.unknown,
+body:has(#show-skipped:not(:checked)) .finding.skipped,body:has(#show-warn:not(:checked)) .finding.warn,
+body:has(#show-waived:not(:checked)) .finding.waived,body:has(#show-pass:not(:checked)) .finding.pass{display:none}
+
+.badge{display:inline-block;min-width:62px;padding:1px 8px;border-radius:999px;text-align:center;font-size:12.5px;font-weight:500;
+background:var(--mute-bg);color:var(--soft)}
 .badge.pass{background:var(--good-bg);color:var(--good)}.badge.fail{background:var(--bad-bg);color:var(--bad)}
 .badge.unknown,.badge.warn{background:var(--warn-bg);color:var(--warn)}.badge.waived{background:var(--wait-bg);color:var(--wait)}
-details{margin-top:10px}summary{cursor:pointer;color:var(--soft)}
-pre{max-height:480px;overflow:auto;padding:12px;border-radius:8px;background:var(--mute-bg);font:12px/1.5 ui-monospace,Menlo,Consolas,monospace}
-figure{margin:14px 0}figcaption{color:var(--soft);font-size:13px}
-figure th[scope=row]{font-weight:400}.wide{width:45%}.number{text-align:right;font-variant-numeric:tabular-nums}
-.bar{position:relative;height:14px;margin-top:4px;border-radius:4px;background:var(--mute-bg)}
-.fill{display:block;height:100%;border-radius:4px}.fill.good{background:var(--good)}.fill.bad{background:var(--bad)}
-.floor{position:absolute;top:-3px;bottom:-3px;width:2px;background:var(--ink)}
-footer{padding:8px 24px 40px;color:var(--soft);font-size:13px}
-@media print{body{background:#fff}.card{break-inside:avoid-page}}
+article.finding{padding:12px 0 12px 14px;border-left:3px solid var(--line);margin:0 0 10px}
+article.fail{border-left-color:var(--bad)}article.unknown,article.warn{border-left-color:var(--warn)}article.waived{border-left-color:var(--wait)}
+article.finding{padding-top:2px;padding-bottom:2px}
+article h3{font-size:15px;font-weight:400;margin:0 0 5px}
+.subject{font-weight:600;overflow-wrap:anywhere}
+article dl{display:grid;grid-template-columns:1fr 1fr;gap:4px 24px;margin:0 0 6px}
+article dl div{min-width:0}
+dt{color:var(--soft);font-size:12.5px}dd{margin:0;overflow-wrap:anywhere;white-space:pre-line}
+.remedy{font-weight:450}
+.steps{margin:0;padding-left:24px}.steps li{margin:0 0 12px}.steps li::marker{color:var(--soft)}
+.steps p{margin-bottom:3px}
+.waivers{list-style:none;padding:0!important;margin:0}
+.waivers>li{padding:8px 0;border-top:1px solid var(--line)}.waivers>li:first-child{border-top:0}
+.waivers ul{padding-left:20px;margin:4px 0}
+.waivers p{margin-bottom:2px}.reason{font-weight:500}
+small{display:block;color:var(--soft)}
+.more{color:var(--soft);font-size:13.5px;margin-top:6px}
+details{margin-top:8px}summary{cursor:pointer;color:var(--soft);width:fit-content}
+details h4{margin:12px 0 4px;font-weight:500}
+pre{max-height:480px;overflow:auto;padding:12px;border-radius:8px;background:var(--mute-bg);font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere}
+
+.scroll{overflow-x:auto;max-width:100%}
+table{border-collapse:collapse;width:100%}
+caption{text-align:left;color:var(--soft);font-size:13.5px;padding:10px 0 4px}
+th,td{padding:5px 12px 5px 0;border-top:1px solid var(--line);text-align:left;vertical-align:top;overflow-wrap:anywhere;font-weight:400;min-width:90px}
+thead th{border-top:0;color:var(--soft);font-weight:500;font-size:13px}
+.number{text-align:right;font-variant-numeric:tabular-nums}
+.numbers thead th:nth-child(n+3){text-align:right}
+
+.figures{display:flex;flex-wrap:wrap;gap:22px 36px;margin:0 0 16px}.figures:empty{display:none}
+figure{margin:0;min-width:0;max-width:100%}
+figcaption{display:flex;flex-wrap:wrap;gap:2px 12px;align-items:baseline;margin-bottom:8px}
+figcaption span{color:var(--soft);font-size:13.5px}
+.grid{width:auto;font-size:12px;line-height:1.2;font-variant-numeric:tabular-nums;border-collapse:separate;border-spacing:2px}
+.grid th,.grid td{padding:0;border:0;min-width:0;vertical-align:middle}
+.grid td{min-width:34px;height:26px;padding:0 4px;text-align:center;border-radius:3px;white-space:nowrap}
+.grid thead th{height:86px;vertical-align:bottom;font-size:12px}
+.grid thead span{display:block;max-height:120px;max-width:34px;margin:0 auto;writing-mode:vertical-rl;transform:rotate(180deg);overflow:hidden;
+text-overflow:ellipsis;white-space:nowrap}
+.grid thead .corner{vertical-align:bottom}
+.grid thead .corner span{writing-mode:horizontal-tb;transform:none;max-width:none;white-space:nowrap;padding-right:8px}
+.grid tbody th,.grid tfoot th{position:sticky;left:0;background:var(--card);padding-right:8px}
+.grid tbody th span,.grid tfoot th span{display:block;max-width:150px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.grid .middle,.grid tfoot th{color:var(--soft)}
+.best{background:var(--best)}.near{background:var(--near)}.less{background:var(--less)}
+.grid .fail,.key.fail{background:var(--fail);color:var(--fail-ink);font-weight:700}
+.grid .unknown,.key.unknown{background:repeating-linear-gradient(135deg,var(--warn-bg) 0 4px,var(--mute-bg) 4px 8px);color:var(--warn);font-weight:700}
+.grid .waived,.key.waived{background:var(--wait-bg);color:var(--wait)}
+.grid .seen,.key.seen{background:var(--mute-bg)}
+.grid .self{background:linear-gradient(to top right,transparent 47%,var(--line) 47% 53%,transparent 53%)}
+.legend{display:flex;flex-wrap:wrap;gap:4px 18px;list-style:none;margin:8px 0 0;padding:0;color:var(--soft);font-size:13px}
+.legend li{display:flex;align-items:center}
+.key{width:26px;height:17px;margin-right:6px;border-radius:3px;text-align:center;font-weight:600;font-style:normal;
+font-size:11px;line-height:17px;color:var(--ink);border:1px solid var(--line)}
+
+footer{padding:4px 24px 40px;color:var(--soft);font-size:13px}
+footer dl{display:flex;flex-wrap:wrap;gap:4px 24px;margin:0 0 8px}footer dd{color:var(--ink);font-variant-numeric:tabular-nums}
+
+@media (max-width:640px){
+header,main,footer{padding-left:14px;padding-right:14px}.card{padding:14px 14px}header{padding-top:22px}
+article dl{grid-template-columns:1fr}.summary{font-size:16px}nav ol{grid-template-columns:repeat(3,1fr)}nav a{padding:6px 8px;font-size:14px}}
+@media print{:root{color-scheme:light}body{background:#fff;font-size:11pt}.filter,.skip{display:none}
+.card{border:0;border-top:1px solid #999;border-radius:0;padding:12px 0;break-inside:auto}article,figure,tr{break-inside:avoid}
+*{-webkit-print-color-adjust:exact;print-color-adjust:exact}.scroll{overflow:visible}pre{max-height:none}}
 """

@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What a report shows beside its findings: matrices of who measured with whom, and the fleet in a few words. Made from the facts of the records.
+
+Facts may be of a stage that failed half-way, or of an older version: what does not load is not drawn, and the page says so.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from .._check import bandwidth, fabric, reachability
+from .._check.membership import Membership, is_infiniband, resolve
+from .._check.places import places, topology_of
+from .._check.table import TABLE
+from .._model.cluster import PairResult
+from .._model.facts import ObservedPings, Ping, PingPlan, Place, Topology
+from .._model.findings import Judged
+from .._model.intent import Fabric, Intent
+from .._model.load import LoadError, load
+from .._model.records import Record
+from .matrix import Cell, Matrix, by_number
+from .verdict import label
+
+Judgements = typing.Mapping[str, typing.Sequence[Judged]]
+
+
+class Undrawable(ValueError):
+    """The facts of a record can't be drawn; says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """An InfiniBand fabric as stage fabric saw it: who is on it, and where.
+
+    :ivar places: by node and HCA
+    """
+
+    name: str
+    membership: Membership
+    topology: Topology
+    places: typing.Mapping[typing.Tuple[str, str], Place]
+
+    def leaves(self, rail: int) -> typing.Dict[str, str]:
+        """Leaf of each node on a rail, as far as the topology shows it."""
+        return {place.node: place.leaf for place in self.places.values() if place.rail == rail and place.leaf is not None}
+
+
+Charts = typing.Mapping[str, Chart]
+
+
+def charts(record: typing.Optional[Record]) -> Charts:
+    """The InfiniBand fabrics that have a topology, by name.
+
+    :param record: of stage fabric, if there is one
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, ("nodes", "subnets", "topologies"))
+    if loaded is None:
+        return {}
+    intent, facts = loaded
+    result = {}
+    for wanted in intent.fabrics:
+        membership = _membership(wanted, facts)
+        topology = topology_of(membership, facts.topologies)[0] if is_infiniband(wanted) else None
+        if topology is not None:
+            result[wanted.name] = Chart(wanted.name, membership, topology, places(membership, facts.topologies))
+    return result
+
+
+def matrices(record: Record, known: Charts) -> typing.Tuple[Matrix, ...]:
+    """The matrices of a stage; none of a stage that has no pairs, or did not come so far.
+
+    :raises Undrawable: its facts do not load
+    """
+    if record.stage not in _MATRICES:
+        return ()
+    draw, parts = _MATRICES[record.stage]
+    loaded = _load(record, parts)
+    return tuple(draw(*loaded, _by_subject(record.judged), known)) if loaded is not None else ()
+
+
+def _load(record: typing.Optional[Record], parts: typing.Sequence[str]) -> typing.Optional[typing.Tuple[Intent, typing.Any]]:
+    """Intent and typed facts of a record; None where there are none: it was made by a stage that did not run, or whose role failed.
+
+    :param parts: of the facts that are needed; to load all of a large cluster takes its time
+    """
+    if record is None or not isinstance(record.facts, dict) or record.intent is None:
+        return None
+    facts = {name: record.facts[name] for name in parts if name in record.facts}
+    try:
+        return load(Intent, record.intent, "intent"), load(TABLE[record.stage][0], facts, f"{record.stage}_facts")
+    except LoadError as error:
+        raise Undrawable(f"The facts of this stage can't be drawn: {error}.") from error
+
+
+def _membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
+    nodes = {name: seen.value for name, seen in facts.nodes.items() if seen.value is not None and seen.error is None}
+    subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None and seen.error is None}
+    return resolve(wanted, nodes, subnets)
+
+
+def _by_subject(judged: typing.Iterable[Judged]) -> Judgements:
+    result: typing.Dict[str, typing.List[Judged]] = {}
+    for item in judged:
+        result.setdefault(item.finding.subject, []).append(item)
+    return result
+
+
+def _level(judged: typing.Sequence[Judged], otherwise: str) -> str:
+    """Of all findings on one pair; ``otherwise`` where it has none of its own."""
+    labels = {label(item) for item in judged}
+    if "fail" in labels:
+        return "fail"
+    if labels & {"unknown", "skipped"}:
+        return "unknown"
+    if "waived" in labels:
+        return "waived"
+    return "pass" if labels else otherwise
+
+
+def _cell(level: str, value: typing.Optional[float], *words: str) -> Cell:
+    return Cell(level, value, "\n".join(word for word in words if word), 1, int(level in ("fail", "unknown")))
+
+
+def _of_bandwidth(intent: Intent, facts: bandwidth.Facts, judged: Judgements, known: Charts) -> typing.Iterator[Matrix]:
+    if facts.bandwidth is None:
+        return
+    for wanted in intent.fabrics:
+        rails: typing.Dict[int, typing.Dict[typing.Tuple[str, str], typing.List[PairResult]]] = collections.defaultdict(dict)
+        for pair in facts.bandwidth.pairs:
+            if pair.fabric == wanted.name:
+                rails[pair.rail].setdefault((pair.client, pair.server), []).append(pair)
+        for rail, pairs in sorted(rails.items()):
+            cells = {}
+            for (client, server), measured in pairs.items():
+                found = [item for pair in measured for item in judged.get(bandwidth.subject_of(wanted, pair), ())]
+                cells[client, server] = _bandwidth_cell(measured, found)
+                if wanted.bandwidth.directions == "at_once":
+                    cells[server, client] = cells[client, server]
+            leaves = known[wanted.name].leaves(rail) if wanted.name in known else {}
+            yield Matrix(_title(wanted, rail), "average", "Gb/s", True, _names(cells, facts.nodes), cells, leaves)
+
+
+def _bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequence[Judged]) -> Cell:
+    """A suspect is measured again: the cell shows its worst, and is as bad as all that was said of it."""
+    words = [f"{measured[0].client} \u2192 {measured[0].server}"]
+    for pair in measured:
+        if pair.average_gbps is None:
+            words.append(f"not measured: {pair.evidence or pair.failure or pair.ping_evidence or pair.ping_failure}")
+        else:
+            peak = f", peak {pair.peak_gbps:g}" if pair.peak_gbps is not None else ""
+            words.append(f"average {pair.average_gbps:g}{peak} Gb/s{' when measured again' if pair.again else ''}")
+    # where the floor comes from: link, PCIe and share are in the finding's own words
+    words += dict.fromkeys(f"{item.finding.check}: {item.finding.expected}" for item in judged if item.finding.check in ("bandwidth.floor", "bandwidth.fleet"))
+    return _cell(_level(judged, "seen"), min((pair.average_gbps for pair in measured if pair.average_gbps is not None), default=None), *words)
+
+
+def _title(wanted: Fabric, rail: int) -> str:
+    return f"{wanted.name}, rail {rail}" if wanted.select.hcas_per_node > 1 else wanted.name
+
+
+def _of_reachability(intent: Intent, facts: reachability.Facts, judged: Judgements, known: Charts) -> typing.Iterator[Matrix]:
+    for wanted in intent.fabrics:
+        if not is_infiniband(wanted):
+            continue
+        membership = _membership(wanted, facts)
+        where = places(membership, {})
+        rails: typing.Dict[int, typing.Dict[typing.Tuple[str, str], Cell]] = collections.defaultdict(dict)
+        for client, server, ping in _pings(membership, facts, where):
+            ends = f"{client.node} {client.hca} -> {server.node} {server.hca}"
+            found = judged.get(f"{wanted.name} rail {client.rail} {ends}", ())
+            rails[client.rail][client.node, server.node] = _reachability_cell(ends, ping, found)
+        for rail, cells in sorted(rails.items()):
+            leaves = known[wanted.name].leaves(rail) if wanted.name in known else {}
+            yield Matrix(_title(wanted, rail), "loss", "%", False, _names(cells, tuple(facts.nodes)), cells, leaves)
+
+
+def _pings(
+    membership: Membership, facts: reachability.Facts, where: typing.Mapping[typing.Tuple[str, str], Place]
+) -> typing.Iterator[typing.Tuple[Place, Place, typing.Optional[Ping]]]:
+    """What was planned between the ports of a fabric, with what came of it."""
+    servers = {
+        (member.rail, member.port.lid): where[name, member.hca.name]
+        for name, members in membership.members.items()
+        for member in members
+        if member.port is not None and member.port.lid is not None
+    }
+    for name, members in membership.members.items():
+        answers = {(ping.rdma_device, ping.port, ping.destination_lid): ping for ping in facts.pings.get(name, ObservedPings()).value or ()}
+        for member in members:
+            for task in facts.plan.get(name, PingPlan()).clients:
+                if member.port is None or (task.device, task.port) != (member.hca.rdma_device, member.port.number):
+                    continue
+                for lid in task.lids:
+                    if (member.rail, lid) in servers:
+                        yield where[name, member.hca.name], servers[member.rail, lid], answers.get((task.device, task.port, lid))
+
+
+def _reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Sequence[Judged]) -> Cell:
+    if ping is None or ping.error is not None or not ping.transmitted:
+        return _cell(_level(judged, "unknown"), None, ends, f"not measured: {ping.error if ping and ping.error else 'no answer'}")
+    loss = 100.0 * (ping.transmitted - ping.received) / ping.transmitted
+    return _cell(_level(judged, "fail" if loss else "pass"), loss, ends, f"{ping.received} of {ping.transmitted} packets came back, {loss:g} % loss")
+
+
+def _names(cells: typing.Iterable[typing.Tuple[str, str]], nodes: typing.Sequence[str]) -> typing.Tuple[str, ...]:
+    """All nodes that take part, also those that nobody could ask."""
+    return tuple(sorted({*nodes, *(name for ends in cells for name in ends)}, key=by_number))
+
+
+#: stage: (what draws its matrices, the parts of its facts that this takes)
+_MATRICES: typing.Dict[str, typing.Tuple[typing.Callable[..., typing.Iterator[Matrix]], typing.Tuple[str, ...]]] = {
+    "reachability": (_of_reachability, ("nodes", "subnets", "plan", "pings")),
+    "bandwidth": (_of_bandwidth, ("nodes", "bandwidth")),
+}

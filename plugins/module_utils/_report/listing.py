@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Findings as a reader wants them: one entry for each cause, with all of its subjects. A thousand nodes without a BMC are one thing to know."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.findings import Finding, Judged
+from .markup import Html, element
+from .verdict import label
+
+#: entries of a check in full; what else it found is folded
+MOST_IN_FULL = 3
+#: entries of a check, subjects of an entry, passes of a check: what is beyond is counted, and is in report.json
+MOST_GROUPS = 60
+MOST_SUBJECTS = 100
+MOST_PASSES = 25
+
+#: the order in which a reader wants them
+LABELS = ("fail", "unknown", "skipped", "warn", "waived", "pass")
+
+
+class Group(typing.NamedTuple):
+    """Findings of one check with one cause and one way on."""
+
+    label: str
+    check: str
+    why: str
+    remedy: str
+    waived: str
+    findings: typing.Tuple[Finding, ...]
+
+
+def groups(judged: typing.Iterable[Judged]) -> typing.Tuple[Group, ...]:
+    """What is not a pass, by cause: failures first, and of these the suspects, which name what is behind the others."""
+    found: typing.Dict[typing.Tuple[str, str, str, str, str], typing.List[Finding]] = {}
+    for item in judged:
+        finding = item.finding
+        if label(item) != "pass":
+            key = (label(item), finding.check, finding.why, finding.remedy, item.waiver.reason if item.waiver else "")
+            found.setdefault(key, []).append(finding)
+    result = (Group(name, check, why, remedy, waived, tuple(same)) for (name, check, why, remedy, waived), same in found.items())
+    return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not group.check.endswith(".suspect"))))
+
+
+def listing(found: typing.Sequence[Group]) -> typing.Iterator[Html]:
+    """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others folded."""
+    for alike in _by_check(found):
+        yield from map(_article, alike[:MOST_IN_FULL])
+        folded = alike[MOST_IN_FULL:]
+        if folded:
+            title = element("summary", f"{len(folded)} more of ", element("code", folded[0].check))
+            parts = (*map(_article, folded[:MOST_GROUPS]), *_more(folded[MOST_GROUPS:]))
+            yield element("details", title, *parts, class_=f"finding {folded[0].label}")
+
+
+def _by_check(found: typing.Iterable[Group]) -> typing.List[typing.List[Group]]:
+    together: typing.Dict[typing.Tuple[str, str], typing.List[Group]] = {}
+    for group in found:
+        together.setdefault((group.label, group.check), []).append(group)
+    return list(together.values())
+
+
+def next_steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> Html:
+    """What closes a gate, by stage: a numbered list, each entry leading to its stage. Of a check with many causes the first is enough here."""
+    steps = []
+    for stage, of_stage in found.items():
+        for alike in _by_check(of_stage):
+            shown = alike if alike[0].check.endswith(".suspect") else alike[:1]
+            steps += [_step(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS]]
+    return element("ol", *steps, class_="steps")
+
+
+def _step(stage: str, group: Group, others: typing.Sequence[Group]) -> Html:
+    count = sum(len(other.findings) for other in others)
+    more = element("a", f"{count} more of this check, with other words", href=f"#{stage}") if others else None
+    return element(
+        "li",
+        element("p", _badge(group.label), " ", element("a", element("code", group.check), href=f"#{stage}"), " ", _subjects(group)),
+        element("p", group.why),
+        element("p", element("b", "Do: "), group.remedy, class_="remedy"),
+        element("p", more, class_="more") if more else None,
+    )
+
+
+def passes(judged: typing.Iterable[Judged]) -> typing.Optional[Html]:
+    """All passes, folded; of each check the first few."""
+    found: typing.Dict[str, typing.List[Finding]] = {}
+    for item in judged:
+        if label(item) == "pass":
+            found.setdefault(item.finding.check, []).append(item.finding)
+    if not found:
+        return None
+    parts = [element("section", element("h4", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES)) for check, items in found.items()]
+    total = sum(map(len, found.values()))
+    return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
+
+
+def _article(group: Group) -> Html:
+    first = group.findings[0]
+    one = len(group.findings) == 1
+    alike = {(finding.measured, finding.expected) for finding in group.findings}
+    facts = _measured(first) if len(alike) == 1 else None
+    waived = element("p", element("b", "Waived: "), group.waived, class_="remedy") if group.waived else None
+    remedy = element("p", element("b", "Do: "), group.remedy, class_="remedy") if not group.waived else None
+    rest = None
+    if not one:
+        names = f"{len(group.findings)} findings with this cause"
+        rest = element("details", element("summary", names), _table(group.findings, MOST_SUBJECTS, with_values=len(alike) > 1), open=len(group.findings) <= 4)
+    return element(
+        "article",
+        element("h3", _badge(group.label), " ", element("code", group.check), " ", _subjects(group)),
+        facts,
+        element("p", group.why),
+        waived,
+        remedy,
+        rest,
+        class_=f"finding {group.label}",
+    )
+
+
+def _measured(finding: Finding) -> typing.Optional[Html]:
+    pairs = [(name, text) for name, text in (("Measured", finding.measured), ("Expected", finding.expected)) if text]
+    return element("dl", *[element("div", element("dt", name), element("dd", text)) for name, text in pairs]) if pairs else None
+
+
+def _subjects(group: Group) -> Html:
+    names = [finding.subject for finding in group.findings]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else None
+    return element("span", element("bdi", names[0]), more, class_="subject")
+
+
+def _table(findings: typing.Sequence[Finding], most: int, with_values: bool = True) -> Html:
+    names = ("Subject", "Measured", "Expected") if with_values else ("Subject",)
+    rows = []
+    for finding in findings[:most]:
+        values = (finding.measured, finding.expected) if with_values else ()
+        rows.append(element("tr", element("th", element("bdi", finding.subject), scope="row"), *[element("td", text) for text in values]))
+    head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
+    more = element("p", f"and {len(findings) - most} more, all of them in report.json", class_="more") if len(findings) > most else None
+    return element("div", element("table", head, element("tbody", *rows)), more, class_="scroll", tabindex=0, role="region", aria_label="Findings")
+
+
+def _more(left: typing.Sequence[Group]) -> typing.Iterator[Html]:
+    if left:
+        count = sum(len(group.findings) for group in left)
+        yield element("p", f"and {len(left)} more causes with {count} findings, all of them in report.json", class_="more")
+
+
+def _badge(name: str) -> Html:
+    return element("span", name, class_=f"badge {name}")

@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Who measured with whom, as a matrix of clients and servers. A thousand nodes are a million cells: a large matrix is folded by leaf, and says its worst."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import statistics
+import typing
+
+#: rows and columns that a reader can still take in
+MOST_NODES = 32
+#: rows of the table of nodes beside a folded matrix
+MOST_SLOW_NODES = 12
+
+#: what a cell says, the worst first
+LEVELS = ("fail", "unknown", "waived", "seen", "pass")
+
+
+class Cell(typing.NamedTuple):
+    """One direction between two nodes, or all of those between two groups of nodes.
+
+    :ivar level: one of LEVELS; seen: measured, and no finding of its own
+    :ivar value: in the unit of the matrix; of a group the worst; None when not measured
+    :ivar words: what a reader sees on the cell, in lines
+    :ivar directions: how many it stands for
+    :ivar wrong: how many of them fail or are unknown
+    """
+
+    level: str
+    value: typing.Optional[float]
+    words: str
+    directions: int = 1
+    wrong: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Matrix:
+    """All directions of one rail of one fabric.
+
+    :ivar title: 'compute, rail 0'
+    :ivar what: what was measured: 'average'
+    :ivar unit: Gb/s or %
+    :ivar more_is_better: whether the smallest or the largest value is the worst
+    :ivar names: nodes or groups of nodes, in the order of rows and columns
+    :ivar cells: by client and server; a pair that nobody asked for is absent
+    :ivar leaves: leaf of each node, as far as it is known
+    :ivar folded: how many nodes are in each group; empty when rows are nodes
+    """
+
+    title: str
+    what: str
+    unit: str
+    more_is_better: bool
+    names: typing.Tuple[str, ...]
+    cells: typing.Mapping[typing.Tuple[str, str], Cell]
+    leaves: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    folded: typing.Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def best(self) -> typing.Optional[float]:
+        values = [cell.value for cell in self.cells.values() if cell.value is not None]
+        return (max if self.more_is_better else min)(values, default=None)
+
+    def worst(self, values: typing.Iterable[float]) -> typing.Optional[float]:
+        """The value of these that accuses most; None of none."""
+        return (min if self.more_is_better else max)(values, default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeRow:
+    """What all measurements of one node say together; None where there is none."""
+
+    name: str
+    leaf: typing.Optional[str]
+    worst: typing.Optional[float]
+    as_client: typing.Optional[float]
+    as_server: typing.Optional[float]
+    count: int
+    wrong: int
+
+
+def by_number(name: str) -> typing.Tuple[typing.Tuple[int, int, str], ...]:
+    """Sort key: worker-2 before worker-10."""
+    # only the digits of ASCII: isdigit() is true of more than int() reads
+    return tuple((0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]{1,18})", name) if part)
+
+
+def fold(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
+    """The matrix itself when it has ``most`` nodes at most; else groups of nodes against each other: by leaf, or by their order."""
+    if len(matrix.names) <= most:
+        return matrix
+    group_of = _groups(matrix, most)
+    sizes: typing.Dict[str, int] = {}
+    for name in matrix.names:
+        sizes[group_of[name]] = sizes.get(group_of[name], 0) + 1
+    together: typing.Dict[typing.Tuple[str, str], typing.List[typing.Tuple[str, str]]] = {}
+    for client, server in matrix.cells:
+        together.setdefault((group_of[client], group_of[server]), []).append((client, server))
+    cells = {key: _merge(matrix, pairs) for key, pairs in together.items()}
+    return dataclasses.replace(matrix, names=tuple(sizes), cells=cells, leaves={}, folded=sizes)
+
+
+def rows_of_nodes(matrix: Matrix) -> typing.Tuple[NodeRow, ...]:
+    """Each node with its worst direction and its medians, the most suspicious first."""
+    as_client: typing.Dict[str, typing.List[Cell]] = {name: [] for name in matrix.names}
+    as_server: typing.Dict[str, typing.List[Cell]] = {name: [] for name in matrix.names}
+    for (client, server), cell in matrix.cells.items():
+        as_client[client].append(cell)
+        as_server[server].append(cell)
+    rows = [_node_row(matrix, name, as_client[name], as_server[name]) for name in matrix.names if as_client[name] or as_server[name]]
+    sign = 1.0 if matrix.more_is_better else -1.0
+    return tuple(sorted(rows, key=lambda row: (-row.wrong, sign * (row.worst if row.worst is not None else 0.0), by_number(row.name))))
+
+
+def median(cells: typing.Iterable[Cell]) -> typing.Optional[float]:
+    values = [cell.value for cell in cells if cell.value is not None]
+    return statistics.median(values) if values else None
+
+
+def number(value: typing.Optional[float]) -> str:
+    """A measured value in a few digits; a dash where there is none."""
+    return "\u2013" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _groups(matrix: Matrix, most: int) -> typing.Dict[str, str]:
+    leaves = {matrix.leaves.get(name) for name in matrix.names}
+    if None not in leaves and 2 <= len(leaves) <= most:
+        return {name: matrix.leaves[name] for name in matrix.names}
+    size = -(-len(matrix.names) // most)
+    result = {}
+    for start in range(0, len(matrix.names), size):
+        block = matrix.names[start : start + size]
+        result.update(dict.fromkeys(block, block[0] if len(block) == 1 else f"{block[0]} \u2026 {block[-1]}"))
+    return result
+
+
+def _merge(matrix: Matrix, pairs: typing.Sequence[typing.Tuple[str, str]]) -> Cell:
+    cells = [matrix.cells[pair] for pair in pairs]
+    level = min((cell.level for cell in cells), key=LEVELS.index)
+    values = {pair: cell.value for pair, cell in zip(pairs, cells) if cell.value is not None}
+    worst = matrix.worst(values.values())
+    wrong = sum(cell.wrong for cell in cells)
+    words = f"{len(cells)} directions, {wrong} not proven; {matrix.what} {number(median(cells))} {matrix.unit} in the middle"
+    if worst is not None:
+        client, server = next(pair for pair in pairs if values.get(pair) == worst)
+        words += f"\nworst: {client} \u2192 {server}, {number(worst)} {matrix.unit}"
+    return Cell(level, worst, words, len(cells), wrong)
+
+
+def _node_row(matrix: Matrix, name: str, as_client: typing.Sequence[Cell], as_server: typing.Sequence[Cell]) -> NodeRow:
+    both = (*as_client, *as_server)
+    worst = matrix.worst(cell.value for cell in both if cell.value is not None)
+    return NodeRow(name, matrix.leaves.get(name), worst, median(as_client), median(as_server), len(both), sum(cell.wrong for cell in both))

@@ -1,0 +1,141 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the page draws of a cluster, and that it stays readable and harmless whatever the cluster is called and however large it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable, charts, matrices
+from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix import Cell, Matrix, by_number, fold, rows_of_nodes
+from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
+from ansible_collections.linerate.rdma.tests.unit.report.test_report import Page
+
+SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
+
+
+def page(made: typing.Mapping[str, Record]) -> str:
+    return render_html(build(made, {}, "", "2026-01-02T03:10:00+00:00"))
+
+
+def drawn(made: typing.Mapping[str, Record], stage: str) -> typing.Tuple[Matrix, ...]:
+    return matrices(made[stage], charts(made["fabric"]))
+
+
+@pytest.mark.parametrize("stage", ["reachability", "bandwidth"])
+def test_each_rail_has_its_matrix_with_all_that_was_asked(stage: str) -> None:
+    made = drawn(records(SMALL), stage)
+    assert [matrix.title for matrix in made] == ["compute, rail 0", "compute, rail 1"]
+    for matrix in made:
+        assert matrix.names == SMALL.names
+        assert set(matrix.cells) == {(client, server) for client in SMALL.names for server in SMALL.names if client != server}
+        assert {cell.level for cell in matrix.cells.values()} == {"pass"}
+        leaf = f"leaf-{matrix.title[-1]}"
+        assert matrix.leaves == {"node-1": f"{leaf}-1", "node-2": f"{leaf}-1", "node-3": f"{leaf}-2", "node-4": f"{leaf}-2"}
+
+
+def test_slow_node_and_cut_leaf_are_seen() -> None:
+    made = records(dataclasses.replace(SMALL, slow=3, cut=(0, 1)))
+    lost = {pair for pair, cell in drawn(made, "reachability")[0].cells.items() if cell.level == "fail"}
+    assert lost == {(client, server) for client in SMALL.names for server in SMALL.names if (client > "node-2") != (server > "node-2")}
+    cut, slow = drawn(made, "bandwidth")
+    assert {pair for pair, cell in cut.cells.items() if cell.level == "fail"} == lost
+    assert {pair for pair, cell in slow.cells.items() if cell.level == "fail"} == {pair for pair in slow.cells if "node-3" in pair}
+    assert rows_of_nodes(slow)[0].name == "node-3"
+    words = slow.cells["node-3", "node-1"].words
+    for said in ("node-3 \u2192 node-1", "average 19", "peak", "0.92 x 400 Gb/s", "PCIe of node-3 504.1", "0.93 of the best pair"):
+        assert said in words, said
+
+
+def test_waived_and_unmeasured_pairs_are_no_passes() -> None:
+    waiver = {"check": "reachability.*", "subject": "*", "reason": "the leaf is being replaced"}
+    made = records(dataclasses.replace(SMALL, cut=(0, 1)), [waiver])
+    assert {cell.level for cell in drawn(made, "reachability")[0].cells.values()} == {"pass", "waived"}
+    facts = dict(made["reachability"].facts, pings={})
+    silent = drawn({**made, "reachability": dataclasses.replace(made["reachability"], facts=facts, judged=())}, "reachability")
+    assert {cell.level for matrix in silent for cell in matrix.cells.values()} == {"unknown"}
+    unjudged = drawn({**made, "bandwidth": dataclasses.replace(made["bandwidth"], judged=())}, "bandwidth")
+    assert {cell.level for matrix in unjudged for cell in matrix.cells.values()} == {"seen"}, "without a finding nothing is a pass"
+
+
+def test_facts_that_do_not_load_are_not_drawn_and_the_page_says_so() -> None:
+    made = records(SMALL)
+    broken = dataclasses.replace(made["bandwidth"], facts={"bandwidth": {"pods": 7}})
+    with pytest.raises(Undrawable, match="pods"):
+        matrices(broken, {})
+    assert "The facts of this stage can't be drawn: bandwidth_facts.bandwidth" in page({**made, "bandwidth": broken})
+    assert "GREEN" in page({**made, "fabric": dataclasses.replace(made["fabric"], facts={"nodes": []})})
+    for missing in (None, {}, [], "x"):
+        assert matrices(dataclasses.replace(made["bandwidth"], facts=missing), {}) == ()
+    assert matrices(dataclasses.replace(made["bandwidth"], intent=None), {}) == ()
+
+
+def matrix(nodes: int, leaves: typing.Optional[typing.Mapping[str, str]] = None, **cells: Cell) -> Matrix:
+    names = tuple(f"n{number}" for number in range(nodes))
+    given = {(client, server): Cell("pass", 390.0, "") for client in names for server in names if client != server}
+    given.update({(pair.split("_")[0], pair.split("_")[1]): cell for pair, cell in cells.items()})
+    return Matrix("compute", "average", "Gb/s", True, names, given, leaves or {})
+
+
+def test_small_matrix_is_not_folded() -> None:
+    assert fold(matrix(4), 4) == matrix(4)
+
+
+def test_large_matrix_is_folded_by_leaf_and_shows_its_worst() -> None:
+    bad = Cell("fail", 190.0, "", 1, 1)
+    folded = fold(matrix(8, {f"n{number}": f"leaf{number // 4}" for number in range(8)}, n1_n6=bad), 4)
+    assert folded.folded == {"leaf0": 4, "leaf1": 4} and set(folded.cells) == {(a, b) for a in folded.names for b in folded.names}
+    cell = folded.cells["leaf0", "leaf1"]
+    assert cell == Cell("fail", 190.0, "16 directions, 1 not proven; average 390 Gb/s in the middle\nworst: n1 \u2192 n6, 190 Gb/s", 16, 1)
+    assert folded.cells["leaf1", "leaf0"].level == "pass"
+
+
+@pytest.mark.parametrize("leaves", [{}, {"n1": "leaf0"}, {f"n{number}": "the only leaf" for number in range(9)}])
+def test_without_leaves_that_help_it_is_folded_in_order(leaves: typing.Dict[str, str]) -> None:
+    folded = fold(matrix(9, leaves), 4)
+    assert list(folded.folded.items()) == [("n0 \u2026 n2", 3), ("n3 \u2026 n5", 3), ("n6 \u2026 n8", 3)]
+
+
+def test_nodes_are_in_the_order_of_their_numbers() -> None:
+    assert sorted(["n10", "n9", "a", "n", "9", "n9b", "\u0663"], key=by_number)[:4] == ["9", "a", "n", "n9"]
+
+
+@hypothesis.given(some.lists(some.text(max_size=30), max_size=8))
+def test_any_name_has_a_place_in_the_order(names: typing.List[str]) -> None:
+    assert sorted(sorted(names, key=by_number)) == sorted(names)
+
+
+def test_page_of_a_large_cluster_is_small() -> None:
+    text = page(records(World(nodes=72, rails=2, on_leaf=8, rounds=6, slow=13, cut=(0, 3))))
+    assert len(text) < 400_000
+    assert "folded into 9 groups of nodes" in text and "The 12 nodes to look at first, of 72" in text
+    assert len(Page(text).open) == 0
+
+
+# each as a node's name: into the page, its attributes, its drawings
+HOSTILE = ("</title><script>alert(1)</script>", "\"' onmouseover=alert(1) x='", "a\u202eb\u2066c", "two\nlines\x00\x1b[2J", "x" * 300, "]]>&lt;&#60;", "\ud800")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_change_no_element(name: str) -> None:
+    world = dataclasses.replace(SMALL, slow=3, cut=(0, 1))
+    hostile, harmless = (page(records(dataclasses.replace(world, name=text))) for text in (name, "node-"))
+    assert Page(hostile).tags == Page(harmless).tags
+    assert not {"\u202e", "\u2066", "\x00", "\x1b", "\ud800"} & set(hostile)
+
+
+@hypothesis.given(some.text(max_size=20))
+@hypothesis.settings(max_examples=25)
+def test_any_name_changes_no_element(name: str) -> None:
+    world = World(nodes=2, rails=1, on_leaf=1, rounds=1, cut=(0, 1))
+    assert Page(page(records(dataclasses.replace(world, name=name)))).tags == Page(page(records(world))).tags
