@@ -335,10 +335,11 @@ def _failed(target: Target, name: str, detail: str, remedy: str) -> Judgement:
 
 def judge_release(targets: typing.Iterable[Target], world: World) -> typing.Tuple[Judgement, ...]:
     """Where each node stands on the way back: no policy, nothing wanted of it, no virtual function, nothing offered."""
-    return tuple(_judge_release(target, name, world) for target in targets for name in target.nodes)
+    turns = Turns(world)
+    return tuple(_judge_release(target, name, world, turns) for target in targets for name in target.nodes)
 
 
-def _judge_release(target: Target, name: str, world: World) -> Judgement:
+def _judge_release(target: Target, name: str, world: World, turns: Turns) -> Judgement:
     if world.unread:
         return _waiting(target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items())))
     left = [policy for policy in target.policies if policy in world.policies]
@@ -354,6 +355,9 @@ def _judge_release(target: Target, name: str, world: World) -> Judgement:
         held = [f"{item.address} has {item.vfs_count}" for item in state.interfaces if item.vfs_count and item.address not in others]
         if state.sync_status == "Failed":
             return _waiting(target, name, f"the config daemon failed: {state.last_sync_error or 'it gave no reason'}", "sync_failed")
+        if held and node is not None and draining(state):
+            detail, suspect = _drain(target, node, state, world, turns)
+            return _waiting(target, name, f"{detail}{_readiness(node)}", suspect)
         if held:
             return _waiting(target, name, f"virtual functions are still there: {', '.join(held)}", "vfs_left")
     if node is not None and node.allocatable.get(target.resource):

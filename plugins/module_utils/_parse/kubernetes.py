@@ -55,6 +55,13 @@ def _items(parent: Resource, key: str, what: str) -> typing.List[typing.Dict[str
     return value
 
 
+def _texts(parent: Resource, key: str, what: str) -> typing.Tuple[str, ...]:
+    value = parent.get(key) or []
+    if not isinstance(value, list):
+        raise ResourceError(f"{what}: {key} is no list")
+    return tuple(str(item) for item in value)
+
+
 def name_of(resource: Resource) -> str:
     """metadata.name.
 
@@ -197,8 +204,8 @@ def policy(resource: Resource) -> Policy:
         node_selector={str(key): str(value) for key, value in _mapping(resource, "spec", "nodeSelector").items()},
         vendor=str(selector.get("vendor") or "").lower(),
         device=str(selector.get("deviceID") or "").lower(),
-        root_devices=tuple(str(address).lower() for address in selector.get("rootDevices") or ()),
-        pf_names=tuple(str(name) for name in selector.get("pfNames") or ()),
+        root_devices=tuple(address.lower() for address in _texts(selector, "rootDevices", what)),
+        pf_names=_texts(selector, "pfNames", what),
         # where nothing is said, the webhook writes 99 [sriov-network-operator pkg/webhook/mutate.go]
         priority=_number(spec.get("priority", 99), f"{what}: priority"),
         device_type=str(spec.get("deviceType") or ""),
@@ -221,7 +228,7 @@ def _selector(parent: Resource, key: str, what: str) -> typing.Optional[LabelSel
     return LabelSelector(
         labels={str(name): str(value) for name, value in _mapping(mapping, "matchLabels").items()},
         expressions=tuple(
-            (str(item.get("key")), str(item.get("operator")), tuple(str(value) for value in item.get("values") or ()))
+            (str(item.get("key")), str(item.get("operator")), _texts(item, "values", what))
             for item in _items(mapping, "matchExpressions", what)
         ),
     )
@@ -275,11 +282,11 @@ def operator_settings(resource: Resource) -> OperatorSettings:
 
     :raises ResourceError: none
     """
-    spec = _mapping(resource, "spec")
+    name, spec = name_of(resource), _mapping(resource, "spec")
     return OperatorSettings(
         disable_drain=bool(spec.get("disableDrain", False)),
         mode=str(spec.get("configurationMode") or "daemon"),
-        disabled_plugins=tuple(str(name) for name in spec.get("disablePlugins") or ()),
+        disabled_plugins=_texts(spec, "disablePlugins", f"SriovOperatorConfig {name}"),
     )
 
 

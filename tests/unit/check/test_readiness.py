@@ -291,6 +291,14 @@ def test_release_waits_for_each_layer(world, detail):
     assert detail in found.node.detail
 
 
+def test_release_says_what_a_drain_waits_for():
+    world = dataclasses.replace(drained(pods={"kl-a": (POD,)}, budgets={"shop/db": BUDGET}), policies={})
+    world = dataclasses.replace(world, states={"kl-a": dataclasses.replace(world.states["kl-a"], wanted=())})
+    (found,) = judge_release((TARGET,), world)
+    assert found.suspect == "drain_held"
+    assert "pod shop/db-0 is held by" in found.node.detail
+
+
 def test_released():
     world = dataclasses.replace(
         state(wanted=(), interfaces=(BARE,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={"openshift.io/igbvf": 0})}

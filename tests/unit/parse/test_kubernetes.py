@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pathlib
 
@@ -188,13 +189,49 @@ JSON = st.recursive(
 )
 
 
+REAL = (
+    (kubernetes.node, fixture("node-worker-sriov.yaml")),
+    (kubernetes.node_state, fixture("sriovnetworknodestates-igb-succeeded.yaml")["items"][0]),
+    (kubernetes.policy, next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy")),
+    (kubernetes.pod, fixture("pod-with-vf.yaml")),
+    (kubernetes.machine_pool, fixture("machineconfigpools.yaml")["items"][1]),
+    (kubernetes.node_pool, {"metadata": {"name": "p"}, "spec": {"maxUnavailable": 2, "nodeSelector": {"matchExpressions": [{"key": "a", "values": ["b"]}]}}}),
+    (kubernetes.budget, {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"a": "b"}}}, "status": {"disruptionsAllowed": 1}}),
+    (kubernetes.operator_settings, {"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}}),
+)
+
+
 @given(JSON)
 def test_any_resource(resource):
-    for parse in (kubernetes.node, kubernetes.node_state, kubernetes.policy, kubernetes.workload, kubernetes.installation):
+    for parse in (*(parse for parse, _resource in REAL), kubernetes.workload, kubernetes.installation):
         try:
             parse(resource)
         except ResourceError as error:
             assert str(error)
+
+
+def places(resource):
+    """Every mapping and list of a resource, with each of its keys."""
+    keys = resource if isinstance(resource, dict) else range(len(resource)) if isinstance(resource, list) else ()
+    for key in keys:
+        yield resource, key
+        yield from places(resource[key])
+
+
+JUNK = (None, 0, -1, 1.5, True, "", "x", "3", [], ["x"], [1], [None], [{}], [[]], {}, {"a": 1}, {"a": None}, {"a": {}}, {"a": []})
+
+
+@pytest.mark.parametrize(("parse", "resource"), REAL, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_real_resource_with_any_one_thing_changed_is_read_or_refused(parse, resource):
+    for number in range(len(list(places(resource)))):
+        for junk in JUNK:
+            changed = copy.deepcopy(resource)
+            parent, key = list(places(changed))[number]
+            parent[key] = junk
+            try:
+                parse(changed)
+            except ResourceError as error:
+                assert str(error)
 
 
 @given(st.text() | JSON.map(json.dumps))
