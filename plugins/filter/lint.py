@@ -10,7 +10,7 @@ import typing
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint_all
+from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint_all, remaining
 from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import world_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas
@@ -31,12 +31,12 @@ def lint_network(
         observed = load(typing.Dict[str, ObservedHcas], hcas, "hcas")
     except (IntentError, LoadError) as error:
         raise AnsibleFilterError(f"linerate.rdma.lint_network: {error}") from error
-    world = world_of(seen, {name: item.value for name, item in observed.items() if item.value is not None})
+    world = world_of(seen, {name: item.value for name, item in observed.items() if item.value is not None}, intent.cluster)
     policies = [(item["fabric"], kubernetes.policy(item["object"])) for item in rendered["objects"] if item["object"]["kind"] == "SriovNetworkNodePolicy"]
     findings = lint_all(intent.fabrics, policies, world, [str(node) for node in nodes])
     stopped = held(findings, intent.waivers)
     return {
-        "objects": [item for item in rendered["objects"] if item["fabric"] not in stopped],
+        "objects": remaining(rendered["objects"], stopped),
         "lint": {"findings": to_data([item for mine in findings.values() for item in mine]), "held": stopped, "errors": list(seen.errors)},
     }
 

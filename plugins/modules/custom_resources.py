@@ -40,8 +40,24 @@ options:
     description: What to take back, in this order.
     type: list
     elements: str
-    choices: [Pod, SriovNetwork, SriovIBNetwork, SriovNetworkNodePolicy, IPPool.nv-ipam.nvidia.com, CIDRPool.nv-ipam.nvidia.com, Namespace]
-    default: [Pod, SriovNetwork, SriovIBNetwork, SriovNetworkNodePolicy, IPPool.nv-ipam.nvidia.com, CIDRPool.nv-ipam.nvidia.com, Namespace]
+    choices:
+      - Pod
+      - SriovNetwork
+      - SriovIBNetwork
+      - SriovNetworkNodePolicy
+      - SriovNetworkPoolConfig
+      - IPPool.nv-ipam.nvidia.com
+      - CIDRPool.nv-ipam.nvidia.com
+      - Namespace
+    default:
+      - Pod
+      - SriovNetwork
+      - SriovIBNetwork
+      - SriovNetworkNodePolicy
+      - SriovNetworkPoolConfig
+      - IPPool.nv-ipam.nvidia.com
+      - CIDRPool.nv-ipam.nvidia.com
+      - Namespace
   label_selector:
     description: What carries this label is taken back. It must name the collection's label; more can be added to it.
     type: str
@@ -140,7 +156,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply impor
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
-KINDS = ["Pod", "SriovNetwork", "SriovIBNetwork", "SriovNetworkNodePolicy", *POOLS, "Namespace"]
+KINDS = ["Pod", "SriovNetwork", "SriovIBNetwork", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS, "Namespace"]
 
 
 def describe(outcome: Outcome) -> str:

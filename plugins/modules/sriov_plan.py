@@ -20,7 +20,9 @@ description:
   - Changes nothing.
 options:
   objects:
-    description: What is to be applied; only C(SriovNetworkNodePolicies) matter. The filter P(linerate.rdma.render_network#filter) makes it.
+    description:
+      - What is to be applied; only C(SriovNetworkNodePolicies) and C(SriovNetworkPoolConfigs) matter.
+      - The filter P(linerate.rdma.render_network#filter) makes it.
     type: list
     elements: dict
     required: true
@@ -107,15 +109,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import l
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import policy
-from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import read_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import node_pool, policy
+from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import Rendered, read_plan
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     nodes = module.params["nodes"]
     intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
     objects = [item["object"] for item in module.params["objects"]]
-    rendered = [policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"]
+    rendered = Rendered(
+        tuple(policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
+        tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
+    )
     planned = read_plan(connect(module), intent.operator_namespace, rendered, nodes, intent.resource_prefix)
     return {"allowed": may_go_on(intent, planned, nodes), "lines": list(lines(planned)), "plan": to_data(planned)}
 

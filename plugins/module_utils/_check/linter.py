@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import NodeState, Policy
+from .._model.cluster import Policy
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
 from .._model.intent import Fabric
 from .operator_rules import takes_node
@@ -53,7 +53,8 @@ def lint(fabric: Fabric, policies: typing.Sequence[Policy], world: World, nodes:
     if not policies:
         return ()
     found = [_finding(fabric, item) for policy in policies for item in objections(policy, world)]
-    found += [_rdma_mode(fabric, name, world.states[name]) for name in nodes if name in world.states and _wrong_mode(fabric, world.states[name])]
+    modes = {name: world.rdma_mode or world.states[name].rdma_mode for name in nodes if name in world.states}
+    found += [_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
     broken = {finding.check for finding in found}
     sound = [ok(check, fabric.name, "nothing speaks against it", what) for check, what in _RULES.items() if check not in broken]
     return (*(_selects(fabric, policies, name, world) for name in nodes), *found, *sound)
@@ -66,6 +67,12 @@ def held(findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typin
     """
     failed = {name: [item for item in judge(mine, waivers).closing() if item.status == FAIL] for name, mine in findings.items()}
     return {name: f"{len(items)} findings of the linter, the first: {items[0].subject}: {items[0].measured}" for name, items in failed.items() if items}
+
+
+def remaining(objects: typing.Sequence[typing.Dict[str, typing.Any]], stopped: typing.Container[str]) -> typing.List[typing.Dict[str, typing.Any]]:
+    """The objects without those of fabrics that are held back; what fabrics share stays only where one of them does."""
+    kept = [item for item in objects if item["fabric"] not in stopped]
+    return kept if any(item["fabric"] for item in kept) else []
 
 
 def _finding(fabric: Fabric, item: Objection) -> Finding:
@@ -106,11 +113,11 @@ def _selects(fabric: Fabric, policies: typing.Sequence[Policy], name: str, world
     return Finding(check, subject, FAIL, measured, expected, why, "Correct select of the fabric, or make the operator see the NIC as named beside 'why'.")
 
 
-def _wrong_mode(fabric: Fabric, state: NodeState) -> bool:
+def _wrong_mode(fabric: Fabric, mode: str) -> bool:
     """Whether the RDMA mode of the node and the network's plugins do not go together; where the daemon reports no mode, nothing is known."""
     if not (fabric.rdma or _isolates(fabric)):
         return False
-    return state.rdma_mode == ("shared" if _isolates(fabric) else "exclusive")
+    return mode == ("shared" if _isolates(fabric) else "exclusive")
 
 
 def _isolates(fabric: Fabric) -> bool:
@@ -118,12 +125,12 @@ def _isolates(fabric: Fabric) -> bool:
     return any(plugin.get("type") == "rdma" for plugin in fabric.network.meta_plugins)
 
 
-def _rdma_mode(fabric: Fabric, name: str, state: NodeState) -> Finding:
+def _rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
     if _isolates(fabric):
         why = "The plugin rdma in meta_plugins moves RDMA devices into pods, and refuses a node whose devices are shared: pods would not start."
-        remedy = "Set the nodes' RDMA mode to exclusive (SriovNetworkPoolConfig rdmaMode; it reboots them), or remove the plugin."
+        remedy = "Set the nodes' RDMA mode to exclusive (rdma_cluster.node_pool.rdma_mode; it reboots them), or remove the plugin."
     else:
         why = "In the exclusive mode only the plugin rdma brings RDMA devices into pods, and the network names none: pods would find no device."
         remedy = "Add {type: rdma} to network.meta_plugins, or set the nodes' RDMA mode to shared (it reboots them)."
     wanted = "exclusive" if _isolates(fabric) else "shared"
-    return Finding("network.lint_rdma", f"{fabric.name} {name}", FAIL, f"mode {state.rdma_mode}", f"mode {wanted}", why, remedy)
+    return Finding("network.lint_rdma", f"{fabric.name} {name}", FAIL, f"mode {mode}", f"mode {wanted}", why, remedy)

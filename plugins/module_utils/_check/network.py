@@ -79,7 +79,8 @@ def _lint_read(lint: LintFacts) -> typing.List[Finding]:
 
 
 def _shared(item: AppliedObject) -> Finding:
-    return _judge(item, "network.namespace_accepted", f"{item.kind} {item.name}")
+    check_id = "network.namespace_accepted" if item.kind == "Namespace" else "network.object_accepted"
+    return _judge(item, check_id, f"{item.kind} {item.name}")
 
 
 def _objects(fabric: Fabric, facts: Facts) -> typing.List[Finding]:

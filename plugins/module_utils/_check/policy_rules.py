@@ -21,6 +21,7 @@ import typing
 
 from .._model.cluster import ClusterNode, NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
 from .._model.facts import Hca, NodeHcas, PciFunction
+from .._model.intent import Cluster
 from .operator_rules import MELLANOX, nearest_match, selects, takes_node
 
 INTEL = "8086"
@@ -49,6 +50,7 @@ class World:
     :ivar policies: the others that will be in force beside it, by name
     :ivar supported: NICs that the operator supports; None when that is not known
     :ivar hcas: what each node itself shows; may be empty
+    :ivar rdma_mode: that the nodes will get; empty: they keep the one that they have
     """
 
     nodes: typing.Mapping[str, ClusterNode] = dataclasses.field(default_factory=dict)
@@ -56,9 +58,10 @@ class World:
     policies: typing.Mapping[str, Policy] = dataclasses.field(default_factory=dict)
     supported: typing.Optional[typing.Tuple[SupportedNic, ...]] = None
     hcas: typing.Mapping[str, NodeHcas] = dataclasses.field(default_factory=dict)
+    rdma_mode: str = ""
 
 
-def world_of(seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas]) -> World:
+def world_of(seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: Cluster) -> World:
     """The same, out of the answer of sriov_operator_info."""
     return World(
         {node.name: node for node in seen.nodes},
@@ -66,6 +69,7 @@ def world_of(seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas]) -> World:
         {policy.name: policy for policy in seen.policies},
         seen.supported_nics,
         hcas,
+        (cluster.node_pool and cluster.node_pool.rdma_mode) or "",
     )
 
 

@@ -42,6 +42,9 @@ def needed(intent: Intent) -> typing.Tuple[Right, ...]:
     rights += [Right("operators", "list", kind, operator) for kind in ("ClusterServiceVersion", "Subscription")]
     # the config daemon says only in its log why a sync fails
     rights.append(Right("network", "get", "Pod", operator, "log"))
+    if intent.cluster.node_pool is not None:
+        rights += [Right("network", verb, "SriovNetworkPoolConfig", operator) for verb in ("get", "create", "patch")]
+        rights.append(Right("teardown", "delete", "SriovNetworkPoolConfig", operator))
     for fabric in intent.fabrics:
         rights += _of_fabric(fabric, operator)
     return tuple(dict.fromkeys(rights))

@@ -258,6 +258,10 @@ def _check_cluster(intent: Intent) -> typing.List[Finding]:
     if cluster.wait_seconds < 1:
         why = "Nothing is ready at once."
         findings.append(_bad("cluster", "rdma_cluster.wait_seconds", f"{cluster.wait_seconds} s", "1 s at least", why, "Correct it."))
+    if cluster.node_pool is not None and cluster.node_pool.max_unavailable < 1:
+        why = "No node would ever get its turn, and the wait would end with its time."
+        expected = "1 node at least"
+        findings.append(_bad("cluster", "rdma_cluster.node_pool.max_unavailable", str(cluster.node_pool.max_unavailable), expected, why, "Correct it."))
     if not _LABEL.fullmatch(cluster.operator_namespace):
         why = "It is the name of a namespace, and the API server knows no such one."
         expected = "lower-case letters, digits and hyphens"

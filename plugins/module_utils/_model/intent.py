@@ -199,6 +199,20 @@ class Fabric:
 
 
 @dataclasses.dataclass(frozen=True)
+class DrainPool:
+    """A SriovNetworkPoolConfig of the nodes that take part.
+
+    A number of nodes and no percentage, which the operator rounds down: 25% of 3 nodes are none, and no node ever gets its turn.
+
+    :ivar max_unavailable: nodes that may be drained at the same time
+    :ivar rdma_mode: of the nodes' RDMA devices and network namespaces; None leaves it to the operator. A change reboots the nodes
+    """
+
+    max_unavailable: int
+    rdma_mode: typing.Optional[typing.Literal["shared", "exclusive"]] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Cluster:
     """What all fabrics share.
 
@@ -206,6 +220,7 @@ class Cluster:
     :ivar operator_namespace: of the SR-IOV network operator
     :ivar resource_prefix: of the device plugin's resources
     :ivar wait_seconds: limit of the wait for the network
+    :ivar node_pool: in which turns, and with which RDMA mode, the operator works on the nodes; None leaves its default: one node at a time
     :ivar disruption: the most that may happen to a node; what needs more is refused before anything is applied
     """
 
@@ -216,6 +231,7 @@ class Cluster:
     resource_prefix: str = "openshift.io"
     wait_seconds: int = 1800
     disruption: typing.Literal["none", "drain", "reboot"] = "drain"
+    node_pool: typing.Optional[DrainPool] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ import typing
 
 from .._model.intent import Cluster, Fabric
 from .ipam import ipam, pools
-from .names import MANAGED_BY, RenderError, labels, policy_name
+from .names import MANAGED_BY, RenderError, labels, object_name, policy_name
 
 Object = typing.Dict[str, typing.Any]
 #: PCI addresses of a fabric's physical functions on each node
@@ -85,6 +85,17 @@ def _policy(fabric: Fabric, cluster: Cluster, addresses: typing.Tuple[str, ...],
     return _object("SriovNetworkNodePolicy", policy_name(fabric.name, node), fabric, cluster, spec)
 
 
+def node_pools(cluster: Cluster) -> typing.Tuple[Object, ...]:
+    """The SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without maxUnavailable all of them would drain at once."""
+    if cluster.node_pool is None:
+        return ()
+    spec: typing.Dict[str, typing.Any] = {"nodeSelector": {"matchLabels": dict(cluster.node_selector)}, "maxUnavailable": cluster.node_pool.max_unavailable}
+    if cluster.node_pool.rdma_mode is not None:
+        spec["rdmaMode"] = cluster.node_pool.rdma_mode
+    metadata = {"name": object_name("linerate"), "namespace": cluster.operator_namespace, "labels": dict(MANAGED_BY)}
+    return ({"apiVersion": API, "kind": "SriovNetworkPoolConfig", "metadata": metadata, "spec": spec},)
+
+
 def network(fabric: Fabric, cluster: Cluster) -> Object:
     """The SriovIBNetwork or SriovNetwork, from which the operator makes the NetworkAttachmentDefinition."""
     spec: typing.Dict[str, typing.Any] = {
@@ -128,6 +139,7 @@ def render(fabrics: typing.Iterable[Fabric], cluster: Cluster, members: typing.M
     fabrics = tuple(fabrics)
     names = dict.fromkeys(fabric.network.namespace for fabric in fabrics)
     objects: typing.List[typing.Tuple[str, Object]] = [("", namespace(name)) for name in names]
+    objects += [("", pool) for pool in node_pools(cluster)] if fabrics else []
     unmade: typing.Dict[str, str] = {}
     for fabric in fabrics:
         try:

@@ -13,12 +13,20 @@ import typing
 
 from .._check.plan import Live, disturbed, plan
 from .._model.cluster import Policy
-from .._model.disruption import DisruptionPlan, OperatorSettings
+from .._model.disruption import DisruptionPlan, NodePool, OperatorSettings
 from .._observe.kubernetes import ApiError, Cluster, Resource
 from .._parse import kubernetes as parse
 
 #: of another kind of cluster: where the API server does not know them, there are none
 _OPTIONAL = ("MachineConfigPool",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rendered:
+    """What is to be applied; an object of the same name in the cluster is replaced."""
+
+    policies: typing.Tuple[Policy, ...] = ()
+    pools: typing.Tuple[NodePool, ...] = ()
 
 
 class _Reader:
@@ -39,7 +47,7 @@ class _Reader:
             return ()
 
 
-def read_plan(cluster: Cluster, namespace: str, rendered: typing.Sequence[Policy], inventory: typing.Sequence[str], prefix: str) -> DisruptionPlan:
+def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], prefix: str) -> DisruptionPlan:
     """:param namespace: of the operator
     :raises ApiError: the server cannot be reached
     :raises ResourceError: an object that is none of its kind
@@ -49,11 +57,11 @@ def read_plan(cluster: Cluster, namespace: str, rendered: typing.Sequence[Policy
         nodes=tuple(map(parse.node, reader.items("Node"))),
         states={parse.name_of(item): parse.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)},
         policies=tuple(map(parse.policy, reader.items("SriovNetworkNodePolicy", namespace))),
-        pools=tuple(map(parse.node_pool, reader.items("SriovNetworkPoolConfig", namespace))),
+        pools=tuple({pool.name: pool for pool in (*map(parse.node_pool, reader.items("SriovNetworkPoolConfig", namespace)), *rendered.pools)}.values()),
         settings=_settings(reader, namespace),
         unread=reader.unread,
     )
-    planned = plan(live, rendered, inventory, prefix)
+    planned = plan(live, rendered.policies, inventory, prefix)
     if not disturbed(planned.nodes):
         return planned
     whole = dataclasses.replace(
@@ -62,7 +70,7 @@ def read_plan(cluster: Cluster, namespace: str, rendered: typing.Sequence[Policy
         budgets=tuple(map(parse.budget, reader.items("PodDisruptionBudget"))),
         pods=tuple(map(parse.pod, reader.items("Pod"))),
     )
-    return plan(whole, rendered, inventory, prefix)
+    return plan(whole, rendered.policies, inventory, prefix)
 
 
 def _settings(reader: _Reader, namespace: str) -> OperatorSettings:

@@ -10,7 +10,7 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint, lint_all
+from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint, lint_all, remaining
 from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import World, objections
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, NodeState, Policy, StateInterface, SupportedNic
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, Netdev, NodeHcas, PciFunction
@@ -239,6 +239,19 @@ def test_rdma_mode_and_plugin_go_together(mode, plugins, status):
     world = dataclasses.replace(WORLD, states={"w1": dataclasses.replace(WORLD.states["w1"], rdma_mode=mode)})
     found = bad(lint(fabric, (STORAGE,), world, ("w1",)))
     assert [finding.status for finding in found.values()] == ([status] if status else [])
+
+
+def test_the_mode_that_the_nodes_will_get_counts():
+    fabric = dataclasses.replace(FABRIC, network=dataclasses.replace(FABRIC.network, meta_plugins=({"type": "rdma"},)))
+    shared = dataclasses.replace(WORLD, states={"w1": dataclasses.replace(WORLD.states["w1"], rdma_mode="shared")})
+    assert bad(lint(fabric, (STORAGE,), dataclasses.replace(shared, rdma_mode="exclusive"), ("w1",))) == {}
+    assert bad(lint(fabric, (STORAGE,), shared, ("w1",))) != {}
+
+
+def test_what_fabrics_share_stays_where_one_of_them_does():
+    objects = [{"fabric": "", "object": "namespace"}, {"fabric": "a", "object": "policy"}]
+    assert remaining(objects, {}) == remaining(objects, {"b": "why"}) == objects
+    assert remaining(objects, {"a": "why"}) == []
 
 
 def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go():

@@ -43,7 +43,9 @@ INTENT = parse_intent(
         fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"}),
         fabric("b", "sriov_infiniband", shares("IPPool")),
         fabric("c", "sriov_infiniband", shares("CIDRPool")),
-    ]
+    ],
+    None,
+    {"node_pool": {"max_unavailable": 1}},
 )
 
 

@@ -33,6 +33,7 @@ SECTIONS = {
     "pods": intent.Pods,
     "bandwidth": intent.Bandwidth,
     "rdma_cluster": intent.Cluster,
+    "node_pool": intent.DrainPool,
     "rdma_waivers": Waiver,
 }
 

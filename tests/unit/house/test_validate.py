@@ -277,6 +277,7 @@ def test_good_waiver_passes(fabrics: typing.Any) -> None:
     [
         ({"node_selector": {}}, "rdma_cluster.node_selector"),
         ({"wait_seconds": 0}, "rdma_cluster.wait_seconds"),
+        ({"node_pool": {"max_unavailable": 0}}, "rdma_cluster.node_pool.max_unavailable"),
         ({"operator_namespace": "My Operator"}, "rdma_cluster.operator_namespace"),
     ],
 )

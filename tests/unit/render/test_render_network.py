@@ -12,7 +12,7 @@ import pathlib
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Ipam, Route
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, DrainPool, Fabric, Ipam, Route
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods
@@ -82,6 +82,18 @@ def test_openshift_settings():
     cluster = Cluster({"node-role.kubernetes.io/worker": ""}, "openshift-sriov-network-operator", "openshift.io")
     rendered = network.render((fabric(COMPUTE),), cluster, {"compute": {"worker-1": RAILS}})
     same_as_golden("network-openshift.golden", [item for _name, item in rendered.objects])
+
+
+def test_a_pool_of_nodes_where_the_intent_asks_for_one():
+    cluster = Cluster(node_pool=DrainPool(2, "exclusive"))
+    rendered = network.render((fabric(STORAGE),), cluster, {"storage": {"worker-1": ("0000:01:00.0",)}})
+    (pool,) = [item for _name, item in rendered.objects if item["kind"] == "SriovNetworkPoolConfig"]
+    # before the policies, which the operator acts on at once
+    assert [item["kind"] for _name, item in rendered.objects][:3] == ["Namespace", "SriovNetworkPoolConfig", "SriovNetworkNodePolicy"]
+    same_as_golden("node-pool.golden", [pool])
+    read = kubernetes.node_pool(pool)
+    assert (read.max_unavailable, read.rdma_mode, read.selector.labels) == ("2", "exclusive", cluster.node_selector)
+    assert "rdmaMode" not in network.node_pools(Cluster(node_pool=DrainPool(1)))[0]["spec"]
 
 
 def test_nodes_with_other_addresses_get_policies_of_their_own():

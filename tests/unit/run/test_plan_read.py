@@ -12,9 +12,10 @@ import pathlib
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, NodePool
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import read_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import Rendered, read_plan
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 
@@ -53,14 +54,23 @@ class Cluster:
         return Listing(answer, "1")
 
 
-def read(cluster, policy):
-    return read_plan(cluster, "ops", (policy,), ("kl-a",), "openshift.io")
+def read(cluster, policy, *pools):
+    return read_plan(cluster, "ops", Rendered((policy,), pools), ("kl-a",), "openshift.io")
 
 
 def test_pods_are_read_only_when_a_node_loses_something():
     cluster = Cluster()
     assert read(cluster, NOW).nodes[0].action == "nothing"
     assert [kind for kind, _namespace in cluster.asked] == list(OBJECTS)[:5]
+
+
+def test_a_pool_that_is_to_be_applied_counts_like_one_that_is_there():
+    pool = NodePool("linerate", LabelSelector({"kl/sriov": "yes"}), "2", "exclusive")
+    (node,) = read(Cluster(), NOW, pool).nodes
+    assert (node.action, node.pool) == ("reboot", "linerate")
+    assert "RDMA mode not set -> exclusive (a kernel argument)" in node.reasons
+    there = {"kind": "SriovNetworkPoolConfig", "metadata": {"name": "linerate"}, "spec": {"rdmaMode": "shared"}}
+    assert read(Cluster(SriovNetworkPoolConfig=(there,)), NOW, pool).nodes[0].reasons == node.reasons
 
 
 def test_a_cluster_without_machine_config_pools_is_no_openshift():
