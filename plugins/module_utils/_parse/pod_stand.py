@@ -25,6 +25,14 @@ _IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImage
 _CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
 
 
+def _ends(status: typing.Mapping[str, typing.Any]) -> typing.Iterator[str]:
+    """How the containers ended: StartError and the runtime's words for a command that the image does not have."""
+    for container in status.get("containerStatuses") or []:
+        ended = (container.get("state") or {}).get("terminated") or {}
+        if ended.get("reason") or ended.get("message"):
+            yield f"{ended.get('reason') or 'container'}: {ended.get('message') or 'no text'}"
+
+
 def stand_of_pod(pod: typing.Mapping[str, typing.Any]) -> PodStand:
     """Read status.conditions and status.containerStatuses of a v1 Pod."""
     status = pod.get("status") or {}
@@ -32,7 +40,7 @@ def stand_of_pod(pod: typing.Mapping[str, typing.Any]) -> PodStand:
     if pod.get("metadata", {}).get("deletionTimestamp"):
         return PodStand("failed", "it is being deleted")
     if status.get("phase") in ("Failed", "Succeeded"):
-        return PodStand("failed", f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip())
+        return PodStand("failed", "; ".join((f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip(), *_ends(status))))
     if conditions.get("Ready", {}).get("status") == "True":
         return PodStand("ready", "Ready")
     scheduled = conditions.get("PodScheduled", {})

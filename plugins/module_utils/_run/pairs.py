@@ -226,7 +226,10 @@ class Bench:
             event = self._last_warning(item)
             error = f"the pod did not become ready: {stand.detail}{'; ' + event if event else ''}"
             self._say(f"{item.fabric} {item.node}: {error}")
-            done[item.name] = (dataclasses.replace(item, error=error, cause=stand.suspect), found)
+            # a container that cannot even start says so in the runtime's words
+            words = classify(None, False, stand.detail)
+            cause = stand.suspect or ("no_tool" if words and words.kind == "no_tool" else "")
+            done[item.name] = (dataclasses.replace(item, error=error, cause=cause), found)
 
     def _last_warning(self, item: RdmaPod) -> str:
         """What the kubelet says of it: a failing CNI shows only in events."""

@@ -420,3 +420,18 @@ def test_a_sweep_is_kept_and_its_failure_spoils_nothing_else():
     assert [[(row.message_bytes, row.average_gbps) for row in pair.sweep] for pair in facts.pairs] == [[(65536, 0.034819), (131072, 0.044819)], []]
     assert [pair.sweep_failure.split(":")[0] for pair in facts.pairs] == ["", "hang"]
     assert [pair.average_gbps for pair in facts.pairs] == [0.034819] * 2
+
+
+def test_an_image_that_cannot_even_sleep():
+    class Pause(Api):
+        def create(self, definition):
+            super().create(definition)
+            text = 'exec: "sleep": executable file not found in $PATH: unknown'
+            terminated = {"terminated": {"reason": "StartError", "message": text}}
+            self.pods[definition["metadata"]["name"]]["status"] = {"phase": "Failed", "containerStatuses": [{"state": terminated}]}
+
+    facts, _lines = run(Pause())
+    assert [pod.cause for pod in facts.pods] == ["no_tool"] * 2
+    assert facts.pods[0].error == (
+        'the pod did not become ready: it ended: Failed; StartError: exec: "sleep": executable file not found in $PATH: unknown'
+    )
