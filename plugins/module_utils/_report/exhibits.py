@@ -204,10 +204,10 @@ def _pings(
 
 
 def _reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Sequence[Judged]) -> Cell:
-    if ping is None or ping.error is not None or not ping.transmitted:
+    if ping is None or ping.error is not None or not ping.sent:
         return _cell(_level(judged, "unknown"), None, ends, f"not measured: {ping.error if ping and ping.error else 'no answer'}")
-    loss = 100.0 * (ping.transmitted - ping.received) / ping.transmitted
-    return _cell(_level(judged, "fail" if loss else "pass"), loss, ends, f"{ping.received} of {ping.transmitted} packets came back, {loss:g} % loss")
+    loss = 100.0 * ping.lost / ping.sent
+    return _cell(_level(judged, "fail" if loss else "pass"), loss, ends, f"{ping.sent - ping.lost} of {ping.sent} messages answered, {loss:.3g} % loss")
 
 
 def _names(cells: typing.Iterable[typing.Tuple[str, str]], nodes: typing.Sequence[str]) -> typing.Tuple[str, ...]:

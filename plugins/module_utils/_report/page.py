@@ -15,12 +15,13 @@ import json
 import typing
 
 from .._model.redact import redact
+from . import drawing, grid
 from .data import record_path
 from .exhibits import Charts, Undrawable, charts, matrices
-from .grid import figure
 from .listing import LABELS, groups, listing, next_steps, passes
 from .markup import Html, element, join, whole
 from .style import STYLE
+from .topology import drawing as drawing_of
 from .verdict import CHECK_MODE, GREEN, Report, StageReport, UsedWaiver
 
 # facts of so many values are in the page itself; a browser should open the report of a large cluster at once
@@ -100,7 +101,7 @@ def _main(report: Report) -> Html:
         _not_proven(report),
         _changes(report),
         _filter(report),
-        *[_stage(stage, known) for stage in report.stages],
+        *[_stage(stage, report, known) for stage in report.stages],
         id="findings",
     )
 
@@ -169,7 +170,7 @@ def _changes(report: Report) -> typing.Optional[Html]:
     return element("section", element("h2", title), *parts, class_="card")
 
 
-def _stage(stage: StageReport, known: Charts) -> Html:
+def _stage(stage: StageReport, report: Report, known: Charts) -> Html:
     record = stage.record
     seconds = "" if stage.seconds is None else f", {stage.seconds:.0f} s"
     title = element("h2", stage.name.replace("_", " "), " ", element("span", f"{_STATE_WORDS[stage.state]}{seconds}", class_="state"))
@@ -178,7 +179,7 @@ def _stage(stage: StageReport, known: Charts) -> Html:
     return element(
         "section",
         title,
-        element("div", *_figures(stage, known), class_="figures"),
+        element("div", *_figures(stage, report, known), class_="figures"),
         *listing(groups(record.judged)),
         passes(record.judged),
         _facts(stage.name, record.facts),
@@ -187,11 +188,14 @@ def _stage(stage: StageReport, known: Charts) -> Html:
     )
 
 
-def _figures(stage: StageReport, known: Charts) -> typing.Iterator[Html]:
+def _figures(stage: StageReport, report: Report, known: Charts) -> typing.Iterator[Html]:
     if stage.record is None:
         return
+    if stage.name == "fabric":
+        judged = [item for other in report.stages if other.record for item in other.record.judged]
+        yield from (drawing.figure(drawing_of(chart, judged)) for chart in known.values())
     try:
-        yield from map(figure, matrices(stage.record, known))
+        yield from map(grid.figure, matrices(stage.record, known))
     except Undrawable as error:
         yield element("p", str(error), class_="more")
 

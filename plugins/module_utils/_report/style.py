@@ -122,6 +122,18 @@ text-overflow:ellipsis;white-space:nowrap}
 .key{width:26px;height:17px;margin-right:6px;border-radius:3px;text-align:center;font-weight:600;font-style:normal;
 font-size:11px;line-height:17px;color:var(--ink);border:1px solid var(--line)}
 
+.wide{flex:1 1 100%}
+.map{display:block;width:100%;height:auto;min-width:640px}
+.map text{font-size:12px;fill:var(--ink);text-anchor:middle}
+.box rect{fill:var(--mute-bg);stroke:var(--soft);stroke-width:1}
+.box.group rect{stroke-dasharray:4 3}.box.group text{fill:var(--soft)}
+.box.bad>rect{fill:var(--bad-bg);stroke:var(--bad);stroke-width:2}.box.bad text{fill:var(--bad);font-weight:600}
+.box .hca{fill:var(--soft);stroke:var(--card);stroke-dasharray:none;stroke-width:1}.box .hca.bad{fill:var(--bad)}
+.map line{stroke:var(--soft);stroke-width:1.2;opacity:.55}
+.map .rail1{stroke:var(--wait)}.map .rail2{stroke:var(--good)}.map .rail3{stroke:var(--warn)}
+.map line.bad{stroke:var(--bad);stroke-width:2.6;stroke-dasharray:7 4;opacity:1}
+.marked{margin:8px 0 0;padding-left:20px;font-size:13.5px}
+
 footer{padding:4px 24px 40px;color:var(--soft);font-size:13px}
 footer dl{display:flex;flex-wrap:wrap;gap:4px 24px;margin:0 0 8px}footer dd{color:var(--ink);font-variant-numeric:tabular-nums}
 

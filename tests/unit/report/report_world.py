@@ -18,10 +18,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwi
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stage import Moment, Wishes, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+    ErrorReport,
     FabricNode,
     Hca,
     Link,
     LinkEnd,
+    ManagerPort,
     NodeHcas,
     ObservedHcas,
     ObservedPings,
@@ -36,6 +38,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
     PingTask,
     Port,
     PortName,
+    SeenCapabilities,
+    SeenErrors,
+    SeenManagers,
     SeenSubnet,
     SeenTopology,
     Sriov,
@@ -49,6 +54,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.records impor
 RUN = "20260102T030405Z-aaaaaa"
 STARTED, FINISHED = "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:25+00:00"
 RATE = 400.0
+MASTER, STANDBY = SubnetManager(1, "0xe89e491ff5d50001", "MASTER", 15, 100), SubnetManager(2, "0xe89e491ff5d50011", "STANDBY", 3, 9)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +129,7 @@ def records(world: World, waivers: typing.Sequence[typing.Mapping[str, str]] = (
     hcas, subnets, topologies = _hcas(world), _subnets(world), _topologies(world)
     facts: typing.Dict[str, typing.Any] = {
         "fabric": fabric.Facts(hcas, subnets, topologies),
-        "reachability": reachability.Facts(hcas, subnets, **_pings(world)),
+        "reachability": reachability.Facts(hcas, subnets, topologies, **_pings(world)),
         "bandwidth": bandwidth.Facts(world.names, _bandwidth(world), hcas, subnets, topologies),
     }
     for stage, seen in facts.items():
@@ -155,9 +161,7 @@ def _hcas(world: World) -> typing.Dict[str, ObservedHcas]:
 
 
 def _subnets(world: World) -> typing.Dict[str, ObservedSubnets]:
-    master = SubnetManager(1, _guid(9, 1), "MASTER", 15, 100)
-    standby = SubnetManager(2, _guid(9, 2), "STANDBY", 3, 9)
-    seen = tuple(SeenSubnet(f"mlx5_{rail}", 1, master, (standby,), 100, 120, 10.0, others_refreshed=True) for rail in range(world.rails))
+    seen = tuple(SeenSubnet(f"mlx5_{rail}", 1, MASTER) for rail in range(world.rails))
     return dict.fromkeys(world.names, ObservedSubnets(seen))
 
 
@@ -179,7 +183,10 @@ def _topologies(world: World) -> typing.Dict[str, ObservedTopologies]:
             nodes.append(FabricNode("Ca", _guid(1, node, rail), f"{name} mlx5_{rail}", 1))
             end = LinkEnd("Ca", _guid(1, node, rail), 1, _lid(world, node, rail), _guid(2, node, rail))
             links.append(Link(LinkEnd("Switch", _guid(3, rail, node // world.on_leaf), 1 + node % world.on_leaf), end, 4, "NDR"))
-    seen = SeenTopology("mlx5_0", 1, Topology(tuple(nodes), tuple(links)))
+    managers = SeenManagers((ManagerPort(1, MASTER), ManagerPort(2, STANDBY)), None, MASTER.guid, 100, 120, 10.0, True)
+    counters = ErrorReport((), 2 * len(links))
+    errors = SeenErrors(counters, counters, 10.0)
+    seen = SeenTopology("mlx5_0", 1, Topology(tuple(nodes), tuple(links)), None, managers, SeenCapabilities(links=2 * len(links)), errors)
     return {name: ObservedTopologies((seen,) if node == 0 else ()) for node, name in enumerate(world.names)}
 
 
@@ -199,7 +206,8 @@ def _pings(world: World) -> typing.Dict[str, typing.Any]:
         ]
         pings[name] = ObservedPings(tuple(answers))
     serving = ObservedServers(tuple(PingServer(f"mlx5_{rail}", 1) for rail in range(world.rails)))
-    return {"plan": plan, "servers": dict.fromkeys(world.names, serving), "pings": pings}
+    serving_all = dict.fromkeys(world.names, serving)
+    return {"plan": plan, "servers": serving_all, "pings": pings, "stopped": serving_all}
 
 
 def _bandwidth(world: World) -> BandwidthFacts:

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The drawing of a fabric as SVG inside of the page, and what it marks as a list below it, for those who don't see it."""
+
+from __future__ import annotations
+
+import typing
+
+from .markup import Html, element
+from .topology import Drawing, Edge, Item
+
+_WIDTH = 1100
+_ROW = 118
+_BOX = 44
+_SQUARE = 9
+# of the text in a box, in the drawing's units
+_LETTER = 6.4
+
+
+def figure(shown: Drawing) -> Html:
+    """The drawing with its legend; nothing of a fabric without switches is worth a drawing."""
+    places = _places(shown)
+    boxes = [_box(item, *places[item.key]) for row in shown.rows for item in row]
+    lines = [_line(edge, shown, places) for edge in sorted(shown.edges, key=lambda edge: edge.bad)]
+    marked = [item for row in shown.rows for item in row if item.marks]
+    height = _ROW * (len(shown.rows) - 1) + _BOX + 24
+    title = f"{shown.name}: switches above, nodes below"
+    return element(
+        "figure",
+        element("figcaption", element("b", f"{shown.name}: topology"), element("span", f"{shown.words}; {len(marked)} marked")),
+        element("svg", element("title", title), *lines, *boxes, viewBox=f"0 0 {_WIDTH} {height}", role="img", class_="map"),
+        element("ul", *map(_entry, _legend(marked)), class_="legend"),
+        element("ul", *[element("li", element("b", item.name), ": ", "; ".join(item.marks[:3])) for item in marked], class_="marked") if marked else None,
+        class_="wide",
+    )
+
+
+def _places(shown: Drawing) -> typing.Dict[str, typing.Tuple[float, float, float]]:
+    """Of each item: the middle of its box, its upper edge, its width."""
+    result = {}
+    for number, row in enumerate(shown.rows):
+        step = _WIDTH / max(1, len(row))
+        for place, item in enumerate(row):
+            result[item.key] = ((place + 0.5) * step, 12.0 + number * _ROW, min(150.0, step - 8))
+    return result
+
+
+def _box(item: Item, middle: float, top: float, width: float) -> Html:
+    tone = "bad" if item.marks else "group" if item.size > 1 else "plain"
+    words = "\n".join((item.name, *item.marks))
+    sign = element("text", "\u2715", x=_number(middle + width / 2 - 8), y=_number(top + 13), class_="sign") if item.marks else None
+    squares = [
+        element("rect", x=_number(x - _SQUARE / 2), y=_number(top - _SQUARE / 2), width=_SQUARE, height=_SQUARE, class_="hca bad" if bad else "hca")
+        for (_rail, bad), x in zip(item.rails, _ends(item, middle, width))
+    ]
+    return element(
+        "g",
+        element("title", words),
+        element("rect", x=_number(middle - width / 2), y=_number(top), width=_number(width), height=_BOX, rx=6),
+        *squares,
+        element("text", _fitting(item.name, width), x=_number(middle), y=_number(top + _BOX / 2 + 5)),
+        sign,
+        class_=f"box {tone}",
+    )
+
+
+def _line(edge: Edge, shown: Drawing, places: typing.Mapping[str, typing.Tuple[float, float, float]]) -> Html:
+    x1, y1, width = places[edge.below]
+    x2, y2, _width = places[edge.above]
+    if edge.rail is not None:
+        below = next(item for row in shown.rows for item in row if item.key == edge.below)
+        x1 = next((x for (rail, _bad), x in zip(below.rails, _ends(below, x1, width)) if rail == edge.rail), x1)
+    words = f"{edge.links} link{'' if edge.links == 1 else 's'}" + (f", rail {edge.rail}" if edge.rail is not None else "")
+    tone = f"rail{edge.rail % 4}" if edge.rail is not None else "between"
+    ends = {"x1": _number(x1), "y1": _number(y1), "x2": _number(x2), "y2": _number(y2 + _BOX)}
+    return element("line", element("title", words), class_=f"{tone} bad" if edge.bad else tone, **ends)
+
+
+def _ends(item: Item, middle: float, width: float) -> typing.List[float]:
+    """Where the HCAs of a node stand, from left to right."""
+    count = len(item.rails)
+    return [middle - width / 2 + (place + 1) * width / (count + 1) for place in range(count)]
+
+
+def _fitting(name: str, width: float) -> str:
+    """As much of a name as a box has room for; the pointer shows all of it."""
+    most = max(3, int((width - 10) / _LETTER))
+    return name if len(name) <= most else f"{name[: most - 1]}\u2026"
+
+
+def _legend(marked: typing.Sequence[Item]) -> typing.Iterator[typing.Tuple[str, str, str]]:
+    if marked:
+        yield "fail", "\u2715", "accused by a finding; dashed red: its links"
+    yield "hca", "\u25aa", "HCA, one for each rail"
+    yield "", "", "dashed box: a group that nothing is said about"
+
+
+def _entry(entry: typing.Tuple[str, str, str]) -> Html:
+    name, sign, text = entry
+    return element("li", element("i", sign, class_=f"key {name}", aria_hidden="true"), text)
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}"

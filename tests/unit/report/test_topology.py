@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The drawing of a fabric: what stands above what, what findings accuse, and what is folded."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Topology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged, Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._report.drawing import figure
+from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Chart, charts
+from ansible_collections.linerate.rdma.plugins.module_utils._report.topology import Drawing, Edge, drawing, mentions
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
+from ansible_collections.linerate.rdma.tests.unit.report.test_report import Page
+
+SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
+
+
+def chart(world: World = SMALL) -> Chart:
+    return charts(records(dataclasses.replace(world, rounds=1))["fabric"])["compute"]
+
+
+def says(check: str, subject: str, status: str = "fail") -> Judged:
+    return Judged(Finding(check, subject, status, "bad", "good", "why", "remedy"))  # type: ignore[arg-type]
+
+
+def bad(shown: Drawing) -> typing.List[Edge]:
+    return [edge for edge in shown.edges if edge.bad]
+
+
+def marked(shown: Drawing) -> typing.List[str]:
+    return [item.name for row in shown.rows for item in row if item.marks]
+
+
+def test_switches_are_above_the_nodes_and_every_link_counts() -> None:
+    shown = drawing(chart(), ())
+    assert [[item.name for item in row] for row in shown.rows] == [
+        ["spine-0-1", "spine-0-2", "spine-1-1", "spine-1-2"],
+        ["leaf-0-1", "leaf-0-2", "leaf-1-1", "leaf-1-2"],
+        ["node-1", "node-2", "node-3", "node-4"],
+    ]
+    # 8 HCAs, and 4 leaves with 2 cables to each of 2 spines
+    assert sum(edge.links for edge in shown.edges) == 8 + 16
+    assert {edge.links for edge in shown.edges if edge.rail is None} == {2}
+    assert shown.words == "4 nodes, 4 leaves, 4 switches above, 24 links"
+    assert marked(shown) == [] and bad(shown) == []
+
+
+@pytest.mark.parametrize(
+    ("judged", "names", "edges"),
+    [
+        (says("fabric.hcas", "node-2 compute"), ["node-2"], 0),
+        (says("bandwidth.suspect", "compute node-2 mlx5_1"), ["node-2"], 1),
+        (says("fabric.rate", "leaf-0-1 port 40 - spine-0-1 port 1"), ["spine-0-1", "leaf-0-1"], 1),
+        (says("reachability.suspect", "compute uplinks of leaf-1-2"), ["leaf-1-2"], 2),
+        (says("reachability.suspect", "compute leaf leaf-1-2"), ["leaf-1-2"], 0),
+        # a pair accuses all that lies between its ends, so it points at nothing
+        (says("bandwidth.floor", "compute node-1 -> node-2 rail 0"), [], 0),
+        (says("fabric.hcas", "node-1 compute", "pass"), [], 0),
+        (says("fabric.hcas", "node-12 compute"), [], 0),
+    ],
+)
+def test_what_a_finding_points_at_is_marked(judged: Judged, names: typing.List[str], edges: int) -> None:
+    shown = drawing(chart(), [judged])
+    assert marked(shown) == names and len(bad(shown)) == edges
+
+
+def test_waived_findings_mark_nothing() -> None:
+    item = says("fabric.hcas", "node-2 compute")
+    assert marked(drawing(chart(), [Judged(item.finding, Waiver("fabric.*", "known"))])) == []
+
+
+def test_cut_leaf_and_slow_hca_of_a_run_are_marked() -> None:
+    made = records(World(nodes=8, rails=2, on_leaf=2, rounds=7, slow=6, cut=(0, 1)))
+    shown = drawing(charts(made["fabric"])["compute"], [item for record in made.values() for item in record.judged])
+    assert marked(shown) == ["leaf-0-2", "node-6"]
+    assert [edge.below for edge in bad(shown) if edge.rail is not None] == ["node-6"]
+
+
+def test_large_fabric_is_folded_and_what_is_marked_stands_alone() -> None:
+    shown = drawing(chart(World(nodes=72, rails=2, on_leaf=4)), [says("bandwidth.suspect", "compute node-07 mlx5_0"), says("fabric.uplinks", "leaf-1-3")])
+    assert [[item.name for item in row] for row in shown.rows[1:]] == [["18 switches", "17 switches", "leaf-1-3"], ["71 nodes", "node-07"]]
+    assert sum(edge.links for edge in shown.edges) == 2 * 72 + 36 * 4, "folded links are still counted"
+    assert len(figure(shown)) < 8000
+
+
+def test_switches_without_a_way_to_a_node_are_drawn() -> None:
+    whole = chart()
+    alone = Topology(whole.topology.nodes, tuple(link for link in whole.topology.links if "Ca" in (link.a.kind, link.b.kind)))
+    shown = drawing(dataclasses.replace(whole, topology=alone), ())
+    assert [len(row) for row in shown.rows] == [4, 4, 4]
+
+
+def test_fabric_without_a_switch_has_its_nodes() -> None:
+    empty = drawing(dataclasses.replace(chart(), topology=Topology((), ())), ())
+    assert [len(row) for row in empty.rows] == [4] and "no switch" in empty.words
+    assert "node-1" in figure(empty)
+
+
+@pytest.mark.parametrize(
+    ("subject", "name", "expected"),
+    [
+        ("worker-10 mlx5_0", "worker-1", False),
+        ("worker-1 mlx5_0", "worker-1", True),
+        ("my-worker-1", "worker-1", False),
+        ("leaf [a]", "[a]", True),
+        ("anything", "", False),
+    ],
+)
+def test_names_are_found_as_a_whole(subject: str, name: str, expected: bool) -> None:
+    assert mentions(subject, name) is expected
+
+
+def test_drawing_tells_its_marks_in_words() -> None:
+    page = Page(figure(drawing(chart(), [says("fabric.hcas", "node-2 compute")])))
+    assert page.open == [] and "fabric.hcas: bad; node-2 compute" in " ".join(page.text)
