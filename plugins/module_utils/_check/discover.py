@@ -87,7 +87,7 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[
     if not fabrics:
         return []
     wanted = sum(fabric.select.hcas_per_node for fabric in fabrics)
-    hcas = [hca for hca in node.hcas if any(hca in candidates(fabric, node) for fabric in fabrics)]
+    hcas = _fitting(fabrics, node)
     label = " and ".join(fabric.name for fabric in fabrics)
     measured = f"{len(hcas)} InfiniBand HCAs" + (f": {', '.join(_describe(hca) for hca in hcas)}" if hcas else "")
     expected = f"at least {wanted} InfiniBand HCAs for {label}"
@@ -323,8 +323,8 @@ def _misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
 def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> typing.List[Finding]:
     """A card in a narrow slot, or one that trained down, can't reach the rate of its link."""
     findings = []
-    for hca in node.hcas:
-        if hca.pci is None or not any(hca in candidates(fabric, node) for fabric in intent.fabrics):
+    for hca in _fitting(intent.fabrics, node):
+        if hca.pci is None:
             continue
         link, subject = hca.pci.link, f"{name} {hca.name}"
         if link.current_speed is None or link.current_width is None or link.max_speed is None or link.max_width is None:
@@ -353,7 +353,7 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> typing.List[Findin
 def _check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
     """A node with fewer HCAs than the others has lost one, even where enough are left."""
     fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
-    counted = {name: [hca for hca in node.hcas if any(hca in candidates(fabric, node) for fabric in fabrics)] for name, node in nodes.items()}
+    counted = {name: _fitting(fabrics, node) for name, node in nodes.items()}
     most = max(map(len, counted.values()), default=0)
     if not fabrics or not most or len(nodes) < 2:
         return []
@@ -407,6 +407,12 @@ def _check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Fin
     if owners and not findings:
         findings.append(ok("discover.descriptions", "all nodes", f"{len(owners)} descriptions, all different", "all different"))
     return findings
+
+
+def _fitting(fabrics: typing.Sequence[Fabric], node: NodeHcas) -> typing.List[Hca]:
+    """The HCAs of a node that could be members of one of the fabrics, each once."""
+    groups = [candidates(fabric, node) for fabric in fabrics]
+    return [hca for hca in node.hcas if not hca.is_virtual and any(hca in group for group in groups)]
 
 
 def _infiniband_hcas(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[typing.Tuple[str, Hca]]:
