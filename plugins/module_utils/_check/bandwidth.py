@@ -220,8 +220,8 @@ def _coverage(
         subject = f"{fabric.name} {name}{_on(fabric, rail)}"
         expected = f"measured with {max(1, partners)} others"
         if name not in usable:
-            error = pods[rail, name].error if (rail, name) in pods else "no pod was started"
-            why, remedy = f"{CAUSES['pod'][0]} {error}", CAUSES["pod"][1]
+            error = pods[rail, name].error if (rail, name) in pods else "none was started"
+            why, remedy = f"There is no pod to measure with: {error}.", CAUSES["pod"][1]
             findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with none", expected, why, remedy))
         elif len(met[name]) < max(1, partners):
             why, remedy = (CAUSES["not_run"][0], CAUSES["not_run"][1]) if partners > 0 else ("No other node has a pod to measure with.", CAUSES["pod"][1])

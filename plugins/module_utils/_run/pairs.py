@@ -79,6 +79,8 @@ class Bench:
         self._pause = pause
         self._say = say
         self._blocks = itertools.count()
+        #: the threads of an interrupted run open no further connection
+        self._over = False
         #: by the pod's name; a pod is in one measurement at a time, so that no two threads share one
         self._shells: typing.Dict[str, Shell] = {}
 
@@ -189,12 +191,14 @@ class Bench:
                         self._judge_pod(item, seen.get(item.name), since, now, now >= end, done)
                 if len(done) == len(pods):
                     break
+                # all that came in the meantime, and then one look: thousands of pods change at the same time
                 change = feed.get(min(5.0, max(0.0, end - now)))
-                if change is not None and change.action != "error":
+                while change is not None:
                     if change.action == "replace":
                         seen = {}
-                    for found in change.items:
-                        seen[parse.name_of(found)] = found
+                    if change.action != "error":
+                        seen.update((parse.name_of(found), found) for found in change.items)
+                    change = feed.get(0.0)
         finally:
             feed.stop()
         return done
@@ -294,6 +298,8 @@ class Bench:
 
         :raises ApiError: the pod is not there or does not run
         """
+        if self._over:
+            raise ApiError(0, "Interrupted", "the run is over", f"exec in pod {item.name}")
         shell = self._shells.get(item.name)
         if shell is None or not shell.open:
             shell = self._shells[item.name] = self._cluster.shell(item.namespace, item.name, CONTAINER, commands.shell(pci), self._clock)
@@ -319,6 +325,7 @@ class Bench:
 
     def _remove_quietly(self) -> typing.Tuple[str, ...]:
         """The removal at the end: what is still there afterwards. An API server that is away then must not hide what was measured."""
+        self._over = True
         for shell in list(self._shells.values()):
             shell.close()
         try:

@@ -432,6 +432,4 @@ def test_an_image_that_cannot_even_sleep():
 
     facts, _lines = run(Pause())
     assert [pod.cause for pod in facts.pods] == ["no_tool"] * 2
-    assert facts.pods[0].error == (
-        'the pod did not become ready: it ended: Failed; StartError: exec: "sleep": executable file not found in $PATH: unknown'
-    )
+    assert facts.pods[0].error == ('the pod did not become ready: it ended: Failed; StartError: exec: "sleep": executable file not found in $PATH: unknown')
