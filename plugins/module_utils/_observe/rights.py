@@ -22,8 +22,8 @@ def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
 def text_of(right: Right) -> str:
     """As kubectl auth can-i takes it."""
     group, resource = _resource(right)
-    name = f"{resource}.{group}" if group else resource
-    return f"{right.verb} {name}{'/' + right.subresource if right.subresource else ''}{' in ' + right.namespace if right.namespace else ''}"
+    parts = f".{group}" if group else "", f"/{right.subresource or right.name}" if right.subresource or right.name else ""
+    return f"{right.verb} {resource}{parts[0]}{parts[1]}{' in ' + right.namespace if right.namespace else ''}"
 
 
 def attributes(right: Right) -> Resource:

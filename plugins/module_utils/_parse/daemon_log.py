@@ -20,7 +20,7 @@ def last_error(text: str) -> str:
     fields = line.partition(_FAILED)[2].strip()
     try:
         data = json.loads(fields)
-    except ValueError:
+    except (ValueError, RecursionError):
         # cut off, or another encoder: the whole of it says more than nothing
         return fields[:500]
     return str(data.get("error") or fields)[:500] if isinstance(data, dict) else fields[:500]

@@ -65,8 +65,9 @@ def service_addresses(resource: Resource) -> typing.Tuple[Taken, ...]:
     :raises ResourceError: none
     """
     name = f"Service {_mapping(resource, 'metadata').get('namespace', '')}/{name_of(resource)}"
-    addresses = [address for address in _mapping(resource, "spec").get("clusterIPs") or [] if address != "None"]
-    return tuple(Taken("services", network, name) for network in _texts(addresses, name))
+    addresses = _mapping(resource, "spec").get("clusterIPs") or []
+    # this is how Kubernetes writes that it has none
+    return tuple(Taken("services", network, name) for network in _texts([] if addresses == ["None"] else addresses, name))
 
 
 def openshift_networks(resource: Resource) -> typing.Tuple[Taken, ...]:
@@ -163,14 +164,14 @@ def shared_pool(resource: Resource) -> SharedPool:
 
     :raises ResourceError: none
     """
-    kind = str(resource.get("kind", "")).partition(".")[0]
-    what = f"{kind} {name_of(resource)} of nv-ipam"
+    name, kind = name_of(resource), str(resource.get("kind", "")).partition(".")[0]
+    what = f"{kind} {name} of nv-ipam"
     spec = _mapping(resource, "spec")
     network, share = (spec.get("subnet"), spec.get("perNodeBlockSize")) if kind == "IPPool" else (spec.get("cidr"), spec.get("perNodeNetworkPrefix"))
     return SharedPool(
         kind=kind,
         namespace=str(_mapping(resource, "metadata").get("namespace", "")),
-        name=name_of(resource),
+        name=name,
         network=_text(network, what),
         share=_number(share, f"{what}: share of a node"),
         nodes=tuple(str(item.get("nodeName", "")) for item in _items(_mapping(resource, "status"), "allocations", what)),

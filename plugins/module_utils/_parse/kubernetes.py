@@ -76,8 +76,8 @@ def name_of(resource: Resource) -> str:
 def _number(value: typing.Any, what: str) -> int:
     try:
         return int(value)
-    except (TypeError, ValueError):
-        raise ResourceError(f"{what}: '{value}' is no whole number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ResourceError(f"{what}: '{str(value)[:100]}' is no whole number") from None
 
 
 def node(resource: Resource) -> ClusterNode:
@@ -407,7 +407,7 @@ def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typ
         raise ResourceError(f"{what} has no annotation {STATUS_ANNOTATION}: multus did not attach it")
     try:
         entries = json.loads(text)
-    except ValueError as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no JSON: {error}") from None
     if not isinstance(entries, list):
         raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list")
@@ -426,6 +426,6 @@ def status_message(channel: str) -> str:
     """The words of a v1 Status, which is what the error channel of exec holds; the text itself where it has none."""
     try:
         status = json.loads(channel)
-    except ValueError:
+    except (ValueError, RecursionError):
         status = None
     return str((status.get("message") if isinstance(status, dict) else None) or channel).strip()

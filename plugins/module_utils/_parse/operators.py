@@ -11,7 +11,8 @@ from __future__ import annotations
 import typing
 
 from .._model.cluster import OlmObject, WorkerConfig
-from .kubernetes import Resource, ResourceError, name_of
+from .kubernetes import Resource, ResourceError, _items, _mapping, name_of
+from .kubernetes import _texts as _words
 
 #: name of the package, and the beginning of the name of its ClusterServiceVersions
 PACKAGE = "sriov-network-operator"
@@ -19,22 +20,21 @@ PACKAGE = "sriov-network-operator"
 
 def is_worker(daemon: Resource) -> bool:
     """Whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its container runs."""
-    containers = daemon.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
-    words = [str(word) for container in containers for word in [*(container.get("command") or []), *(container.get("args") or [])]]
+    containers = _items(_mapping(daemon, "spec", "template", "spec"), "containers", "DaemonSet")
+    words = [word for container in containers for key in ("command", "args") for word in _words(container, key, "DaemonSet")]
     return any(word.rsplit("/", 1)[-1] == "nfd-worker" for word in words)
 
 
 def config_maps(daemon: Resource) -> typing.Tuple[str, ...]:
     """Names of the ConfigMaps that a DaemonSet mounts."""
-    volumes = daemon.get("spec", {}).get("template", {}).get("spec", {}).get("volumes") or []
-    names = [(volume.get("configMap") or {}).get("name") for volume in volumes]
+    volumes = _items(_mapping(daemon, "spec", "template", "spec"), "volumes", "DaemonSet")
+    names = [_mapping(volume, "configMap").get("name") for volume in volumes]
     return tuple(str(name) for name in names if name)
 
 
 def worker_text(config_map: Resource) -> str:
     """The worker's configuration, YAML; empty when the ConfigMap holds none. The chart calls it nfd-worker.conf, OpenShift nfd-worker-conf."""
-    data = config_map.get("data") or {}
-    return next((str(text) for name, text in sorted(data.items()) if name.startswith("nfd-worker")), "")
+    return next((str(text) for name, text in sorted(_mapping(config_map, "data").items()) if str(name).startswith("nfd-worker")), "")
 
 
 def worker_config(data: typing.Any) -> WorkerConfig:
@@ -73,12 +73,12 @@ def olm_object(resource: Resource) -> typing.Optional[OlmObject]:
 
     :raises ResourceError: neither has a name
     """
-    name, spec, status = name_of(resource), resource.get("spec") or {}, resource.get("status") or {}
-    found = OlmObject(str(resource.get("kind", "")), name, str(resource["metadata"].get("namespace", "")))
+    name, spec, status = name_of(resource), _mapping(resource, "spec"), _mapping(resource, "status")
+    found = OlmObject(str(resource.get("kind", "")), name, str(_mapping(resource, "metadata").get("namespace", "")))
     if found.kind == "Subscription":
         if spec.get("name") != PACKAGE:
             return None
-        told = [f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}" for item in _true(status.get("conditions"))]
+        told = [f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}" for item in _true(_items(status, "conditions", name))]
         return OlmObject(found.kind, name, found.namespace, str(status.get("state") or ""), "; ".join(told), str(status.get("installedCSV") or ""))
     if not name.startswith(PACKAGE):
         return None
@@ -86,6 +86,6 @@ def olm_object(resource: Resource) -> typing.Optional[OlmObject]:
     return OlmObject(found.kind, name, found.namespace, str(status.get("phase") or ""), message, str(spec.get("version") or ""))
 
 
-def _true(conditions: typing.Any) -> typing.Iterator[typing.Mapping[str, typing.Any]]:
+def _true(conditions: typing.Iterable[Resource]) -> typing.Iterator[Resource]:
     """Those of a Subscription's conditions that hold; each of its types names a trouble."""
-    return (item for item in conditions or () if isinstance(item, dict) and item.get("status") == "True")
+    return (item for item in conditions if item.get("status") == "True")

@@ -22,6 +22,7 @@ from .._model.errors import RdmaError
 _RATE = re.compile(r"^(?P<gbps>[0-9]+(?:\.[0-9]+)?) Gb/sec")
 # five digits: more CPUs than that has no machine, and a range of them costs nothing
 _CPUS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
+_WIDTH = re.compile(r"^\s*[0-9]{1,3}\s*$", re.ASCII)
 _SPEED = re.compile(r"^(?P<gts>[0-9]+(?:\.[0-9]+)?) GT/s")
 
 
@@ -115,7 +116,7 @@ def parse(text: str) -> Probe:
                 local[key.lower()] = _cpus(value)
             elif word == "pci":
                 pci_devices.setdefault(key.lower(), []).append(value.strip())
-            elif word == "width" and value.strip().isascii() and value.strip().isdigit():
+            elif word == "width" and _WIDTH.match(value):
                 widths[key.lower()] = int(value)
             else:
                 match = (_RATE if word == "rate" else _SPEED).match(value)
@@ -158,7 +159,7 @@ def _links(text: str) -> typing.Dict[str, str]:
     """``rdma -j link`` in one line: a list of ports with ifname and, on Ethernet, netdev. Broken JSON is no link."""
     try:
         entries = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(entries, list):
         return {}

@@ -11,6 +11,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .kubernetes import Resource, _items, _mapping
+
 
 @dataclasses.dataclass(frozen=True)
 class PodStand:
@@ -25,19 +27,22 @@ _IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImage
 _CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
 
 
-def _ends(status: typing.Mapping[str, typing.Any]) -> typing.Iterator[str]:
+def _ends(status: Resource) -> typing.Iterator[str]:
     """How the containers ended: StartError and the runtime's words for a command that the image does not have."""
-    for container in status.get("containerStatuses") or []:
-        ended = (container.get("state") or {}).get("terminated") or {}
+    for container in _items(status, "containerStatuses", "Pod"):
+        ended = _mapping(container, "state", "terminated")
         if ended.get("reason") or ended.get("message"):
             yield f"{ended.get('reason') or 'container'}: {ended.get('message') or 'no text'}"
 
 
-def stand_of_pod(pod: typing.Mapping[str, typing.Any]) -> PodStand:
-    """Read status.conditions and status.containerStatuses of a v1 Pod."""
-    status = pod.get("status") or {}
-    conditions = {item.get("type"): item for item in status.get("conditions") or []}
-    if pod.get("metadata", {}).get("deletionTimestamp"):
+def stand_of_pod(pod: Resource) -> PodStand:
+    """Read status.conditions and status.containerStatuses of a v1 Pod.
+
+    :raises ResourceError: no Pod
+    """
+    status = _mapping(pod, "status")
+    conditions = {str(item.get("type")): item for item in _items(status, "conditions", "Pod")}
+    if _mapping(pod, "metadata").get("deletionTimestamp"):
         return PodStand("failed", "it is being deleted")
     if status.get("phase") in ("Failed", "Succeeded"):
         return PodStand("failed", "; ".join((f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip(), *_ends(status))))
@@ -46,8 +51,8 @@ def stand_of_pod(pod: typing.Mapping[str, typing.Any]) -> PodStand:
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
         return PodStand("waiting", f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}", "unschedulable")
-    for container in status.get("containerStatuses") or []:
-        waiting = (container.get("state") or {}).get("waiting") or {}
+    for container in _items(status, "containerStatuses", "Pod"):
+        waiting = _mapping(container, "state", "waiting")
         reason = waiting.get("reason", "")
         if reason in _IMAGE or reason in _CONTAINER:
             return PodStand("waiting", f"{reason}: {waiting.get('message') or 'no text'}", "image" if reason in _IMAGE else "container")

@@ -59,6 +59,10 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
 )
 
 
+#: characters of a line that are looked at: the tools' own lines are shorter, and the patterns that look for two words take long over others
+_LONGEST = 500
+
+
 @dataclasses.dataclass(frozen=True)
 class Failure:
     """:ivar evidence: the line that decided, as the tool printed it"""
@@ -76,6 +80,7 @@ def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typ
     """
     if exit_code == 0 and not timed_out:
         return None
+    text = "\n".join(line[:_LONGEST] for line in text.split("\n"))
     for kind, pattern in _PATTERNS:
         match = re.search(pattern, text)
         if match:

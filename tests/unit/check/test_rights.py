@@ -50,21 +50,22 @@ INTENT = parse_intent(
 
 
 def granted(group):
-    """(verb, API group, resource, namespace) of all that the manifest gives to a group; an empty namespace is all of them."""
+    """(verb, API group, resource, namespace, name) of all that the manifest gives to a group; an empty namespace or name is all of them."""
     roles = {(item["kind"], item["metadata"]["name"]): item for item in MANIFEST if item["kind"].endswith("Role")}
     rights = set()
     for binding in MANIFEST:
         if binding["kind"].endswith("Binding") and group in {subject["name"] for subject in binding["subjects"]}:
             for rule in roles[(binding["roleRef"]["kind"], binding["roleRef"]["name"])]["rules"]:
                 namespace = binding["metadata"].get("namespace", "")
-                rights |= {(verb, api, name, namespace) for verb in rule["verbs"] for api in rule["apiGroups"] for name in rule["resources"]}
+                kinds = [(api, resource) for api in rule["apiGroups"] for resource in rule["resources"]]
+                rights |= {(verb, *kind, namespace, name) for verb in rule["verbs"] for kind in kinds for name in rule.get("resourceNames", [""])}
     return rights
 
 
 def as_granted(right):
     spec = attributes(right)
     name = f"{spec['resource']}/{spec['subresource']}" if spec["subresource"] else spec["resource"]
-    return (spec["verb"], spec["group"], name, spec["namespace"])
+    return (spec["verb"], spec["group"], name, spec["namespace"], spec["name"])
 
 
 def test_the_manifest_grants_what_is_needed_and_nothing_else():
@@ -74,9 +75,9 @@ def test_the_manifest_grants_what_is_needed_and_nothing_else():
 def test_viewers_may_only_read():
     viewers = granted("linerate-rdma-viewers")
     assert {verb for verb, *_rest in viewers} == {"get", "list", "watch"}
-    assert viewers == {right for right in granted("linerate-rdma-operators") if right[0] in ("list", "watch")} - {("list", "", "events", "training")} | {
-        ("get", "", "namespaces", ""),
-        ("get", "", "configmaps", "sriov-network-operator"),
+    assert viewers == {right for right in granted("linerate-rdma-operators") if right[0] in ("list", "watch")} - {("list", "", "events", "training", "")} | {
+        ("get", "", "namespaces", "", ""),
+        ("get", "", "configmaps", "sriov-network-operator", "supported-nic-ids"),
     }
 
 
@@ -90,6 +91,7 @@ def test_each_kind_has_a_path():
         (Right("network", "patch", "SriovNetwork", "ops"), "patch sriovnetworks.sriovnetwork.openshift.io in ops"),
         (Right("bandwidth", "get", "Pod", "training", "exec"), "get pods/exec in training"),
         (Right("operators", "list", "Node"), "list nodes"),
+        (Right("operators", "get", "ConfigMap", "ops", name="supported-nic-ids"), "get configmaps/supported-nic-ids in ops"),
     ],
 )
 def test_rights_read_as_rbac_names_them(right, text):

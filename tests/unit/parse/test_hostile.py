@@ -1,0 +1,365 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every parser against truncated, shuffled, mutated and huge input: its own error or a value, never a traceback, never a hang, nothing good out of garbage.
+
+A new parser needs a line in TEXT or DATA: a test counts them.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import inspect
+import pathlib
+import pkgutil
+import signal
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils import _parse
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import OperatorSettings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import SriovAbsence
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import RangeError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
+#: characters of huge input; CPU seconds in which a parser is through with it, unless it walks over it again and again
+HUGE, SECONDS = 2_000_000, 30
+ANY = object()
+
+
+def seeds(pattern: str) -> typing.List[str]:
+    found = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(FIXTURES.glob(pattern))]
+    assert found, pattern
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """A parser of text.
+
+    :ivar samples: real output, or values of files
+    :ivar nothing: what it may make of garbage, where it does not raise
+    """
+
+    call: typing.Callable[..., typing.Any]
+    samples: typing.Sequence[str]
+    nothing: typing.Tuple[typing.Any, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """A parser of what the API server or the user sends; ``samples`` are arguments, ``nothing`` as in Text."""
+
+    call: typing.Callable[..., typing.Any]
+    samples: typing.Sequence[typing.Any]
+    nothing: typing.Tuple[typing.Any, ...] = ()
+
+
+def parser(name: str) -> typing.Callable[..., typing.Any]:
+    module, _dot, function = name.rpartition(".")
+    found: typing.Callable[..., typing.Any] = getattr(importlib.import_module(f"{_parse.__name__}.{module}"), function)
+    return found
+
+
+def on_failure(text: str) -> typing.Any:
+    """A run that ended with 1: what failed is the question, never whether."""
+    return parser("rdma_failure.classify")(1, False, text).kind
+
+
+def own_words(text: str) -> typing.Any:
+    """A status without a message is shown as it came: no news."""
+    said = parser("kubernetes.status_message")(text)
+    return None if said == text.strip() else said
+
+
+def share(text: str) -> typing.Any:
+    return parser("addresses.parse_blocks")(text, 1).share(3)
+
+
+SYSFS: typing.Dict[str, str] = {
+    "number": "4096",
+    "hexadecimal": "0x15b3",
+    "enumeration": "4: ACTIVE",
+    "rate": "400 Gb/sec (4X NDR)",
+    "guid": "b83f:d203:00e0:0000",
+    "port_guid_of_gid": "fe80:0000:0000:0000:b83f:d203:00e0:0001",
+    "guid_of_bytes": "00:11:22:33:44:55:66:77",
+    "link_policy": "Follow",
+    "ipoib_address": "00:00:10:49:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:01",
+    "pcie_speed": "32.0 GT/s PCIe",
+    "pcie_width": "16",
+    "numa_node": "1",
+}
+PROBE = """env PCIDEVICE_A=0000:01:10.0
+pci 0000:01:10.0 mlx5_3
+speed 0000:01:10.0 16.0 GT/s
+width 0000:01:10.0 16
+rdma [{"ifname": "mlx5_3", "netdev": "net1"}]
+"""
+TEXT: typing.Dict[str, Text] = {
+    **{f"sysfs.{name}": Text(parser(f"sysfs.{name}"), [sample]) for name, sample in SYSFS.items()},
+    "sysfs.is_pci_address": Text(parser("sysfs.is_pci_address"), ["0000:3c:00.0"], (False,)),
+    "ibnetdiscover.parse": Text(parser("ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")),
+    "ibping.parse": Text(parser("ibping.parse"), seeds("infiniband-diags/ibping_*.txt")),
+    "ibping.resent": Text(parser("ibping.resent"), ["ibwarn: [7] ibping: resent\n"], (0,)),
+    "sminfo.parse": Text(parser("sminfo.parse"), seeds("infiniband-diags/sminfo_*.txt")),
+    "saquery.parse_sm_records": Text(parser("saquery.parse_sm_records"), seeds("infiniband-diags/saquery_*.txt")),
+    "saquery.parse_manager_ports": Text(parser("saquery.parse_manager_ports"), seeds("infiniband-diags/saquery_issm.txt")),
+    "smpquery.parse_is_manager": Text(parser("smpquery.parse_is_manager"), seeds("infiniband-diags/smpquery_*.txt")),
+    "smpquery.parse_description": Text(parser("smpquery.parse_description"), seeds("infiniband-diags/smpquery_*.txt")),
+    "iblinkinfo.parse": Text(parser("iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")),
+    "ibqueryerrors.parse": Text(parser("ibqueryerrors.parse"), seeds("infiniband-diags/ibqueryerrors_*.txt")),
+    "pci_config.sriov_absence": Text(
+        lambda text: parser("pci_config.sriov_absence")(text[:4096].encode("utf-8", "replace")),
+        ["\x15\x01" * 128 + "\x01\x00\x02\x15" + "\x00" * 60, "\xff" * 4096],
+        # each of them says that there is no SR-IOV, or that nobody knows
+        (None, *typing.get_args(SriovAbsence)),
+    ),
+    "daemon_log.last_error": Text(parser("daemon_log.last_error"), ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'], ("",)),
+    "pod_shell.part": Text(lambda text: parser("pod_shell.part")(text, 1).exit_code, ["out\n@linerate 0 0\nmore\n@linerate 1 0\n"], (None,)),
+    "perftest.parse": Text(parser("perftest.parse"), seeds("perftest-*/ib_write_bw*.stdout")),
+    "rping.parse": Text(parser("rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("rping.Pings")(0),)),
+    "rdma_failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
+    "pod_probe.parse": Text(parser("pod_probe.parse"), [PROBE], (parser("pod_probe.parse")(""),)),
+    "addresses.parse_range": Text(parser("addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]),
+    "addresses.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
+    "addresses.parse_networks": Text(lambda text: parser("addresses.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]),
+    "addresses.parse_network": Text(parser("addresses.parse_network"), ["100.100.0.0/22"]),
+    "kubernetes.status_message": Text(own_words, ['{"kind": "Status", "status": "Failure", "message": "container not found"}'], (None,)),
+    "kubernetes.vf_range": Text(lambda text: parser("kubernetes.vf_range")(text, "x"), ["0-3"]),
+}
+
+
+def objects(name: str, kind: str) -> typing.List[typing.Any]:
+    data = yaml.safe_load((FIXTURES / "kubernetes" / name).read_text(encoding="utf-8"))
+    found = [item for item in (data["items"] if "items" in data else [data]) if item.get("kind") == kind]
+    assert found, (name, kind)
+    return found
+
+
+def named(**rest: typing.Any) -> typing.Dict[str, typing.Any]:
+    return {"metadata": {"name": "a", "namespace": "b", "labels": {"c": "d"}, "annotations": {}, "generation": 1}, **rest}
+
+
+TEMPLATE = {"template": {"spec": {"containers": [{"image": "r/x:1", "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}]}}}
+DEPLOYMENT = named(kind="Deployment", spec={"replicas": 1, **TEMPLATE}, status={"observedGeneration": 1, "availableReplicas": 1, "updatedReplicas": 1})
+WORKER = named(
+    spec={"template": {"spec": {"containers": [{"command": ["nfd-worker"], "args": ["-v"]}], "volumes": [{"name": "c", "configMap": {"name": "conf"}}]}}}
+)
+SELECTOR = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
+POD = objects("pod-with-vf.yaml", "Pod")
+FABRIC = {
+    "name": "compute",
+    "profile": "sriov_infiniband",
+    "select": {"subnet_manager": "any", "hcas_per_node": 4},
+    "virtual_functions": 8,
+    "resource_name": "mlx_compute",
+    "network": {"name": "sriov-ib-compute", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "100.100.0.0/22"},
+}
+CIDR_POOL = named(kind="CIDRPool", spec={"cidr": "10.0.0.0/16", "perNodeNetworkPrefix": 24}, status={"allocations": [{"nodeName": "a"}]})
+DATA: typing.Dict[str, Data] = {
+    "kubernetes.name_of": Data(parser("kubernetes.name_of"), [named()]),
+    "kubernetes.node": Data(parser("kubernetes.node"), objects("node-worker-sriov.yaml", "Node")),
+    "kubernetes.node_state": Data(parser("kubernetes.node_state"), objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState")),
+    "kubernetes.policy": Data(parser("kubernetes.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")),
+    "kubernetes.node_pool": Data(parser("kubernetes.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]),
+    "kubernetes.machine_pool": Data(parser("kubernetes.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")),
+    "kubernetes.operator_settings": Data(
+        parser("kubernetes.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)
+    ),
+    "kubernetes.budget": Data(parser("kubernetes.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
+    "kubernetes.pod": Data(parser("kubernetes.pod"), POD),
+    "kubernetes.workload": Data(parser("kubernetes.workload"), [DEPLOYMENT]),
+    "kubernetes.installation": Data(parser("kubernetes.installation"), [DEPLOYMENT]),
+    "kubernetes.network_interface": Data(lambda pod: parser("kubernetes.network_interface")(pod, "default/op-hl"), POD),
+    "kubernetes.supported_nics": Data(parser("kubernetes.supported_nics"), [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})], ((),)),
+    "operators.is_worker": Data(parser("operators.is_worker"), [WORKER], (False,)),
+    "operators.config_maps": Data(parser("operators.config_maps"), [WORKER], ((),)),
+    "operators.worker_text": Data(parser("operators.worker_text"), [named(data={"nfd-worker.conf": "core: {}"})], ("",)),
+    "operators.worker_config": Data(
+        parser("operators.worker_config"), [{"core": {"labelSources": ["pci"]}, "sources": {"pci": {"deviceClassWhitelist": ["0200"]}}}], (WorkerConfig(),)
+    ),
+    "operators.olm_object": Data(
+        parser("operators.olm_object"),
+        [
+            named(kind="Subscription", spec={"name": "sriov-network-operator"}, status={"conditions": [{"type": "ResolutionFailed", "status": "True"}]}),
+            {"kind": "ClusterServiceVersion", "metadata": {"name": "sriov-network-operator.v4"}, "spec": {"version": "4"}, "status": {"phase": "Succeeded"}},
+        ],
+    ),
+    "pod_stand.stand_of_pod": Data(parser("pod_stand.stand_of_pod"), POD, (parser("pod_stand.stand_of_pod")({}),)),
+    "intent.parse_intent": Data(parser("intent.parse_intent"), [[FABRIC]]),
+    "ipam.node_networks": Data(parser("ipam.node_networks"), [*objects("node-worker-sriov.yaml", "Node"), named(spec={"podCIDRs": ["10.0.0.0/24"]})]),
+    "ipam.service_networks": Data(parser("ipam.service_networks"), [named(spec={"cidrs": ["10.96.0.0/16"]})]),
+    "ipam.service_addresses": Data(parser("ipam.service_addresses"), [named(spec={"clusterIPs": ["10.96.0.1"]})]),
+    "ipam.openshift_networks": Data(
+        parser("ipam.openshift_networks"), [named(status={"clusterNetwork": [{"cidr": "10.0.0.0/14"}], "serviceNetwork": ["10.96.0.0/16"]})]
+    ),
+    "ipam.pod_networks": Data(parser("ipam.pod_networks"), POD),
+    "ipam.attachment_networks": Data(
+        lambda item: parser("ipam.attachment_networks")(item, ()), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")
+    ),
+    "ipam.leases": Data(parser("ipam.leases"), [named(spec={"range": "10.0.0.0/24", "allocations": {"1": {"podref": "a/b"}}})]),
+    "ipam.shared_pool": Data(parser("ipam.shared_pool"), [CIDR_POOL]),
+}
+
+#: the kin of errors that a parser may raise
+OWN = (RdmaError, RangeError, IntentError)
+
+
+def outcome(call: typing.Callable[..., typing.Any], argument: typing.Any) -> typing.Any:
+    """What a parser makes of it: its value, or None where it raised an error of its own, with a text that is not as long as the input."""
+    try:
+        return call(argument)
+    except OWN as error:
+        assert str(error)
+        return ANY
+
+
+def test_every_parser_is_in_the_tables() -> None:
+    found = set()
+    for info in pkgutil.iter_modules(_parse.__path__):
+        module = importlib.import_module(f"{_parse.__name__}.{info.name}")
+        found |= {
+            f"{info.name}.{name}" for name, item in inspect.getmembers(module, inspect.isfunction) if item.__module__ == module.__name__ and name[0] != "_"
+        }
+    assert found == set(TEXT) | set(DATA)
+
+
+@pytest.mark.parametrize("name", TEXT)
+@hypothesis.given(data=some.data())
+def test_text_that_was_cut_shuffled_or_changed(name: str, data: some.DataObject) -> None:
+    text = data.draw(some.sampled_from(TEXT[name].samples))
+    kind = data.draw(some.sampled_from(["cut", "shuffled", "doubled", "changed", "joined"]))
+    if kind == "cut":
+        text = text[: data.draw(some.integers(0, len(text)))]
+    elif kind == "shuffled":
+        text = "\n".join(data.draw(some.permutations(text.split("\n")[:200])))
+    elif kind == "doubled":
+        text += text
+    elif kind == "joined":
+        text = text.replace("\n", data.draw(some.sampled_from(["", " ", "\r", "\x00", "\u2028", "\x1b[2J"])))
+    else:
+        for _number in range(data.draw(some.integers(1, 5))):
+            place = data.draw(some.integers(0, len(text)))
+            text = text[:place] + data.draw(some.text(max_size=4) | some.from_regex(r"[0-9a-f/:.-]{1,3}")) + text[place + data.draw(some.integers(0, 3)) :]
+    outcome(TEXT[name].call, text)
+
+
+@pytest.mark.parametrize("name", TEXT)
+@hypothesis.given(garbage=some.text(alphabet=some.characters(exclude_categories=("Cs", "Nd", "Lu", "Ll")), max_size=200))
+def test_nothing_good_comes_out_of_garbage(name: str, garbage: str) -> None:
+    value = outcome(TEXT[name].call, garbage)
+    assert value is ANY or value in TEXT[name].nothing
+
+
+SHAPES: typing.Dict[str, typing.Callable[[str], str]] = {
+    "repeated": lambda sample: sample * (HUGE // max(1, len(sample))),
+    "one line": lambda sample: " ".join(sample.split("\n")) * (HUGE // max(1, len(sample))),
+    "a first word for ever": lambda sample: (sample.split() or ["x"])[0] * (HUGE // max(1, len((sample.split() or ["x"])[0]))),
+    "words without an end": lambda sample: " ".join(sample.split())[:40] + "a " * (HUGE // 2),
+    "digits": lambda sample: sample.replace("0", "0" * 5000).replace("1", "1" * 5000)[:HUGE],
+    # of patterns that look for one word behind another
+    "half of a failure": lambda sample: "rping command Failed status- " * (HUGE // 29),
+    "blanks": lambda sample: sample[:20] + " " * HUGE + sample[-20:],
+    "brackets": lambda sample: sample[:20] + "[" * HUGE,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", TEXT)
+def test_huge_text_takes_its_time_and_no_more(name: str, shape: str) -> None:
+    def too_long(_number: int, _frame: typing.Any) -> None:
+        raise TimeoutError(f"{name} is still at it after {SECONDS} s")
+
+    text = SHAPES[shape](max(TEXT[name].samples, key=len))
+    before = signal.signal(signal.SIGVTALRM, too_long)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+    try:
+        outcome(TEXT[name].call, text)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+HOSTILE = [
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    float("inf"),
+    float("nan"),
+    "",
+    "x",
+    "9" * 5000,
+    "[" * 100_000,
+    "{{ x }}",
+    "\x00\u202e",
+    [],
+    [None],
+    ["x"],
+    [[]],
+    {},
+    {"": None},
+]
+
+
+def paths(data: typing.Any, start: typing.Tuple[typing.Any, ...] = ()) -> typing.Iterator[typing.Tuple[typing.Any, ...]]:
+    """All places; of a list only the first item, as the others are like it."""
+    yield start
+    for key, value in data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, list) else ():
+        yield from paths(value, (*start, key))
+
+
+def changed(data: typing.Any, path: typing.Tuple[typing.Any, ...], value: typing.Any) -> typing.Any:
+    if not path:
+        return value
+    result = copy.deepcopy(data)
+    place = result
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return result
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_data_with_a_hostile_value_anywhere(name: str) -> None:
+    """All places: an object of another form is an error of the parser, or was never looked at."""
+    for sample in DATA[name].samples:
+        outcome(DATA[name].call, sample)
+        for path in paths(sample):
+            for value in HOSTILE:
+                outcome(DATA[name].call, changed(sample, path, value))
+
+
+@pytest.mark.parametrize("name", DATA)
+@hypothesis.settings(max_examples=25)
+@hypothesis.given(
+    garbage=some.recursive(
+        some.none() | some.booleans() | some.text(max_size=5), lambda inner: some.lists(inner) | some.dictionaries(some.text(max_size=5), inner)
+    )
+)
+def test_data_of_any_form(name: str, garbage: typing.Any) -> None:
+    value = outcome(DATA[name].call, garbage)
+    assert value is ANY or value in DATA[name].nothing
+
+
+@pytest.mark.parametrize("config", ["[" * 100_000, "9" * 5000, '{"a": Infinity}', "\ud800"])
+def test_json_inside_of_data(config: str) -> None:
+    """A pod's annotation and an attachment's configuration are texts that anybody may write."""
+    pod = named(spec={}, status={})
+    pod["metadata"]["annotations"] = {"k8s.v1.cni.cncf.io/network-status": config}
+    outcome(DATA["kubernetes.network_interface"].call, pod)
+    outcome(DATA["ipam.attachment_networks"].call, named(spec={"config": config}))
+    outcome(TEXT["pod_probe.parse"].call, f"rdma {config}")
