@@ -254,6 +254,11 @@ def held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budget
     return tuple(found)
 
 
+def stand_of(pool: MachinePool) -> str:
+    """How far a MachineConfigPool is, in words."""
+    return f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on {pool.wanted_config or 'its MachineConfig'}"
+
+
 def holds_back(pool: MachinePool) -> str:
     """Why no node of a MachineConfigPool is drained for now, in words; empty when nothing keeps it.
 
@@ -261,7 +266,7 @@ def holds_back(pool: MachinePool) -> str:
     """
     if pool.wanted_config == pool.current_config or (pool.paused and pool.paused_by_operator):
         return ""
-    stand = f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on {pool.wanted_config or 'its MachineConfig'}"
+    stand = stand_of(pool)
     if pool.conditions.get("Degraded") == "True":
         return f"{stand} and is degraded ({pool.degraded} machines): {pool.message or 'it gives no reason'}"
     if pool.paused:
@@ -276,5 +281,6 @@ def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> t
 
 
 def rolls(pool: MachinePool) -> bool:
-    """Whether the pool is giving its nodes another MachineConfig just now, which reboots them."""
-    return pool.conditions.get("Updating") == "True" or pool.wanted_config != pool.current_config
+    """Whether the pool is giving its nodes another MachineConfig just now, which reboots them. A paused one is not, and a degraded one gets no further."""
+    under_way = pool.conditions.get("Updating") == "True" or pool.wanted_config != pool.current_config
+    return under_way and not pool.paused and pool.conditions.get("Degraded") != "True"

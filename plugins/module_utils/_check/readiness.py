@@ -29,6 +29,7 @@ from .operator_rules import (
     pools_of,
     rolls,
     selects,
+    stand_of,
     takes_node,
     turn_of,
     wanted_by,
@@ -269,6 +270,8 @@ def _drain(target: Target, node: ClusterNode, state: NodeState, world: World, tu
     held_back = holds_back(machines) if machines else ""
     if held_back:
         return f"{detail}; {held_back}", "pool_held"
+    if machines and rolls(machines):
+        return f"{detail}; {stand_of(machines)}", ""
     if state.current_state == "DrainComplete":
         return detail, "" if node.ready else "rebooting" if reboots else "node_lost"
     if not node.ready:
@@ -307,6 +310,10 @@ def _judge_offer(target: Target, node: ClusterNode, policy: Policy, matched: typ
         return _waiting(target, node.name, f"all is there{_readiness(node)}", "node_lost", matched, offered)
     if target.attachment not in world.attachments:
         return _waiting(target, node.name, f"the operator has not made the NetworkAttachmentDefinition {target.attachment}", "no_attachment", matched, offered)
+    machines = machine_pool_of(node, world.machine_pools.values())
+    if machines and rolls(machines):
+        detail = f"all is there, but the node may reboot once more: {stand_of(machines)}"
+        return _waiting(target, node.name, detail, "", matched, offered)
     detail = f"{offered} {target.resource} on {len(matched)} physical functions"
     return Judgement(SyncNode(target.fabric, node.name, "ready", detail, matched=matched, allocatable=offered))
 

@@ -182,6 +182,7 @@ def drained(current="Draining", desired="Drain_Required", **changes):
         (drained("Idle"), "it waits for its turn: the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time", ""),
         (drained("Idle", pools={"p": NodePool("p", max_unavailable="25%")}), "which is 0 of 1 nodes: percentages are rounded down", "no_turn"),
         (drained(machine_pools={"worker": ROLLING}), "MachineConfigPool worker has 1 of 3 machines on b and is paused", "pool_held"),
+        (drained(machine_pools={"worker": dataclasses.replace(ROLLING, paused=False)}), "MachineConfigPool worker has 1 of 3 machines on b", ""),
         (drained("DrainComplete"), "now DrainComplete", ""),
     ],
 )
@@ -189,6 +190,23 @@ def test_a_drain_says_what_it_waits_for(world, detail, suspect):
     found = look(world)
     assert detail in found.node.detail
     assert (found.node.phase, found.suspect) == ("waiting", suspect)
+
+
+@pytest.mark.parametrize(
+    ("changes", "phase"),
+    [
+        ({"paused": False}, "waiting"),
+        ({"paused": False, "current_config": "b", "conditions": {"Updating": "True"}}, "waiting"),
+        ({"paused": False, "current_config": "b", "conditions": {"Updated": "True"}}, "ready"),
+        # somebody keeps it on purpose, or it gets no further: the node stays up
+        ({"paused": True}, "ready"),
+        ({"paused": False, "conditions": {"Degraded": "True"}}, "ready"),
+    ],
+)
+def test_a_node_that_its_machine_config_pool_may_still_reboot_is_not_ready(changes, phase):
+    found = look(dataclasses.replace(READY, machine_pools={"worker": dataclasses.replace(ROLLING, **changes)})).node
+    assert found.phase == phase
+    assert ("may reboot once more: MachineConfigPool worker has 1 of 3 machines on b" in found.detail) == (phase == "waiting")
 
 
 def test_a_node_that_reboots_is_given_the_time():
