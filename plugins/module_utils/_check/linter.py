@@ -19,15 +19,15 @@ from .._model.cluster import Policy
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
 from .._model.intent import Fabric
 from .operator_rules import takes_node
-from .policy_rules import Objection, World, objections, selected, why_not_selected
+from .policy_rules import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, Objection, World, objections, selected, why_not_selected
 
 #: what a fabric that breaks no rule is told
 _RULES = {
-    "network.lint_policy": "a policy that the operator can read, for NICs that it supports",
-    "network.lint_functions": "no more virtual functions than each physical one has",
-    "network.lint_overlap": "functions that no other policy has",
-    "network.lint_link": "link layer and MTU that the ports can do",
-    "network.lint_rdma": "RDMA devices for the pods, in the mode that the network's plugins need",
+    POLICY: "a policy that the operator can read, for NICs that it supports",
+    FUNCTIONS: "no more virtual functions than each physical one has",
+    OVERLAP: "functions that no other policy has",
+    LINK: "link layer and MTU that the ports can do",
+    RDMA: "RDMA devices for the pods, in the mode that the network's plugins need",
 }
 
 
@@ -56,8 +56,8 @@ def lint(fabric: Fabric, policies: typing.Sequence[Policy], world: World, nodes:
     modes = {name: world.rdma_mode or world.states[name].rdma_mode for name in nodes if name in world.states}
     found += [_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
     broken = {finding.check for finding in found}
-    sound = [ok(check, fabric.name, "nothing speaks against it", what) for check, what in _RULES.items() if check not in broken]
-    return (*(_selects(fabric, policies, name, world) for name in nodes), *found, *sound)
+    rest = [_unbroken(fabric, check, world, nodes) for check in _RULES if check not in broken]
+    return (*(_selects(fabric, policies, name, world) for name in nodes), *found, *rest)
 
 
 def held(findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]) -> typing.Dict[str, str]:
@@ -86,31 +86,42 @@ def _finding(fabric: Fabric, item: Objection) -> Finding:
     return Finding(item.check, subject, status, item.measured, item.expected, outcome + item.why, item.remedy)
 
 
+def _unbroken(fabric: Fabric, check: str, world: World, nodes: typing.Sequence[str]) -> Finding:
+    """A rule that no finding breaks: it holds on the nodes that the operator has reported, and on none is not known."""
+    reported = sum(bool(world.states[name].interfaces) for name in nodes if name in world.states)
+    if check == POLICY:
+        return ok(check, fabric.name, "nothing speaks against it" if world.supported is not None else "supported-nic-ids is not known", _RULES[check])
+    if reported:
+        return ok(check, fabric.name, f"holds on {reported} of {len(nodes)} nodes", _RULES[check])
+    why = "The operator has not reported the interfaces of any node, so there is nothing to judge by."
+    return Finding(check, fabric.name, UNKNOWN, f"0 of {len(nodes)} nodes reported", _RULES[check], why, "See the stage operators: does the config daemon run?")
+
+
 def _selects(fabric: Fabric, policies: typing.Sequence[Policy], name: str, world: World) -> Finding:
     """What the fabric gets on one node."""
-    check, subject, count = "network.lint_select", f"{fabric.name} {name}", fabric.select.hcas_per_node
+    subject, count = f"{fabric.name} {name}", fabric.select.hcas_per_node
     expected = f"{count} physical functions"
     node, state = world.nodes.get(name), world.states.get(name)
     if node is None:
         why = "The cluster knows no node of this name."
-        return Finding(check, subject, UNKNOWN, "no such node", expected, why, "Name the inventory's hosts as the cluster names its nodes.")
+        return Finding(SELECT, subject, UNKNOWN, "no such node", expected, why, "Name the inventory's hosts as the cluster names its nodes.")
     mine = [policy for policy in policies if takes_node(policy, node)]
     if not mine:
         missing = sorted(f"{key}={value}" for key, value in policies[0].node_selector.items() if node.labels.get(key) != value)
         why = f"No policy of the fabric takes the node: it does not carry {', '.join(missing)}."
-        return Finding(check, subject, FAIL, "no policy", expected, why, "See the stage operators: it says why the label is absent.")
+        return Finding(SELECT, subject, FAIL, "no policy", expected, why, "See the stage operators: it says why the label is absent.")
     if state is None or not state.interfaces:
         why = "The operator's config daemon has not reported the node's interfaces, so nobody can tell what would be selected."
-        return Finding(check, subject, UNKNOWN, "no report of the node", expected, why, "See the stage operators: does the config daemon run on the node?")
+        return Finding(SELECT, subject, UNKNOWN, "no report of the node", expected, why, "See the stage operators: does the config daemon run on the node?")
     chosen = {interface.address: interface for policy in mine for interface in selected(policy, state, world)}
     measured = ", ".join(f"{interface.name} at {address}" for address, interface in sorted(chosen.items())) or "none"
     if len(chosen) == count:
-        return ok(check, subject, measured, expected)
+        return ok(SELECT, subject, measured, expected)
     if len(chosen) > count:
         why = "The policy would also turn functions into virtual ones that the intent does not count."
-        return Finding(check, subject, FAIL, measured, expected, why, "Name the right ones in select.pci or select.netdev, or correct hcas_per_node.")
+        return Finding(SELECT, subject, FAIL, measured, expected, why, "Name the right ones in select.pci or select.netdev, or correct hcas_per_node.")
     why = f"Of the {len(state.interfaces)} interfaces that the operator reports: {why_not_selected(mine[0], state, world)}."
-    return Finding(check, subject, FAIL, measured, expected, why, "Correct select of the fabric, or make the operator see the NIC as named beside 'why'.")
+    return Finding(SELECT, subject, FAIL, measured, expected, why, "Correct select of the fabric, or make the operator see the NIC as named beside 'why'.")
 
 
 def _wrong_mode(fabric: Fabric, mode: str) -> bool:
@@ -133,4 +144,4 @@ def _rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
         why = "In the exclusive mode only the plugin rdma brings RDMA devices into pods, and the network names none: pods would find no device."
         remedy = "Add {type: rdma} to network.meta_plugins, or set the nodes' RDMA mode to shared (it reboots them)."
     wanted = "exclusive" if _isolates(fabric) else "shared"
-    return Finding("network.lint_rdma", f"{fabric.name} {name}", FAIL, f"mode {mode}", f"mode {wanted}", why, remedy)
+    return Finding(RDMA, f"{fabric.name} {name}", FAIL, f"mode {mode}", f"mode {wanted}", why, remedy)

@@ -22,8 +22,11 @@ import typing
 from .._model.cluster import ClusterNode, NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
 from .._model.facts import Hca, NodeHcas, PciFunction
 from .._model.intent import Cluster
-from .operator_rules import MELLANOX, nearest_match, selects, takes_node
+from .operator_rules import MELLANOX, nearest_match, selects, takes_node, wanted_by
 
+#: ids of the findings
+POLICY, SELECT, FUNCTIONS = "network.lint_policy", "network.lint_select", "network.lint_functions"
+OVERLAP, LINK, RDMA = "network.lint_overlap", "network.lint_link", "network.lint_rdma"
 INTEL = "8086"
 #: the operator raises NUM_OF_VFS of a Mellanox NIC by itself, up to this
 MELLANOX_MOST_VFS = 128
@@ -112,32 +115,26 @@ def _of_policy(policy: Policy, world: World) -> typing.Iterator[Objection]:
     if not _RESOURCE.fullmatch(policy.resource_name):
         text = f'resource name "{policy.resource_name}" contains invalid characters'
         why = "Operators up to 1.6 and OpenShift's take only letters, digits and underscores."
-        yield Objection("network.lint_policy", "webhook", text, "letters, digits and underscores", why, "Correct resource_name of the fabric.")
+        yield Objection(POLICY, "webhook", text, "letters, digits and underscores", why, "Correct resource_name of the fabric.")
     if not (policy.vendor or policy.device or policy.pf_names or policy.root_devices or policy.net_filter):
         text = f"at least one of these parameters (vendor, deviceID, pfNames, rootDevices or netFilter) has to be defined in nicSelector in CR {policy.name}"
-        yield Objection(
-            "network.lint_policy", "webhook", text, "a nicSelector", "Nothing says which NICs are meant.", "Add pci, netdev, or vendor and device to select."
-        )
+        yield Objection(POLICY, "webhook", text, "a nicSelector", "Nothing says which NICs are meant.", "Add pci, netdev, or vendor and device to select.")
     yield from _supported(policy, world.supported)
     for written in policy.pf_names:
         yield from _range(policy, written)
     # of an InfiniBand policy the webhook itself makes an RDMA one
     if policy.device_type == "vfio-pci" and (policy.rdma or policy.link_type.upper() == "IB"):
         why = "A function that is given to vfio-pci has no RDMA device on the host."
-        yield Objection("network.lint_policy", "webhook", "'deviceType: vfio-pci' conflicts with 'isRdma: true'", "netdevice", why, "Use one of the two.")
+        yield Objection(POLICY, "webhook", "'deviceType: vfio-pci' conflicts with 'isRdma: true'", "netdevice", why, "Use one of the two.")
     if policy.eswitch_mode == "switchdev" and policy.link_type.upper() not in ("", "ETH"):
         text = "'eSwitchMode: switchdev' can be used only with ethernet links"
-        yield Objection("network.lint_policy", "webhook", text, "legacy", "An InfiniBand HCA has no such switch.", "Remove eSwitchMode.")
+        yield Objection(POLICY, "webhook", text, "legacy", "An InfiniBand HCA has no such switch.", "Remove eSwitchMode.")
     if policy.vdpa_type and policy.device_type not in ("", "netdevice"):
         text = f"'deviceType: {policy.device_type}' conflicts with '{policy.vdpa_type}'"
-        yield Objection(
-            "network.lint_policy", "webhook", text, "netdevice", "vDPA is made on top of the kernel's own driver.", "Remove vdpaType, or use netdevice."
-        )
+        yield Objection(POLICY, "webhook", text, "netdevice", "vDPA is made on top of the kernel's own driver.", "Remove vdpaType, or use netdevice.")
     if policy.vdpa_type and policy.eswitch_mode != "switchdev":
         text = "vdpa requires the device to be configured in switchdev mode"
-        yield Objection(
-            "network.lint_policy", "webhook", text, "switchdev", "vDPA devices hang on the switch of the NIC.", "Remove vdpaType, or use switchdev."
-        )
+        yield Objection(POLICY, "webhook", text, "switchdev", "vDPA devices hang on the switch of the NIC.", "Remove vdpaType, or use switchdev.")
 
 
 def _supported(policy: Policy, supported: typing.Optional[typing.Tuple[SupportedNic, ...]]) -> typing.Iterator[Objection]:
@@ -155,10 +152,10 @@ def _supported(policy: Policy, supported: typing.Optional[typing.Tuple[Supported
     parents = sorted({nic.device for nic in supported if nic.virtual_device == policy.device and policy.vendor in ("", nic.vendor)})
     if parents:
         why = f"{policy.device} is the id of virtual functions; a policy selects physical ones, and makes the virtual ones."
-        yield Objection("network.lint_policy", "webhook", text, expected, why, f"Set select.device to that of the physical function: {' or '.join(parents)}.")
+        yield Objection(POLICY, "webhook", text, expected, why, f"Set select.device to that of the physical function: {' or '.join(parents)}.")
     else:
         why = "The operator works only on NICs of its list, and its config daemon reports no others."
-        yield Objection("network.lint_policy", "webhook", text, expected, why, "Correct vendor and device, or add the NIC to supportedExtraNICs of the chart.")
+        yield Objection(POLICY, "webhook", text, expected, why, "Correct vendor and device, or add the NIC to supportedExtraNICs of the chart.")
 
 
 def _range(policy: Policy, written: str) -> typing.Iterator[Objection]:
@@ -175,7 +172,7 @@ def _range(policy: Policy, written: str) -> typing.Iterator[Objection]:
         why = f"{policy.vfs_count} virtual functions are numbered 0 to {policy.vfs_count - 1}."
     else:
         return
-    yield Objection("network.lint_policy", "webhook", text, f"eth0, or eth0#0-{max(0, policy.vfs_count - 1)}", why, "Correct the name in select.netdev.")
+    yield Objection(POLICY, "webhook", text, f"eth0, or eth0#0-{max(0, policy.vfs_count - 1)}", why, "Correct the name in select.netdev.")
 
 
 # What it selects
@@ -195,14 +192,14 @@ def _selection(policy: Policy, nodes: typing.Sequence[ClusterNode], world: World
         labels = ", ".join(f"{key}={value}" for key, value in sorted(policy.node_selector.items()))
         why = f"No node of the cluster carries {labels}."
         text = f"no matched node is selected by the nodeSelector in CR {policy.name}"
-        yield Objection("network.lint_select", "webhook", text, "one node at least", why, "See the stage operators: it says why the label is absent.")
+        yield Objection(SELECT, "webhook", text, "one node at least", why, "See the stage operators: it says why the label is absent.")
         return
     # where no node has reported anything yet, the webhook refuses every policy; that is no fault of this one
     reported = [world.states[node.name] for node in nodes if node.name in world.states and world.states[node.name].interfaces]
     if reported and not any(selected(policy, state, world) for state in reported):
         why = "No node reports a physical function that the policy takes; see the findings on the nodes for the nearest match."
         text = f"no supported NIC is selected by the nicSelector in CR {policy.name}"
-        yield Objection("network.lint_select", "webhook", text, "one physical function at least", why, "Correct select of the fabric.")
+        yield Objection(SELECT, "webhook", text, "one physical function at least", why, "Correct select of the fabric.")
 
 
 def why_not_selected(policy: Policy, state: NodeState, world: World) -> str:
@@ -247,9 +244,7 @@ def _functions(policy: Policy, interface: StateInterface) -> typing.Iterator[Obj
     name = interface.name
     if wanted == 0:
         text = f"numVfs(0) in CR {policy.name} is not allowed"
-        yield Objection(
-            "network.lint_functions", "webhook", text, "1 at least", "A policy without virtual functions asks for nothing.", "Raise virtual_functions."
-        )
+        yield Objection(FUNCTIONS, "webhook", text, "1 at least", "A policy without virtual functions asks for nothing.", "Raise virtual_functions.")
     most = MELLANOX_MOST_VFS if interface.vendor == MELLANOX else total
     if wanted > most:
         text = f"numVfs({wanted}) in CR {policy.name} exceed the maximum allowed value({most}) interface({name})"
@@ -258,17 +253,15 @@ def _functions(policy: Policy, interface: StateInterface) -> typing.Iterator[Obj
         else:
             where, text = "node", f"cannot config SRIOV device: NumVfs ({wanted}) is larger than TotalVfs ({total})"
         why = "The physical function has no SR-IOV: it is off in BIOS or firmware." if total == 0 else "The physical function can't make so many."
-        yield Objection(
-            "network.lint_functions", where, text, f"{most} at most", why, "Lower virtual_functions, or raise what the firmware allows; see the stage platform."
-        )
+        yield Objection(FUNCTIONS, where, text, f"{most} at most", why, "Lower virtual_functions, or raise what the firmware allows; see the stage platform.")
     elif wanted >= INFINIBAND_MANY_VFS and interface.link_type == "IB":
         why = "With so many virtual functions the kernel's answer about an InfiniBand PF outgrows netlink's buffer, and GUIDs can't be set: 'message too long'."
         remedy = f"Stay below {INFINIBAND_MANY_VFS} on each HCA, or make sure that the operator's release copes with it."
-        yield Objection("network.lint_functions", "nowhere", f"{wanted} on InfiniBand", f"below {INFINIBAND_MANY_VFS}", why, remedy)
+        yield Objection(FUNCTIONS, "nowhere", f"{wanted} on InfiniBand", f"below {INFINIBAND_MANY_VFS}", why, remedy)
     if policy.external and wanted > interface.vfs_count:
         text = f"numVfs({wanted}) in CR {policy.name} is higher than the virtual functions allocated for the PF externally value({interface.vfs_count})"
         why = "An externally managed policy makes no virtual functions; it only hands them out."
-        yield Objection("network.lint_functions", "webhook", text, f"{interface.vfs_count} at most", why, "Make them first, or let the operator make them.")
+        yield Objection(FUNCTIONS, "webhook", text, f"{interface.vfs_count} at most", why, "Make them first, or let the operator make them.")
 
 
 def _link(policy: Policy, interface: StateInterface) -> typing.Iterator[Objection]:
@@ -276,9 +269,7 @@ def _link(policy: Policy, interface: StateInterface) -> typing.Iterator[Objectio
     if wanted and seen and wanted != seen:
         if policy.external:
             text = f"LinkType({policy.link_type}) in CR {policy.name} is not equal to the LinkType for the PF externally value({seen})"
-            yield Objection(
-                "network.lint_link", "webhook", text, seen, "The operator changes nothing on such a function.", "Use the profile of its link layer."
-            )
+            yield Objection(LINK, "webhook", text, seen, "The operator changes nothing on such a function.", "Use the profile of its link layer.")
         else:
             why = (
                 "The operator would write another LINK_TYPE into the firmware and reboot the node; with the cable as it is, the port then has no link."
@@ -286,10 +277,10 @@ def _link(policy: Policy, interface: StateInterface) -> typing.Iterator[Objectio
                 else "The device plugin offers only functions of the link layer that the policy names, so it would offer none."
             )
             remedy = "Use the profile of the port's link layer (SriovIBNetwork on InfiniBand, SriovNetwork on Ethernet), or select other ports."
-            yield Objection("network.lint_link", "node", f"a port of {seen}, the profile is for {wanted}", f"a port of {wanted}", why, remedy)
+            yield Objection(LINK, "node", f"a port of {seen}, the profile is for {wanted}", f"a port of {wanted}", why, remedy)
     if policy.vdpa_type and interface.vendor != MELLANOX:
         text = f"vendor({interface.vendor}) in CR {policy.name} not supported for vdpa interface({interface.name})"
-        yield Objection("network.lint_link", "webhook", text, MELLANOX, "Only Mellanox NICs do vDPA.", "Remove vdpaType.")
+        yield Objection(LINK, "webhook", text, MELLANOX, "Only Mellanox NICs do vDPA.", "Remove vdpaType.")
     yield from _mtu(policy, interface)
 
 
@@ -298,19 +289,15 @@ def _mtu(policy: Policy, interface: StateInterface) -> typing.Iterator[Objection
         return
     if policy.external and policy.mtu > (interface.mtu or 0):
         text = f"MTU({policy.mtu}) in CR {policy.name} is higher than the MTU for the PF externally value({interface.mtu or 0})"
-        yield Objection(
-            "network.lint_link", "webhook", text, f"{interface.mtu or 0} bytes at most", "The operator changes nothing on such a function.", "Lower mtu."
-        )
+        yield Objection(LINK, "webhook", text, f"{interface.mtu or 0} bytes at most", "The operator changes nothing on such a function.", "Lower mtu.")
         return
     most = _DRIVER_MTU.get(interface.driver or "")
     if most is not None and policy.mtu > most:
         why = f"The driver {interface.driver} takes at most {most} bytes, so the config daemon fails on the node."
-        yield Objection("network.lint_link", "node", f"mtu {policy.mtu}", f"{most} bytes at most", why, "Lower mtu of the fabric.")
+        yield Objection(LINK, "node", f"mtu {policy.mtu}", f"{most} bytes at most", why, "Lower mtu of the fabric.")
     if interface.link_type == "IB" and policy.mtu > _IPOIB_MTU:
         why = "On InfiniBand the subnet manager's partition sets the MTU, not the policy; above 2044 its partition must say mtu=5."
-        yield Objection(
-            "network.lint_link", "nowhere", f"mtu {policy.mtu}", f"{_IPOIB_MTU} bytes at most", why, "Leave mtu out, or set the SM's partition first."
-        )
+        yield Objection(LINK, "nowhere", f"mtu {policy.mtu}", f"{_IPOIB_MTU} bytes at most", why, "Leave mtu out, or set the SM's partition first.")
 
 
 def _rdma(policy: Policy, interface: StateInterface, node: typing.Optional[NodeHcas]) -> typing.Iterator[Objection]:
@@ -318,15 +305,13 @@ def _rdma(policy: Policy, interface: StateInterface, node: typing.Optional[NodeH
         return
     if interface.driver in _DRIVERS_WITHOUT_RDMA:
         why = f"The driver {interface.driver} has no RDMA, so the device plugin, which is asked for RDMA devices only, would offer none."
-        yield Objection(
-            "network.lint_rdma", "node", f"driver {interface.driver}", "a driver with RDMA", why, "Set rdma: false on the fabric, or select other NICs."
-        )
+        yield Objection(RDMA, "node", f"driver {interface.driver}", "a driver with RDMA", why, "Set rdma: false on the fabric, or select other NICs.")
         return
     hcas = [hca for hca in node.hcas if hca.pci is not None and hca.pci.address == interface.address] if node is not None else []
     if hcas and not any(hca.rdma_device for hca in hcas):
         why = "The physical function has no RDMA device now. Unless the driver's RDMA module is loaded, its virtual functions have none and are not offered."
         remedy = "Load the module (mlx5_ib, irdma, bnxt_re) on the nodes, or set rdma: false on the fabric."
-        yield Objection("network.lint_rdma", "nowhere", "no RDMA device", "an RDMA device", why, remedy)
+        yield Objection(RDMA, "nowhere", "no RDMA device", "an RDMA device", why, remedy)
 
 
 # What else is there
@@ -339,9 +324,9 @@ def _beside(policy: Policy, nodes: typing.Sequence[ClusterNode], world: World) -
             continue
         refused = _refused_beside(policy, other)
         if refused:
-            why = f"The policy {other.name} (resource {other.resource_name}) has these functions already, on {len(together)} of the same nodes."
+            why = f"The policy {other.name} (resource {other.resource_name}) is in force on {len(together)} of the same nodes; both can't be."
             remedy = f"Delete {other.name} if nothing needs it (kubectl delete sriovnetworknodepolicy {other.name}), or leave its functions out of select."
-            yield Objection("network.lint_overlap", "webhook", refused, "functions of its own", why, remedy)
+            yield Objection(OVERLAP, "webhook", refused, "functions of its own", why, remedy)
             continue
         for node in together:
             for interface in selected(policy, world.states.get(node.name), world):
@@ -375,18 +360,10 @@ def _shared(policy: Policy, other: Policy, interface: StateInterface) -> typing.
     """Two policies on the same virtual functions, which the webhook does not see: one of them comes away empty-handed."""
     if other.net_filter or other.resource_name == policy.resource_name or not selects(other, interface):
         return
-    first, last = _range_on(policy, interface)
-    other_first, other_last = _range_on(other, interface)
-    if last < other_first or first > other_last:
+    (mine,), (theirs,) = wanted_by(policy, interface).groups, wanted_by(other, interface).groups
+    if mine.last < theirs.first or mine.first > theirs.last:
         return
-    measured = f"functions {first} to {last} here, {other_first} to {other_last} in policy {other.name} (resource {other.resource_name})"
+    measured = f"functions {mine.first} to {mine.last} here, {theirs.first} to {theirs.last} in policy {other.name} (resource {other.resource_name})"
     why = f"The operator gives functions that two policies ask for to one of them: priority {policy.priority} here, {other.priority} there, the lower wins."
     remedy = f"Give each policy functions of its own ({interface.name}#0-3 and {interface.name}#4-7 in netdev), or delete {other.name}."
-    yield Objection("network.lint_overlap", "node", measured, "functions of its own", why, remedy, function=interface.name or interface.address)
-
-
-def _range_on(policy: Policy, interface: StateInterface) -> typing.Tuple[int, int]:
-    for name, first, last in map(_written_range, policy.pf_names):
-        if name == interface.name and first >= 0:
-            return first, last
-    return 0, max(0, policy.vfs_count - 1)
+    yield Objection(OVERLAP, "node", measured, "functions of its own", why, remedy, function=interface.name or interface.address)
