@@ -30,7 +30,7 @@ from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.intent import Fabric, Intent
 from .membership import Membership, is_infiniband, resolve
 from .places import places, topology_of
-from .suspects import Element, Suspect, Trial, links_of, named, suspects, trial
+from .suspects import MOST_SUSPECTS, Element, Suspect, links_of, named, suspects, trial
 
 #: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect
 _MOST_PAIRS = 1000
@@ -154,7 +154,9 @@ def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typin
     for pair in pairs:
         as_client[pair.client].append(pair)
         as_server[pair.server].append(pair)
-    found = suspects([_trial(fabric, pair) for pair in pairs if pair.ping is not None])
+    measured = [pair for pair in pairs if pair.ping is not None]
+    failed = any(not pair.passed for pair in measured)
+    found = suspects([trial(fabric.name, pair.client.place, pair.server.place, pair.passed) for pair in measured]) if failed else ()
     return [
         *_judge_pairs(fabric, pairs, found, facts),
         *(_judge_port(fabric, port, as_client[port], as_server[port]) for port in ports),
@@ -171,10 +173,6 @@ def _ports(membership: Membership, facts: Facts) -> typing.List[_Port]:
         for member in members
         if member.port is not None
     ]
-
-
-def _trial(fabric: Fabric, pair: _Pair) -> Trial:
-    return trial(fabric.name, pair.client.place, pair.server.place, pair.passed)
 
 
 def _judge_scope(fabric: Fabric, ports: typing.Sequence[_Port], as_client: typing.Mapping[_Port, typing.Sequence[_Pair]]) -> Finding:
@@ -256,7 +254,7 @@ def _judge_pair(fabric: Fabric, pair: _Pair, back: bool, facts: Facts) -> Findin
     if server:
         why = f"The server on {pair.server} did not serve: {server}."
         remedy = f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand and see what it says."
-    elif back:
+    elif back and ping.received == 0:
         why = "The other direction passes, over the same links: the server of this one does not answer, or answers late."
         remedy = f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand, and ping it from another node."
     elif ping.received == 0:
@@ -281,20 +279,30 @@ def _judge_suspects(
         return [ok("reachability.suspect", fabric.name, f"0 of {measured} pairs fail", expected)]
     topology, blind = topology_of(membership, facts.topologies)
     where = {f"{place.node} {place.hca}": place for place in (end.place for pair in pairs for end in (pair.client, pair.server))}
-    return [_judge_suspect(fabric, suspect, where, topology, blind) for suspect in found]
+    return [_judge_suspect(fabric, suspect, where, topology, blind) if suspect.elements else _judge_rest(fabric, suspect, len(found) - 1) for suspect in found]
+
+
+def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
+    """Failing pairs without a suspect of their own."""
+    if named_before == MOST_SUSPECTS:
+        why, remedy = f"The {MOST_SUSPECTS} strongest suspects do not explain these: {_some(rest)}.", "Correct those first, then run the stage again."
+    else:
+        why = f"Nothing that these pairs share stands out, since too many that share it pass: {_some(rest)}."
+        remedy = "See the cause beside each pair; with more packets (reachability_count) or more partners (reachability_rounds) a common one may show itself."
+    return Finding("reachability.suspect", fabric.name, FAIL, f"{rest.failed} pairs fail", "no pair fails", why, remedy)
+
+
+def _some(suspect: Suspect) -> str:
+    """The first of the pairs that a suspect explains, and how many more there are."""
+    more = f" and {len(suspect.explained) - 3} more" if len(suspect.explained) > 3 else ""
+    return ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3]) + more
 
 
 def _judge_suspect(fabric: Fabric, suspect: Suspect, where: typing.Mapping[str, Place], topology: typing.Optional[Topology], blind: str) -> Finding:
-    some = ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3])
-    some += f" and {len(suspect.explained) - 3} more" if len(suspect.explained) > 3 else ""
     unseen = f" No switch can be suspected: {blind}" if blind else ""
-    if not suspect.elements:
-        why = f"Nothing that these pairs share stands out, since too many that share it pass: {some}.{unseen}"
-        remedy = "See the cause beside each pair; with more packets (reachability_count) or more partners (reachability_rounds) a common one may show itself."
-        return Finding("reachability.suspect", fabric.name, FAIL, f"{suspect.failed} pairs fail", "no pair fails", why, remedy)
-    why = f"All of these failing pairs depend on it: {some}."
+    why = f"All of these failing pairs depend on it: {_some(suspect)}."
     if len(suspect.elements) > 1:
-        why = f"These failing pairs depend on all of them, and no passing pair on one of them alone, so which one it is can't be told: {some}."
+        why = f"These failing pairs depend on all of them, and no passing pair on one of them alone, so which one it is can't be told: {_some(suspect)}."
     remedy = " ".join(_next_step(element, where, topology) for element in suspect.elements)
     subject = f"{fabric.name} {named(suspect.elements)}"
     return Finding("reachability.suspect", subject, FAIL, f"{suspect.failed} of {suspect.trials} pairs fail", "no pair fails", why + unseen, remedy)
@@ -360,6 +368,9 @@ def _judge_port(fabric: Fabric, port: _Port, as_client: typing.Sequence[_Pair], 
 
 
 def _asymmetry(passed: typing.Sequence[int], as_client: typing.Sequence[_Pair], as_server: typing.Sequence[_Pair]) -> str:
+    if any(pair.ping and pair.ping.received for pair in (*as_client, *as_server) if not pair.passed):
+        # where only part is lost, chance decides in which direction it shows
+        return ""
     if passed[0] == len(as_client) and passed[1] < len(as_server):
         return " It reaches others and others do not reach it: its server is the suspect, not its link."
     if passed[1] == len(as_server) and passed[0] < len(as_client):

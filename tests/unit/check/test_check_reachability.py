@@ -15,6 +15,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.suspects import suspects as every_suspect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
     FabricNode,
     Link,
@@ -187,6 +188,27 @@ def test_too_many_failing_pairs_are_counted_and_some_of_each_suspect_are_listed(
     assert sum("worker-3 mlx5_1" in finding.subject for finding in listed) == sum("worker-5 mlx5_4" in finding.subject for finding in listed) > 0
     (further,) = [finding for finding in listed if finding.subject == "compute further pairs"]
     assert further.status == "fail" and int(further.measured.split()[0]) + len(listed) - 1 == 20
+
+
+def test_what_is_left_after_the_strongest_suspects_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reachability, "MOST_SUSPECTS", 1)
+    monkeypatch.setattr(reachability, "suspects", lambda trials: every_suspect(trials, most=1))
+    named, rest = suspects(checked(facts(lambda client, server, rail: 500 * (rail in (1, 2) and 3 in (client, server)))))
+    assert named.subject == "compute HCA worker-3 mlx5_1" and rest.subject == "compute"
+    assert rest.measured == "10 pairs fail" and "The 1 strongest suspects" in rest.why
+
+
+def test_a_loss_here_and_there_has_no_suspect_and_that_is_said() -> None:
+    (suspect,) = suspects(checked(facts(lambda client, server, rail: int((client * 7 + server * 3 + rail) % 11 == 0))))[-1:]
+    assert suspect.subject == "compute" and "stands out" in suspect.why and "reachability_count" in suspect.remedy
+
+
+def test_a_small_loss_in_one_direction_accuses_no_server() -> None:
+    findings = checked(facts(lambda client, server, rail: int((client, server, rail) == (1, 2, 0))))
+    (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "fail"]
+    assert "lost on the way" in pair.why
+    (port,) = [finding for finding in findings if finding.check == "reachability.port" and finding.subject.endswith("worker-2 mlx5_0 port 1")]
+    assert port.why == "Packets from or to this port are lost."
 
 
 def test_servers_that_could_not_be_ended_are_told() -> None:
