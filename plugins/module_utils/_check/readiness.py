@@ -148,6 +148,8 @@ def unmade(state: NodeState, addresses: typing.Iterable[str]) -> str:
     """What the config daemon's report lacks of the node's wanted state, in words; empty when nothing."""
     wanted = {item.address: item for item in state.wanted}
     made = {interface.address: interface for interface in state.interfaces}
+    if state.wanted_rdma_mode and state.rdma_mode and state.wanted_rdma_mode != state.rdma_mode:
+        return f"RDMA mode {state.rdma_mode} -> {state.wanted_rdma_mode}"
     for address in addresses:
         missing = list(changes(wanted[address], made[address]))
         if len(made[address].vfs) < wanted[address].vfs_count:
@@ -237,7 +239,10 @@ def _judge_state(target: Target, node: ClusterNode, state: NodeState, policy: Po
     matched = tuple(interface.address for interface in state.interfaces if selects(policy, interface))
     if len(matched) != target.hcas_per_node:
         return _wrong_selection(target, name, state, policy, matched)
+    pool = next(iter(pools_of(node, world.pools.values())), NodePool(""))
     missing = unseen(policy, state, matched)
+    if pool.rdma_mode != state.wanted_rdma_mode:
+        missing = f"RDMA mode is {state.wanted_rdma_mode or 'not set'}, its SriovNetworkPoolConfig asks for {pool.rdma_mode or 'none'}"
     if missing:
         detail = f"the operator has not put policy {policy.name} into the node's wanted state yet: {missing}{_readiness(node)}"
         return _waiting(target, name, detail, "not_seen" if node.ready else "node_lost", matched)

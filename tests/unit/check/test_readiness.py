@@ -89,7 +89,13 @@ def grouped(**changes):
         (grouped(resource="x"), "resourceName is x, the policy asks for igbvf", "not_seen"),
         (grouped(mtu=9000), "mtu of the virtual functions is 9000, the policy asks for 0", "not_seen"),
         (grouped(last=1), "vfRange is 0-1, the policy asks for 0-3", "not_seen"),
+        (dataclasses.replace(READY, pools={"p": NodePool("p", rdma_mode="exclusive")}), "RDMA mode is not set, its SriovNetworkPoolConfig", "not_seen"),
         # the second lie: wanted is new, the status is not
+        (
+            dataclasses.replace(state(wanted_rdma_mode="exclusive"), pools={"p": NodePool("p", rdma_mode="exclusive")}),
+            "older than the policy: RDMA mode shared -> exclusive",
+            "sync_stuck",
+        ),
         (state(interfaces=(BARE,)), "older than the policy: 0000:01:00.0 virtual functions 0 -> 4", "sync_stuck"),
         (state(interfaces=(dataclasses.replace(PF, vfs=PF.vfs[:3]),)), "older than the policy: 0000:01:00.0 3 of 4", "sync_stuck"),
         (state(interfaces=(dataclasses.replace(PF, vfs=(dataclasses.replace(PF.vfs[0], driver=None), *PF.vfs[1:])),)), "driver of virtual", "sync_stuck"),
