@@ -41,7 +41,7 @@ options:
   limit:
     description: Most seconds for one destination.
     type: int
-    default: 30
+    default: 10
   forks:
     description: Nodes that Ansible works on at the same time.
     type: int
@@ -70,7 +70,7 @@ _value:
         clients: [{device: mlx5_0, port: 1, lids: [12]}]
     pairs: 2
     seconds: 1
-    most_seconds: 60
+    most_seconds: 40
 """
 
 import typing
@@ -85,7 +85,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings impo
 
 
 def ping_plan(
-    fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any, most_rounds: typing.Optional[int] = None, parallel: int = 8, limit: int = 30, forks: int = 5
+    fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any, most_rounds: typing.Optional[int] = None, parallel: int = 8, limit: int = 10, forks: int = 5
 ) -> typing.Any:
     """See DOCUMENTATION."""
     try:

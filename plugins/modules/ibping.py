@@ -95,7 +95,7 @@ options:
     description:
       - Most seconds for one destination. For O(mode=ping).
     type: int
-    default: 30
+    default: 10
 attributes:
   check_mode:
     description: Can run in check mode and tell what it would do.
@@ -190,7 +190,7 @@ def main() -> None:
             "count": {"type": "int", "default": 500},
             "timeout_ms": {"type": "int", "default": 200},
             "parallel": {"type": "int", "default": 8},
-            "limit": {"type": "int", "default": 30},
+            "limit": {"type": "int", "default": 10},
         },
         supports_check_mode=True,
     )

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.suspects import MOST_SUSPECTS, Element, Trial, suspects, trial
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Place
+from ansible_collections.linerate.rdma.plugins.module_utils._check.suspects import MOST_SUSPECTS, Element, Trial, links_of, suspects, trial
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FabricNode, Link, LinkEnd, Place, Topology
 
 Fails = typing.Callable[[Place, Place], bool]
 
@@ -140,3 +140,30 @@ def test_every_failed_trial_is_explained_by_exactly_one_suspect(failing: typing.
     for suspect in made:
         assert 0 < len(suspect.explained) <= suspect.failed <= suspect.trials
         assert all(element in item.elements for element in suspect.elements for item in suspect.explained)
+
+
+def tree(uplinks: int) -> Topology:
+    """Two leaves that have no switch in common: each is linked to a spine of its own."""
+    nodes = tuple(FabricNode("Switch", f"0x{number}", name, 65) for number, name in enumerate(("leaf-a", "leaf-b", "spine-a", "spine-b")))
+    ends = [(f"0x{side}", f"0x{side + 2}", port) for side in range(2) for port in range(1, uplinks + 1)]
+    return Topology(nodes, tuple(Link(LinkEnd("Switch", leaf, port), LinkEnd("Switch", spine, 30 + port), 4, "NDR") for leaf, spine, port in ends))
+
+
+def test_links_are_named_with_both_their_ports() -> None:
+    assert links_of(Element("uplinks", "leaf-a"), tree(2)) == "leaf-a port 1 - spine-a port 31, leaf-a port 2 - spine-a port 32"
+
+
+def test_of_many_links_some_are_named() -> None:
+    assert links_of(Element("uplinks", "leaf-a"), tree(20)).endswith(" and 12 more")
+
+
+def test_leaves_without_a_common_switch_accuse_the_uplinks_of_both() -> None:
+    said = links_of(Element("leaves", "leaf-a <-> leaf-b"), tree(1))
+    assert said == "leaf-a port 1 - spine-a port 31, leaf-b port 1 - spine-b port 31"
+
+
+@pytest.mark.parametrize(
+    ("element", "seen"), [(Element("leaf", "leaf-a"), tree(1)), (Element("uplinks", "leaf-a"), None), (Element("uplinks", "a <-> b"), tree(1))]
+)
+def test_links_that_are_not_known_are_not_made_up(element: Element, seen: typing.Optional[Topology]) -> None:
+    assert links_of(element, seen) == ""
