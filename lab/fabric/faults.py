@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import signal
 import typing
 
@@ -15,13 +16,16 @@ from ..processes import wait_until
 from . import sysfs
 from .plane import FabricPlane
 from .port import COUNTERS, PortState
-from .topology import SUBNET_MANAGERS, Node, Topology
+from .topology import SUBNET_MANAGERS, Link, Node, Topology
 
 SEEN_LIMIT = 30.0
 # enough that a loss of one in ten, or more, is seen (0.9^200 is 7e-10)
 PROBES = 200
 # management class of ibping's messages, IB_VENDOR_OPENIB_PING_CLASS
 PING_CLASS = 0x32
+# LinkWidthEnabled: one lane, and one or four
+ONE_LANE, ALL_LANES = "1", "3"
+_NEIGHBOUR = re.compile(r"^Guid:\.+0x([0-9a-f]+)$", re.MULTILINE)
 # console names of ibsim for the counters that it can be told to have
 _CONSOLE_COUNTERS = {
     "symbol_error": "SymbolErrorCounter",
@@ -44,6 +48,7 @@ _CONSOLE_COUNTERS = {
 class Target:
     """What a fault strikes. Where a device is named, the fabric is that of the device.
 
+    :param leaf: of the fabric, counted from 1
     :param percent: of messages lost
     :param counter: the kernel's name of an error counter
     :param value: of the counter
@@ -52,6 +57,7 @@ class Target:
     fabric: str = "fabric-1"
     worker: str = "worker-1"
     device: str = "mlx5_0"
+    leaf: int = 2
     percent: int = 50
     counter: str = "symbol_error"
     value: int = 123
@@ -198,6 +204,119 @@ def _link_back(plane: FabricPlane, target: Target) -> str:
     return f"{node.description}: the link is active, LID {_port(plane, item, node).lid}"
 
 
+def _cable(item: Topology, node: Node) -> Link:
+    """The cable of an HCA as the description has it."""
+    return next(link for link in item.links if link.peer == node)
+
+
+def _pull(plane: FabricPlane, item: Topology, node: Node) -> None:
+    plane.console(item, f'Unlink "{node.id}"[1]')
+
+
+def _plug(plane: FabricPlane, item: Topology, node: Node, place: Link) -> None:
+    """Put an HCA's cable into the port of a leaf that another link of the description has, or its own."""
+    plane.console(item, f'Link "{node.id}"[1] "{place.switch.id}"[{place.port}]')
+
+
+def _wait_linked(plane: FabricPlane, item: Topology, nodes: typing.Sequence[Node]) -> None:
+    for node in nodes:
+        _await(f"the port of {node.description} is active", lambda: _port(plane, item, node).active)  # noqa: B023
+        _await(f"{node.description} is in the subnet manager's list", lambda: _listed(plane, item, node))  # noqa: B023
+
+
+def _is_at(plane: FabricPlane, item: Topology, node: Node, leaf: Node) -> bool:
+    """Is that switch at the other end of the HCA's cable? Asked from there: one hop out of port 1."""
+    found = _NEIGHBOUR.search(plane.run(item, node, "smpquery", "--Direct", "nodeinfo", "0,1").stdout)
+    return found is not None and int(found[1], 16) == leaf.guid
+
+
+def _neighbours(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node, Node]:
+    """The HCA, and the next of its host on the same fabric."""
+    item, node = _hca(plane, target)
+    names = [hca.name for hca in plane.fabrics.hcas_on(item.fabric.name)]
+    if len(names) < 2:
+        raise LabError(f"{target.device} is the only HCA on {item.fabric.name}", "use an HCA of a fabric with two rails or more")
+    return item, node, item.hca(target.worker, names[(names.index(target.device) + 1) % len(names)])
+
+
+def _cables_swapped(plane: FabricPlane, target: Target) -> str:
+    item, one, other = _neighbours(plane, target)
+    first, second = _cable(item, one), _cable(item, other)
+    _cross(plane, item, {one: second, other: first})
+    return f"{one.description} is at {second.switch.description} port {second.port}, {other.description} at {first.switch.description} port {first.port}"
+
+
+def _cables_right(plane: FabricPlane, target: Target) -> str:
+    item, one, other = _neighbours(plane, target)
+    _cross(plane, item, {one: _cable(item, one), other: _cable(item, other)})
+    _clean(plane, item)
+    return f"{one.description} and {other.description} are at their own leaves"
+
+
+def _cross(plane: FabricPlane, item: Topology, places: typing.Mapping[Node, Link]) -> None:
+    if not all(_is_at(plane, item, node, place.switch) for node, place in places.items()):
+        for node in places:
+            _pull(plane, item, node)
+        for node, place in places.items():
+            _plug(plane, item, node, place)
+    for node, place in places.items():
+        _await(f"{node.description} is at {place.switch.description}", lambda: _is_at(plane, item, node, place.switch))  # noqa: B023
+    _wait_linked(plane, item, list(places))
+
+
+def _set_width(plane: FabricPlane, target: Target, enabled: str, width: str) -> typing.Tuple[Node, PortState]:
+    """Allow both ends of the HCA's cable so many lanes; of ibsim's ports the one that was told last decides for both."""
+    item, node = _hca(plane, target)
+    place = _cable(item, node)
+    for lid, number in ((place.switch.lid, place.port), (node.lid, 1)):
+        plane.run(item, item.managers[-1], "ibportstate", str(lid), str(number), "width", enabled)
+    _await(f"the link of {node.description} has {width} lanes", lambda: f"({width}X " in _port(plane, item, node).rate)
+    _wait_linked(plane, item, [node])
+    return node, _port(plane, item, node)
+
+
+def _link_narrow(plane: FabricPlane, target: Target) -> str:
+    node, state = _set_width(plane, target, ONE_LANE, "1")
+    return f"{node.description}: three of four lanes are dead, {state.rate}"
+
+
+def _link_wide(plane: FabricPlane, target: Target) -> str:
+    node, state = _set_width(plane, target, ALL_LANES, "4")
+    _clean(plane, _hca(plane, target)[0])
+    return f"{node.description}: {state.rate}"
+
+
+def _leaf(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node, typing.List[Link], typing.List[Node]]:
+    """A leaf, its uplinks, and the HCAs at it."""
+    item = _fabric(plane, target)
+    if not 1 <= target.leaf <= item.fabric.leaves:
+        raise LabError(f"{item.fabric.name} has no leaf {target.leaf}", f"use 1 to {item.fabric.leaves}")
+    leaf = item.switches[target.leaf - 1]
+    links = [link for link in item.links if link.switch == leaf]
+    hcas = [link.peer for link in links if link.peer.kind == "hca"]
+    if set(hcas) & set(item.managers):
+        raise LabError(f"a subnet manager's server is at leaf {target.leaf}: the rest would be cut off from it", "use a leaf between the first and the last")
+    return item, leaf, [link for link in links if link.peer.kind == "switch"], hcas
+
+
+def _leaf_cut(plane: FabricPlane, target: Target) -> str:
+    item, leaf, uplinks, hcas = _leaf(plane, target)
+    for link in uplinks:
+        plane.console(item, f'Unlink "{leaf.id}"[{link.port}]')
+    for node in hcas:
+        _await(f"the subnet manager has lost {node.description}", lambda: not _listed(plane, item, node))  # noqa: B023
+    return f"{leaf.description}: all {len(uplinks)} uplinks are down; cut off are {', '.join(node.description for node in hcas)}"
+
+
+def _leaf_back(plane: FabricPlane, target: Target) -> str:
+    item, leaf, uplinks, hcas = _leaf(plane, target)
+    for link in uplinks:
+        plane.console(item, f'ReLink "{leaf.id}"[{link.port}]')
+    _wait_linked(plane, item, hcas)
+    _clean(plane, item)
+    return f"{leaf.description}: all {len(uplinks)} uplinks are active"
+
+
 def _listed(plane: FabricPlane, item: Topology, node: Node) -> bool:
     """Does subnet administration know the port? (NodeRecord of its LID)"""
     return node.description in plane.run(item, item.managers[-1], "saquery", "NR", str(node.lid)).stdout
@@ -235,17 +354,35 @@ def _no_loss(plane: FabricPlane, target: Target) -> str:
     return f"{node.description}: all messages come through"
 
 
-def _set_counter(plane: FabricPlane, target: Target, value: int) -> str:
+def _counter(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node, str, int]:
+    """Where the counter is, ibsim's command that sets it, without the value, and the largest value."""
     item, node = _hca(plane, target)
     name = _CONSOLE_COUNTERS.get(target.counter)
     if name is None:
         raise LabError(f"no error counter '{target.counter}'", f"use one of {', '.join(_CONSOLE_COUNTERS)}")
-    largest = (1 << COUNTERS[target.counter][1]) - 1
+    return item, node, f'PerformanceSet "{node.id}"[1] PortCounters.{name}', (1 << COUNTERS[target.counter][1]) - 1
+
+
+def _set_counter(plane: FabricPlane, target: Target, value: int) -> str:
+    item, node, command, largest = _counter(plane, target)
     if not 0 <= value <= largest:
         raise LabError(f"{target.counter} can't be {value}", f"it holds 0 to {largest}")
-    plane.console(item, f'PerformanceSet "{node.id}"[1] PortCounters.{name}={value}')
+    plane.console(item, f"{command}={value}")
     _await(f"{target.counter} of {node.description} is {value}", lambda: _port(plane, item, node).counters.get(target.counter) == value)
     return f"{node.description}: {target.counter} is {value}"
+
+
+def _errors_grow(plane: FabricPlane, target: Target) -> str:
+    item, node, command, largest = _counter(plane, target)
+    before = _port(plane, item, node).counters.get(target.counter, 0)
+    plane.raise_counter(item, command, before, largest)
+    _await(f"{target.counter} of {node.description} rises", lambda: _port(plane, item, node).counters.get(target.counter, 0) > before)
+    return f"{node.description}: {target.counter} rises all the time"
+
+
+def _errors_stop(plane: FabricPlane, target: Target) -> str:
+    plane.processes.stop(plane.rising_process(_hca(plane, target)[0]))
+    return _set_counter(plane, target, 0)
 
 
 # functions
@@ -281,6 +418,9 @@ _ALL = (
     Fault("link-cut", "the cable of an HCA is pulled", ("worker", "device"), _link_cut, _link_back),
     Fault("hca-missing", "an HCA is gone from a worker, as a card that is dead", ("worker", "device"), _hca_missing, _hca_back),
     Fault("pf-without-sriov", "an HCA has no SR-IOV: sriov_totalvfs is absent", ("worker", "device"), _without_sriov, _with_sriov),
+    Fault("link-narrow", "the link of an HCA has one lane left of four", ("worker", "device"), _link_narrow, _link_wide),
+    Fault("leaf-cut", "a leaf switch loses all its uplinks", ("fabric", "leaf"), _leaf_cut, _leaf_back),
+    Fault("swapped-cables", "an HCA and the next of its host are at each other's leaf", ("worker", "device"), _cables_swapped, _cables_right),
     Fault("mad-loss", "part of the management messages to an HCA is lost", ("worker", "device", "percent"), _mad_loss, _no_loss),
     Fault("ibping-unreachable", "an HCA is active, but no ibping server behind it is reached", ("worker", "device"), _ping_unreachable, _no_loss),
     Fault(
@@ -290,5 +430,6 @@ _ALL = (
         lambda plane, target: _set_counter(plane, target, target.value),
         lambda plane, target: _set_counter(plane, target, 0),
     ),
+    Fault("errors-growing", "an error counter of an HCA rises all the time", ("worker", "device", "counter"), _errors_grow, _errors_stop),
 )
 FAULTS: typing.Mapping[str, Fault] = {fault.name: fault for fault in _ALL}

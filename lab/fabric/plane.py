@@ -18,7 +18,7 @@ import typing
 
 from ..console import LabError
 from ..processes import wait_until
-from . import port, sysfs, topology
+from . import port, rising, sysfs, topology
 from .model import Fabrics
 from .topology import SUBNET_MANAGERS, Node, Topology
 
@@ -160,6 +160,7 @@ class FabricPlane:
         for item in self.topologies.values():
             for host in (*SUBNET_MANAGERS, *self.fabrics.workers):
                 self.processes.stop(self.manager_process(item, host))
+            self.processes.stop(self.rising_process(item))
             self.processes.stop(self.simulator_process(item))
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -180,6 +181,15 @@ class FabricPlane:
 
     def manager_process(self, item: Topology, host: str) -> str:
         return f"opensm-{item.fabric.name}-{host}"
+
+    def rising_process(self, item: Topology) -> str:
+        """Of :meth:`raise_counter`; one a fabric."""
+        return f"rising-{item.fabric.name}"
+
+    def raise_counter(self, item: Topology, command: str, first: int, largest: int) -> None:
+        """Start a process that gives ibsim a command again and again, with a rising value."""
+        argv = [sys.executable, "-m", rising.__name__, str(self._console(item)), command, str(first), str(largest)]
+        self.processes.start(self.rising_process(item), argv, cwd=pathlib.Path(__file__).parents[2])
 
     def _start_simulator(self, item: Topology) -> None:
         if self.processes.alive(self.simulator_process(item)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.facts import SeenManagers, SeenSubnet, SeenTopology, SubnetManager
+from .._model.facts import SeenManagers, SeenSubnet, SeenTopology, SubnetManager, Topology
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric
 from .fabric_view import Names, World, some, words_of_ports
@@ -192,22 +192,29 @@ def check_islands(fabric: Fabric, world: World) -> typing.List[Finding]:
     for name, topologies in world.topologies.items():
         for seen in topologies:
             if (name, seen.rdma_device) in lost and seen.topology is not None and not rest & {node.guid for node in seen.topology.nodes}:
-                switches = [node.description.strip() or node.guid for node in seen.topology.nodes if node.kind == "Switch"]
-                hcas = [node.description.strip() or node.guid for node in seen.topology.nodes if node.kind == "Ca" and not node.aggregation]
-                why = (
-                    f"From {name} {seen.rdma_device} one sees the switches {some(switches)} and the HCAs {some(hcas)}, and nothing else of the fabric: "
-                    f"all links from these switches to the others are down."
-                )
-                remedy = (
-                    "See the ports of these switches towards the spines (on the switch itself, or with ibportstate from one of these HCAs), and their cables."
-                )
-                measured = f"{len(switches)} switches and {len(hcas)} HCAs cut off"
-                findings.append(Finding("fabric.island", some(switches) or f"{name} {seen.rdma_device}", FAIL, measured, expected, why, remedy))
+                findings.append(_island(f"{name} {seen.rdma_device}", seen.topology, expected))
     if findings:
         return findings
     why = f"These ports have a link and no way to a subnet manager: {some([f'{name} {device}' for name, device in sorted(lost, key=str)])}."
     remedy = "Run ibnetdiscover and sminfo by hand on such a node, as root, and compare with another node."
     return [Finding("fabric.island", fabric.name, FAIL, f"{len(lost)} ports", expected, why, remedy)]
+
+
+def _island(port: str, topology: Topology, expected: str) -> Finding:
+    switches = [node.description.strip() or node.guid for node in topology.nodes if node.kind == "Switch"]
+    hcas = [node.description.strip() or node.guid for node in topology.nodes if node.kind == "Ca" and not node.aggregation]
+    measured = f"{len(switches)} switches and {len(hcas)} HCAs cut off"
+    if not switches:
+        why = f"From {port}, whose own link is up, one sees no switch: the switch's port at the other end of the cable is not up."
+        return Finding(
+            "fabric.island", port, FAIL, measured, expected, why, "See that port on the switch itself, seat the cable, and switch the port off and on."
+        )
+    why = (
+        f"From {port} one sees the switches {some(switches)} and the HCAs {some(hcas)}, and nothing else of the fabric: "
+        f"all links from these switches to the others are down."
+    )
+    remedy = "See the ports of these switches towards the spines (on the switch itself, or with ibportstate from one of these HCAs), and their cables."
+    return Finding("fabric.island", some(switches), FAIL, measured, expected, why, remedy)
 
 
 def _rivals(fabric: Fabric, asking: typing.Set[typing.Tuple[str, typing.Optional[str]]], world: World) -> typing.Optional[Finding]:

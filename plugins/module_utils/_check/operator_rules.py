@@ -108,9 +108,7 @@ def wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
         if name == interface.name and mark and low.isdigit() and high.isdigit():
             first, last = int(low), int(high)
     group = VfGroup(policy.name, policy.resource_name, policy.device_type, policy.mtu, policy.rdma, first, last)
-    return WantedInterface(
-        interface.address, policy.vfs_count, interface.name, (group,), policy.mtu, policy.link_type, policy.eswitch_mode, policy.external
-    )
+    return WantedInterface(interface.address, policy.vfs_count, interface.name, (group,), policy.mtu, policy.link_type, policy.eswitch_mode, policy.external)
 
 
 def _merge(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> WantedInterface:

@@ -16,7 +16,9 @@ from .._model.facts import SeenCapabilities, SlowPort
 _TOOL = "iblinkinfo"
 # a node description is free text: the line is taken from both ends
 _LINE = re.compile(
-    r'\A0x([0-9a-f]{1,16}) ".*" +[0-9]{1,6} +([0-9]{1,3})\[ *[0-9]*\] ==\([^()]*\)==> +(0x[0-9a-f]{1,16} .*)?\[ *[0-9]*\] ".*" \( ?([^()"]*)\) *\Z', re.ASCII
+    r'\A0x([0-9a-f]{1,16}) ".*" +[0-9]{1,6} +([0-9]{1,3})\[ *[0-9]*\] ==\([^()]*\)==> +'
+    r'(?:(0x[0-9a-f]{1,16} .*)?\[ *[0-9]*\] ".*" \( ?([^()"]*)\) *|"Port not available")\Z',
+    re.ASCII,
 )
 _COULD = "Could be "
 
@@ -33,9 +35,9 @@ def parse(text: str) -> SeenCapabilities:
         match = _LINE.match(line)
         if not match:
             raise ParseError(f"{_TOOL}, line {count}", line, "the line of a port")
-        # the far end of a port without a link has no GUID
+        # the far end of a port without a link has no GUID; that of one whose neighbour just went away is 'not available'
         links += match.group(3) is not None
-        could_be = match.group(4).strip()
+        could_be = (match.group(4) or "").strip()
         if could_be:
             words = tuple(word.strip() for word in could_be.split(_COULD) if word.strip())
             slow.append(SlowPort(f"0x{int(match.group(1), 16):016x}", int(match.group(2)), ", ".join(words)))

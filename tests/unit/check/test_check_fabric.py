@@ -270,6 +270,9 @@ def test_a_leaf_that_was_cut_off_is_named() -> None:
     findings = fabrics(subnets=both(mlx5_1=lost), topologies={"worker-1": ObservedTopologies((*world.seen_topologies(rest), island))})
     finding = one(findings, "fabric.island")
     assert (finding.status, finding.subject) == ("fail", "leaf01") and "worker-1 mlx5_1" in finding.why
+    alone = SeenTopology("mlx5_1", 1, Topology((ca,), ()))
+    topologies = {"worker-1": ObservedTopologies((*world.seen_topologies(rest), alone))}
+    assert one(fabrics(subnets=both(mlx5_1=lost), topologies=topologies), "fabric.island").subject == "worker-1 mlx5_1"
     blind = fabrics(subnets=both(mlx5_1=lost), topologies={"worker-1": ObservedTopologies(world.seen_topologies(rest))})
     assert (one(blind, "fabric.island").subject, one(blind, "fabric.island").status) == ("compute", "fail")
 

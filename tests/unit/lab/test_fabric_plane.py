@@ -17,7 +17,7 @@ import typing
 import pytest
 
 from lab.console import LabError
-from lab.fabric import faults, plane, port
+from lab.fabric import faults, plane, port, rising
 from lab.fabric.faults import FAULTS, Target
 from lab.fabric.plane import FabricPlane, Programs, parse_sminfo
 
@@ -38,6 +38,10 @@ class Manager:
         self.signals: list[tuple[str, signal.Signals]] = []
 
     def start(self, name, argv, env=None, cwd=None, stdin=None):
+        if rising.__name__ in argv:
+            _console, command, first, _largest = argv[argv.index(rising.__name__) + 1 :]
+            with open(_console, "w") as end:
+                end.write(f"{command}={int(first) + 6}\n")
         if name not in self.running:
             # as a child does, it keeps the console open
             self.running[name] = {"argv": list(map(str, argv)), "env": env or {}, "stdin": None if stdin is None else os.dup(stdin)}
@@ -73,6 +77,7 @@ class Fabric(FabricPlane):
     processes: Manager
     commands: list[str]
     slow = False
+    widths: dict[int, int]
 
     def _read_consoles(self) -> None:
         for item in self.topologies.values():
@@ -86,8 +91,23 @@ class Fabric(FabricPlane):
                 continue
             for line in text.splitlines():
                 self.commands.append(line)
-                name, node, _port, rest = re.fullmatch(r'(\w+) "([^"]+)"(\[1\])? ?(.*)', line).groups()
-                self.state.setdefault(node, {})[name] = rest
+                name, node, _port, rest = re.fullmatch(r'(\w+) "([^"]+)"(\[\d+\])? ?(.*)', line).groups()
+                place = f"{node}{_port}" if node.startswith("S-") else node
+                self.state.setdefault(place, {})[name] = rest
+                if name in ("Link", "ReLink"):
+                    self.state[place].pop("Unlink", None)
+
+    def _cut(self, item, node) -> bool:
+        """Is the HCA's own cable pulled, or are all uplinks of its leaf?"""
+        leaf = self._leaf(item, node)
+        uplinks = [link for link in item.links if link.switch == leaf and link.peer.kind == "switch"]
+        down = all("Unlink" in self.state.get(f"{leaf.id}[{link.port}]", {}) for link in uplinks)
+        return "Unlink" in self.state.get(node.id, {}) or down
+
+    def _leaf(self, item, node):
+        """Where its cable is by now."""
+        link = re.match(r'"([^"]+)"', self.state.get(node.id, {}).get("Link", ""))
+        return next(each.switch for each in item.links if (each.switch.id == link[1] if link else each.peer == node))
 
     def _answering(self, item) -> dict[int, tuple[str, str]]:
         """LID of each manager that answers -> its host and state."""
@@ -111,7 +131,8 @@ class Fabric(FabricPlane):
         info = bytearray(PORT_INFO)
         info[16:18] = node.lid.to_bytes(2, "big")
         info[18:20] = (masters[-1] if masters else 0).to_bytes(2, "big")
-        cut = "Unlink" in state and "ReLink" not in state
+        cut = "Unlink" in state
+        info[31] = self.widths.get(node.lid, 2)
         info[32:34] = bytes((0x71, 0x22)) if cut else bytes((0x74, 0x52))
         target = next((other for other in item.hcas if lid and other.lid == int(lid)), node)
         lost = lid and self.state.get(target.id, {}).get("Error", "0") != "0"
@@ -136,9 +157,15 @@ class Fabric(FabricPlane):
             return subprocess.CompletedProcess(words, 0, SMINFO.format(lid=words[-1], guid=1, priority=15, number=3, state=state), "")
         if tool == "saquery":
             node = next(node for node in item.hcas if node.lid == int(words[-1]))
-            state = self.state.get(node.id, {})
-            cut = "Unlink" in state and "ReLink" not in state
-            return subprocess.CompletedProcess(words, 0, "" if cut else f"\t\tNodeDescription.........{node.description}\n", "")
+            return subprocess.CompletedProcess(words, 0, "" if self._cut(item, node) else f"\t\tNodeDescription.........{node.description}\n", "")
+        if tool == "smpquery":
+            node = next(node for node in item.hcas if node.id == env["SIM_HOST"])
+            return subprocess.CompletedProcess(words, 0, f"PortGuid:....0x1\nGuid:............................{self._leaf(item, node).guid:#018x}\n", "")
+        if tool == "ibportstate":
+            lid, _port, _width, enabled = words[-4:]
+            # of the lanes that are allowed, the most
+            self.widths[int(lid)] = 2 if enabled == "3" else int(enabled)
+            return subprocess.CompletedProcess(words, 0, "", "")
         assert tool == "ibqueryerrors"
         return subprocess.CompletedProcess(words, 0, "", "")
 
@@ -149,7 +176,7 @@ def sound(tmp_path, fabrics, monkeypatch):
     monkeypatch.setattr(faults, "SEEN_LIMIT", 0.2)
     programs = Programs(pathlib.Path("/bin/ibsim"), pathlib.Path("/lib/umad2sim.so"), pathlib.Path("/root-of-workers"))
     lab = Fabric(fabrics, tmp_path, Manager(tmp_path), programs)
-    lab.state, lab.commands = {}, []
+    lab.state, lab.commands, lab.widths = {}, [], {}
     lab.start()
     yield lab
     lab.stop()
@@ -289,6 +316,7 @@ def test_the_second_master_minds_no_other(sound):
         ("mad-loss", Target(percent=30), 'Error "{id}"[1] 30'),
         ("ibping-unreachable", Target(worker="worker-2"), 'Error "{id}"[1] 100 0 0x32'),
         ("error-counters", Target(value=7), 'PerformanceSet "{id}"[1] PortCounters.SymbolErrorCounter=7'),
+        ("errors-growing", Target(worker="worker-2"), 'PerformanceSet "{id}"[1] PortCounters.SymbolErrorCounter=6'),
     ],
 )
 def test_the_simulator_is_told(sound, name, target, command):
@@ -305,6 +333,9 @@ def test_the_simulator_is_told(sound, name, target, command):
         ("sm-killed", Target(fabric="fabric-9"), "no fabric 'fabric-9'"),
         ("mad-loss", Target(percent=0), "0 %"),
         ("error-counters", Target(counter="nothing"), "no error counter 'nothing'"),
+        ("errors-growing", Target(counter="nothing"), "no error counter 'nothing'"),
+        ("leaf-cut", Target(leaf=9), "no leaf 9"),
+        ("leaf-cut", Target(leaf=1), "a subnet manager's server is at leaf 1"),
         ("error-counters", Target(value=70000), "holds 0 to 65535"),
     ],
 )
@@ -312,6 +343,34 @@ def test_a_target_that_does_not_exist_is_refused(sound, name, target, why):
     with pytest.raises(LabError) as refused:
         FAULTS[name].on(sound, target)
     assert why in f"{refused.value} {refused.value.remedy}"
+
+
+def test_swapped_cables_are_at_each_others_leaf(sound):
+    said = FAULTS["swapped-cables"].on(sound, Target(worker="worker-2", device="mlx5_5"))
+    assert said == "worker-2 mlx5_5 is at MF0;fabric-1-leaf-1:MQM9700/U1 port 5, worker-2 mlx5_0 at MF0;fabric-1-leaf-4:MQM9700/U1 port 5"
+    assert [command.split()[0] for command in sound.commands] == ["Unlink", "Unlink", "Link", "Link"]
+
+
+def test_a_leaf_that_is_cut_off_takes_its_hcas_with_it(sound):
+    said = FAULTS["leaf-cut"].on(sound, Target(leaf=3))
+    assert "fabric-1-leaf-3" in said and said.endswith("cut off are worker-1 mlx5_4, worker-2 mlx5_4")
+    assert len(sound.commands) == 2 and all(command.startswith('Unlink "S-') for command in sound.commands)
+
+
+def test_a_narrow_link_has_a_quarter_of_the_rate(sound):
+    assert "100 Gb/sec (1X NDR)" in FAULTS["link-narrow"].on(sound, Target())
+    assert "400 Gb/sec (4X NDR)" in FAULTS["link-narrow"].off(sound, Target())
+
+
+def test_a_rising_counter_ends_when_it_is_full(tmp_path, monkeypatch):
+    console = tmp_path / "console"
+    console.touch()
+    monkeypatch.setattr(rising, "PERIOD_SECONDS", 0)
+    monkeypatch.setattr(rising, "STEPS", 3)
+    lines = []
+    monkeypatch.setattr(rising.os, "write", lambda _end, data: lines.append(data.decode()))
+    assert rising.main([str(console), "PerformanceSet x", "1", "15"]) == 0
+    assert lines == ["PerformanceSet x=6\n", "PerformanceSet x=11\n"]
 
 
 def test_a_fault_that_shows_no_effect_is_an_error(sound, monkeypatch):

@@ -138,6 +138,12 @@ def test_iblinkinfo_reads_what_a_link_could_be() -> None:
     assert slow.could_be == "4X, 106.25 Gbps"
 
 
+def test_iblinkinfo_of_a_link_whose_far_end_just_went_away() -> None:
+    line = '0xb83fd20301100010 "MF0;fabric-1-leaf-2:MQM9700/U1"      2    3[  ] ==( 4X        106.25 Gbps Active/ Polling)==>      "Port not available"\n'
+    seen = iblinkinfo.parse(text("iblinkinfo_line") + line)
+    assert seen.links == 56
+
+
 @pytest.mark.parametrize("output", ["", text("iblinkinfo_line")[:-30], "garbage\n", text("iblinkinfo_line") + "discover failed\n"])
 def test_iblinkinfo_of_another_form_is_refused(output: str) -> None:
     with pytest.raises(ParseError):
