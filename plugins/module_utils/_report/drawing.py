@@ -18,7 +18,7 @@ _ROW = 118
 _BOX = 44
 _SQUARE = 9
 # of the text in a box, in the drawing's units
-_LETTER = 6.4
+_LETTER = 5.8
 
 
 def figure(shown: Drawing) -> Html:
@@ -29,10 +29,11 @@ def figure(shown: Drawing) -> Html:
     marked = [item for row in shown.rows for item in row if item.marks]
     height = _ROW * (len(shown.rows) - 1) + _BOX + 24
     title = f"{shown.name}: switches above, nodes below"
+    picture = element("svg", element("title", title), *lines, *boxes, viewBox=f"0 0 {_WIDTH} {height}", role="img", class_="map")
     return element(
         "figure",
         element("figcaption", element("b", f"{shown.name}: topology"), element("span", f"{shown.words}; {len(marked)} marked")),
-        element("svg", element("title", title), *lines, *boxes, viewBox=f"0 0 {_WIDTH} {height}", role="img", class_="map"),
+        element("div", picture, class_="scroll", tabindex=0, role="region", aria_label=title),
         element("ul", *map(_entry, _legend(marked)), class_="legend"),
         element("ul", *[element("li", element("b", item.name), ": ", "; ".join(item.marks[:3])) for item in marked], class_="marked") if marked else None,
         class_="wide",
@@ -88,7 +89,7 @@ def _ends(item: Item, middle: float, width: float) -> typing.List[float]:
 
 def _fitting(name: str, width: float) -> str:
     """As much of a name as a box has room for; the pointer shows all of it."""
-    most = max(3, int((width - 10) / _LETTER))
+    most = max(3, int((width - 6) / _LETTER))
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 
 

@@ -137,7 +137,7 @@ def _not_proven(report: Report) -> typing.Optional[Html]:
         "section",
         element("h2", "What this run does not prove"),
         element("ul", *lines) if lines else None,
-        element("h3", f"{report.counts['waived']} findings are waived") if waivers else None,
+        element("h3", f"{report.counts['waived'] or 'no'} finding{'' if report.counts['waived'] == 1 else 's'} waived") if waivers else None,
         waivers,
         class_="card",
     )

@@ -85,6 +85,7 @@ dt{color:var(--soft);font-size:12.5px}dd{margin:0;overflow-wrap:anywhere;white-s
 small{display:block;color:var(--soft)}
 .more{color:var(--soft);font-size:13.5px;margin-top:6px}
 details{margin-top:8px}summary{cursor:pointer;color:var(--soft);width:fit-content}
+section>details{margin-bottom:12px}
 details h4{margin:12px 0 4px;font-weight:500}
 pre{max-height:480px;overflow:auto;padding:12px;border-radius:8px;background:var(--mute-bg);font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere}
 
@@ -97,9 +98,10 @@ thead th{border-top:0;color:var(--soft);font-weight:500;font-size:13px}
 .numbers thead th:nth-child(n+3){text-align:right}
 
 .figures{display:flex;flex-wrap:wrap;gap:22px 36px;margin:0 0 16px}.figures:empty{display:none}
+figure details{margin:0}figure summary{color:inherit}
 figure{margin:0;min-width:0;max-width:100%}
-figcaption{display:flex;flex-wrap:wrap;gap:2px 12px;align-items:baseline;margin-bottom:8px}
-figcaption span{color:var(--soft);font-size:13.5px}
+figcaption{margin-bottom:6px}figcaption b{display:block}.caption{color:var(--ink)}
+figcaption span,.caption span{color:var(--soft);font-size:13.5px}
 .grid{width:auto;font-size:12px;line-height:1.2;font-variant-numeric:tabular-nums;border-collapse:separate;border-spacing:2px}
 .grid th,.grid td{padding:0;border:0;min-width:0;vertical-align:middle}
 .grid td{min-width:34px;height:26px;padding:0 4px;text-align:center;border-radius:3px;white-space:nowrap}
@@ -124,7 +126,7 @@ font-size:11px;line-height:17px;color:var(--ink);border:1px solid var(--line)}
 
 .wide{flex:1 1 100%}
 .map{display:block;width:100%;height:auto;min-width:640px}
-.map text{font-size:12px;fill:var(--ink);text-anchor:middle}
+.map text{font-size:11px;fill:var(--ink);text-anchor:middle}
 .box rect{fill:var(--mute-bg);stroke:var(--soft);stroke-width:1}
 .box.group rect{stroke-dasharray:4 3}.box.group text{fill:var(--soft)}
 .box.bad>rect{fill:var(--bad-bg);stroke:var(--bad);stroke-width:2}.box.bad text{fill:var(--bad);font-weight:600}

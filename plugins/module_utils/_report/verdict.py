@@ -186,7 +186,9 @@ def _first_obstacle(report: Report) -> str:
                 return f"stage {stage.name}: nothing was checked"
             names = [f"{status_count} {status}" for status, status_count in _statuses(findings).items()]
             more = f" and {len(findings) - 1} more" if len(findings) > 1 else ""
-            return f"stage {stage.name}: {', '.join(names)} ({findings[0].check} on {findings[0].subject}{more})"
+            # a suspect is what is behind the others
+            first = next((finding for finding in findings if finding.check.endswith(".suspect")), findings[0])
+            return f"stage {stage.name}: {', '.join(names)} ({first.check} on {first.subject}{more})"
     for stage in report.stages:
         if stage.state not in ("open", PENDING):
             without = [item.name for item in report.stages if item.state == stage.state]

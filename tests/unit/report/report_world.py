@@ -114,6 +114,7 @@ def fabrics(world: World) -> typing.List[typing.Dict[str, typing.Any]]:
             "resource_name": "mlx_compute",
             "network": {"name": "sriov-ib-compute", "namespace": "training"},
             "ipam": {"type": "whereabouts", "range": "100.64.0.0/15"},
+            "bandwidth": {"rounds": world.rounds, "directions": "one"},
         }
     ]
 

@@ -115,6 +115,14 @@ def test_any_name_has_a_place_in_the_order(names: typing.List[str]) -> None:
     assert sorted(sorted(names, key=by_number)) == sorted(names)
 
 
+def test_matrix_without_a_fault_is_folded_away_and_one_with_a_fault_is_not() -> None:
+    made = records(dataclasses.replace(SMALL, cut=(0, 1)))
+    text = page(made)
+    reachability = text[text.index('id="reachability"') : text.index('id="platform"')]
+    assert "<figcaption><b>compute, rail 0: loss in %</b>" in reachability
+    assert '<details><summary><span class="caption"><b>compute, rail 1: loss in %</b>' in reachability
+
+
 def test_page_of_a_large_cluster_is_small() -> None:
     text = page(records(World(nodes=72, rails=2, on_leaf=8, rounds=6, slow=13, cut=(0, 3))))
     assert len(text) < 400_000

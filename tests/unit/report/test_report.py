@@ -94,6 +94,24 @@ def test_first_closed_gate_is_in_the_verdict_line() -> None:
     assert {stage.name: stage.state for stage in closed.stages}["network"] == "skipped"
 
 
+def test_suspect_is_named_before_the_pairs_that_it_explains() -> None:
+    pair, suspect = (Finding(check, check, "fail", why="x", remedy="y") for check in ("fabric.pair", "fabric.suspect"))
+    closed = report(record("fabric", pair, suspect))
+    assert closed.summary.endswith("(fabric.suspect on fabric.suspect and 1 more)")
+    text = render_html(closed)
+    assert 0 < text.index("<code>fabric.suspect</code>") < text.index("<code>fabric.pair</code>")
+
+
+def test_findings_of_one_cause_are_one_entry_and_boxes_filter_without_a_script() -> None:
+    same = [Finding("fabric.node", f"node-{number}", "unknown", "no answer", why="No ssh.", remedy="Make it answer.") for number in range(250)]
+    text = render_html(report(record("fabric", *same)))
+    page = Page(text)
+    said = " ".join(page.text)
+    assert said.count("Make it answer.") == 2, "once among the next steps, once in its stage"
+    assert "node-0" in said and "and 249 more" in said and "and 150 more, all of them in report.json" in said
+    assert page.tags.count("input") == 6 and 'id="show-unknown"' in text and "#show-unknown:not(:checked)" in STYLE
+
+
 def test_older_runs_are_named_and_never_counted() -> None:
     mixed = report(record("bandwidth", FAIL, run=OLD))
     stage = mixed.stages[-1]
