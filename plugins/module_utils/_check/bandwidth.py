@@ -79,6 +79,10 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "The API server refused the pod.",
         "IPC_LOCK needs a namespace with the label pod-security.kubernetes.io/enforce: privileged, on OpenShift a pods.service_account whose SCC allows it.",
     ),
+    "stuck": (
+        "A pod of an earlier run is still there, although it was deleted.",
+        "See its events, and whether the kubelet of its node works; if the node is lost for good, delete the pod with --force.",
+    ),
     "unschedulable": (
         "No pod of ours fits on the node.",
         "A taint: pods.tolerations. Too few CPUs or too little memory: pods.cpu, pods.memory. No free virtual function: end the pods that hold them.",

@@ -54,6 +54,8 @@ def pod(fabric: Fabric, cluster: Cluster, node: str, number: int = 0) -> Object:
         "activeDeadlineSeconds": LIFETIME_SECONDS,
         "automountServiceAccountToken": False,
         "containers": [container],
+        # all that they talk to are addresses
+        "dnsPolicy": "Default",
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
     }

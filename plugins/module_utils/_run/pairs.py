@@ -170,7 +170,7 @@ class Bench:
         except ApiError as error:
             if error.status == 0:
                 raise
-            return dataclasses.replace(result, error=f"the API server refused the pod: {error.text}", cause="refused")
+            return dataclasses.replace(result, error=error.text, cause="stuck" if error.reason == "AlreadyExists" else "refused")
         return result
 
     def _await_ready(self, pods: typing.Sequence[RdmaPod]) -> typing.Dict[str, typing.Tuple[RdmaPod, Resource]]:

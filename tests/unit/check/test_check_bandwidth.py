@@ -282,7 +282,7 @@ def test_a_sweep_that_was_asked_for(failure, rows, status):
     assert not rows or "4 bytes: 0.2000 Gb/s" in finding.measured
 
 
-@pytest.mark.parametrize("cause", ["refused", "unschedulable", "image", "container", "rail", "no_tool", "no_device"])
+@pytest.mark.parametrize("cause", ["refused", "stuck", "unschedulable", "image", "container", "rail", "no_tool", "no_device"])
 def test_a_pod_s_trouble_has_a_remedy_of_its_own(cause):
     broken = dataclasses.replace(PODS[1], error="the server's words", cause=cause)
     finding = found(Facts(("a", "b"), BandwidthFacts((PODS[0], broken), ())), "pod", "compute b")

@@ -206,7 +206,12 @@ def test_a_node_that_the_cluster_does_not_know():
 
 def test_a_refused_pod_keeps_the_server_s_words():
     facts, _lines = run(Api(refuse=ApiError(403, "Forbidden", "violates PodSecurity baseline", "POST")))
-    assert "violates PodSecurity baseline" in facts.pods[0].error
+    assert [(pod.error, pod.cause) for pod in facts.pods] == [("violates PodSecurity baseline", "refused")] * 2
+
+
+def test_a_pod_that_will_not_go_is_told_from_one_that_is_refused():
+    facts, _lines = run(Api(refuse=ApiError(409, "AlreadyExists", 'object is being deleted: pods "linerate-storage-a" already exists', "POST")))
+    assert [pod.cause for pod in facts.pods] == ["stuck"] * 2
 
 
 def test_a_client_that_came_too_early_is_tried_again():
