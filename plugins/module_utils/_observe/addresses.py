@@ -36,14 +36,14 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
             if error.status == 0:
                 raise
             if not error.absent:
-                errors.append(str(error))
+                errors.append(error.seen)
 
     def parsed(kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = "") -> typing.Iterator[typing.Any]:
         for item in read(kind, namespace):
             try:
                 yield parser(item)
             except ResourceError as error:
-                errors.append(str(error))
+                errors.append(error.seen)
 
     def leases() -> typing.Set[Lease]:
         return {lease for found in parsed("IPPool.whereabouts.cni.cncf.io", parse.leases) for lease in found}

@@ -89,8 +89,7 @@ class ApiError(RdmaError):
     """
 
     def __init__(self, status: int, reason: str, text: str, where: str) -> None:
-        remedy = "Check the kubeconfig and whether the API server runs." if status == 0 else ""
-        super().__init__(f"{where}: {text}", remedy)
+        super().__init__(f"{where}: {text.rstrip('.')}", _remedy(status, text))
         self.status = status
         self.reason = reason
         self.text = text
@@ -109,6 +108,18 @@ def read_yaml(text: str) -> typing.Any:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise RdmaError(f"no YAML: {error}") from error
+
+
+def _remedy(status: int, text: str) -> str:
+    """What helps against what the server, or the way to it, says."""
+    if status == 0 and "CERTIFICATE_VERIFY_FAILED" in text:
+        return "The server is not the one that the kubeconfig trusts: take the certificate authority of this cluster, or the right server"
+    if status == 0:
+        return "Check the kubeconfig and whether the API server runs"
+    if status == 401:
+        return "The token or the client certificate in the kubeconfig is wrong or has expired: renew it"
+    # a webhook's own refusal has another cause
+    return "Give the user the rights of docs/rbac.yml" if status == 403 and "admission webhook" not in text else ""
 
 
 def path_of(kind: str, namespace: str = "", name: str = "") -> str:
@@ -145,7 +156,7 @@ class Cluster:
         try:
             return self._dynamic.request(method, path, body=body, **options)
         except ApiException as error:
-            raise _api_error(error, where) from error
+            raise api_error(error, where) from error
         except (HTTPError, OSError) as error:
             raise ApiError(0, "Unreachable", f"no answer from the API server: {error}", where) from error
 
@@ -285,7 +296,7 @@ class Cluster:
                 _preload_content=False,
             )
         except ApiException as error:
-            raise _api_error(error, where) from error
+            raise api_error(error, where) from error
         except (HTTPError, OSError, websocket.WebSocketException) as error:
             raise ApiError(0, "Unreachable", f"no connection: {error}", where) from error
         return Shell(socket, clock)
@@ -388,7 +399,7 @@ def _warnings(response: typing.Any) -> typing.Tuple[str, ...]:
     return tuple(value.partition('"')[2].rstrip('"') for value in values)
 
 
-def _api_error(error: typing.Any, where: str) -> ApiError:
+def api_error(error: typing.Any, where: str) -> ApiError:
     """The server's Status, where it sent one."""
     body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
     try:

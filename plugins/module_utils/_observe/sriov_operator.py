@@ -41,7 +41,7 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
             if error.status == 0:
                 raise
             if not error.absent:
-                errors.append(str(error))
+                errors.append(error.seen)
             return None
 
     def read(kind: str, where: str = "") -> typing.Optional[typing.Tuple[Resource, ...]]:

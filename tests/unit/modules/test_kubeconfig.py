@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kubeconfigs that do not lead to an API server that lets us in: each a message with the file and the next step, never a traceback, no secret in it."""
+
+from __future__ import annotations
+
+import http.server
+import importlib
+import json
+import pathlib
+import ssl
+import threading
+import typing
+
+import pytest
+import yaml
+from ansible.module_utils.testing import patch_module_args
+
+from lab.pki import Pki
+
+TOKEN = "token-that-nobody-may-see"
+
+
+def failure(capsys: pytest.CaptureFixture[str], **options: typing.Any) -> str:
+    """What sriov_operator_info says of it."""
+    module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.sriov_operator_info")
+    with patch_module_args(options), pytest.raises(SystemExit) as ended:
+        module.main()
+    result = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 1 and result["failed"]
+    assert "exception" not in result
+    assert TOKEN not in json.dumps(result)
+    return str(result["msg"])
+
+
+class Server:
+    """Answers everything with one HTTP status."""
+
+    def __init__(self, code: int, message: str, context: typing.Optional[ssl.SSLContext] = None) -> None:
+        body = json.dumps({"kind": "Status", "status": "Failure", "reason": "x", "message": message, "code": code}).encode()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(code)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *arguments: typing.Any) -> None:
+                """Says nothing."""
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        if context:
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def kubeconfig(path: pathlib.Path, server: str, **cluster: str) -> str:
+    config = {
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "u", "user": {"token": TOKEN}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "there is no such file"),
+        (b"", "it holds nothing"),
+        (b"just words", "it holds something else"),
+        (b"- a", "it holds something else"),
+        (b"kind: Pod", "it holds something else"),
+        (f"users: [{{user: {{token: {TOKEN}}}}}\nx: ]".encode(), "it is no YAML, line 2"),
+        (b"\x00\xff\xfe", "it is no text in UTF-8"),
+        (b"kind: Config\nclusters: []\nusers: []\ncontexts: []\n", "current-context"),
+    ],
+)
+def test_a_file_that_is_no_kubeconfig(content: typing.Optional[bytes], said: str, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "mine.conf"
+    if content is not None:
+        path.write_bytes(content)
+    message = failure(capsys, kubeconfig=str(path))
+    assert f"kubeconfig mine.conf in {tmp_path}: " in message
+    assert said in message
+    assert "Check the kubeconfig" in message
+
+
+def test_a_folder_is_no_kubeconfig(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    assert "it can't be read: Is a directory" in failure(capsys, kubeconfig=str(tmp_path))
+
+
+def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("K8S_AUTH_KUBECONFIG", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert f"kubeconfig config in {tmp_path}/.kube: there is no such file" in failure(capsys)
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "remedy"),
+    [
+        (401, "Unauthorized", "wrong or has expired: renew it"),
+        (403, 'User "x" cannot get path "/version"', "the rights of docs/rbac.yml"),
+        (503, "the server is shutting down", ""),
+    ],
+)
+def test_a_server_that_does_not_let_us_in(code: int, said: str, remedy: str, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    message = failure(capsys, kubeconfig=kubeconfig(tmp_path / "k", Server(code, said).url))
+    assert message.startswith(f"kubeconfig k in {tmp_path}: {said}")
+    assert remedy in message
+
+
+def test_nobody_listens(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    message = failure(capsys, kubeconfig=kubeconfig(tmp_path / "k", "http://127.0.0.1:1"))
+    assert "no answer from the API server" in message and "refused" in message
+    assert "whether the API server runs" in message
+
+
+def test_the_server_of_another_cluster(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    theirs = Pki(tmp_path / "theirs", "")
+    theirs.identity("server", "server", hosts=["127.0.0.1"])
+    Pki(tmp_path / "ours", "")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(theirs.path("server.crt"), theirs.path("server.key"))
+    server = Server(401, "Unauthorized", context)
+    message = failure(capsys, kubeconfig=kubeconfig(tmp_path / "k", server.url, **{"certificate-authority": str(tmp_path / "ours/ca.crt")}))
+    assert "not the one that the kubeconfig trusts" in message
