@@ -32,7 +32,7 @@ def with_discovery(cluster: Cluster, facts: OperatorFacts, selector: typing.Mapp
     except ApiError as error:
         if error.status == 0:
             raise
-        return dataclasses.replace(facts, errors=(*facts.errors, str(error)))
+        return dataclasses.replace(facts, errors=(*facts.errors, error.seen))
 
 
 def observe(cluster: Cluster) -> typing.Tuple[FeatureDiscovery, ...]:
@@ -72,7 +72,7 @@ def _config(cluster: Cluster, daemon: Resource) -> typing.Tuple[typing.Optional[
             if error.status == 0:
                 raise
             if not error.absent:
-                return None, str(error)
+                return None, error.seen
         except RdmaError as error:
-            return None, str(error)
+            return None, error.seen
     return WorkerConfig(), ""
