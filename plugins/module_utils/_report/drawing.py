@@ -11,6 +11,7 @@ from __future__ import annotations
 import typing
 
 from .markup import Html, element
+from .text import one_line
 from .topology import Drawing, Edge, Item
 
 _WIDTH = 1100
@@ -63,7 +64,15 @@ def _box(item: Item, middle: float, top: float, width: float) -> Html:
         element("title", words),
         element("rect", x=_number(middle - width / 2), y=_number(top), width=_number(width), height=_BOX, rx=6),
         *squares,
-        element("text", _fitting(item.name, width), x=_number(middle), y=_number(top + _BOX / 2 + 5)),
+        # a drawing in the drawing clips what is wider than its letters were taken for
+        element(
+            "svg",
+            element("text", _fitting(item.name, width), x="50%", y=_number(_BOX / 2 + 5)),
+            x=_number(middle - width / 2),
+            y=_number(top),
+            width=_number(width),
+            height=_BOX,
+        ),
         sign,
         class_=f"box {tone}",
     )
@@ -89,7 +98,7 @@ def _ends(item: Item, middle: float, width: float) -> typing.List[float]:
 
 def _fitting(name: str, width: float) -> str:
     """As much of a name as a box has room for; the pointer shows all of it."""
-    most = max(3, int((width - 6) / _LETTER))
+    name, most = one_line(name), max(3, int((width - 6) / _LETTER))
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 
 
