@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, NodeState, OperatorFacts, StateInterface
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
 
 FABRIC = {
@@ -116,7 +117,7 @@ def test_a_wrong_intent_names_its_path(name):
         FILTERS[name]([{**FABRIC, "virtual_functions": "four"}], *arguments)
 
 
-MODULES = ("access_info", "address_info", "custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_sync", "teardown_gate")
+MODULES = ("access_info", "address_info", "custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_plan", "sriov_sync", "teardown_gate")
 
 
 def run_module(name, arguments, capsys):
@@ -132,6 +133,7 @@ ARGUMENTS = {
     "custom_resources": {"objects": []},
     "rdma_bandwidth": {"fabrics": [FABRIC], "nodes": ["a"]},
     "sriov_operator_info": {},
+    "sriov_plan": {"objects": [], "nodes": ["a"]},
     "sriov_sync": {"targets": []},
 }
 
@@ -154,6 +156,29 @@ def test_a_wrong_intent_is_refused_before_anything_is_touched(capsys):
     code, result = run_module("rdma_bandwidth", {"fabrics": [{**FABRIC, "podz": {}}], "nodes": ["a"]}, capsys)
     assert code == 1
     assert "rdma_fabrics[0].podz" in result["msg"]
+
+
+def test_a_wrong_wish_for_the_nodes_is_refused_before_the_cluster_is_asked(capsys):
+    code, result = run_module("sriov_plan", {**ARGUMENTS["sriov_plan"], "cluster": {"disruption": "reboots"}}, capsys)
+    assert code == 1
+    assert "rdma_cluster.disruption" in result["msg"]
+
+
+class Quiet:
+    """A cluster with the operator, and without nodes."""
+
+    def list(self, kind, namespace="", selector="", fields=""):
+        return Listing(({"metadata": {"name": "default"}},) if kind == "SriovOperatorConfig" else (), "1")
+
+
+def test_a_plan_for_nodes_that_are_not_there_allows_nothing(capsys, monkeypatch):
+    module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.sriov_plan")
+    monkeypatch.setattr(module, "connect", lambda given: Quiet())
+    code, result = run_module("sriov_plan", ARGUMENTS["sriov_plan"], capsys)
+    assert (code, result["allowed"], result["lines"], result["changed"]) == (0, False, [], False)
+    assert result["plan"]["nodes"] == [
+        {"node": "a", "action": "unknown", "reasons": ["the cluster has no such node"], "pods": [], "lost": [], "blockers": [], "pool": "", "listed": True}
+    ]
 
 
 def test_a_selector_without_our_label_is_refused(capsys, monkeypatch):
