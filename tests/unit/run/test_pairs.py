@@ -382,6 +382,12 @@ def test_a_rail_that_no_function_is_of_is_named():
     assert {pair.rail for pair in facts.pairs} == {0}
 
 
+def test_rails_of_a_node_whose_hcas_are_not_known():
+    facts, _lines = run(rail_probe((1, 2))(), rails={}, **TWO_RAILS)
+    assert {pod.error for pod in facts.pods} == {"its virtual function 0000:01:10.0 is of 0000:01:00.0; HCAs of this fabric on the node: none known"}
+    assert facts.pairs == ()
+
+
 def test_a_function_of_another_fabric_s_hca_is_no_rail():
     facts, _lines = run(rail_probe((3,))(), rails={"storage": {"a": {"0000:01:00.0": 0}, "b": {"0000:01:00.0": 0}}})
     assert facts.pods[0].error == "its virtual function 0000:03:10.0 is of 0000:03:00.0; HCAs of this fabric on the node: 0000:01:00.0"
