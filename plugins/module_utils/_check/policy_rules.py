@@ -40,7 +40,7 @@ _DRIVERS_WITHOUT_RDMA = ("igb", "ixgbe")
 _IPOIB_MTU = 2044
 
 _RESOURCE = re.compile(r"[a-zA-Z0-9_]+")
-_RANGE = re.compile(r"([^#]*)#([0-9]+)-([0-9]+)")
+_RANGE = re.compile(r"([^#]*)#([0-9]{1,9})-([0-9]{1,9})")
 _LIST = "supported-nic-ids"
 
 Where = typing.Literal["webhook", "node", "nowhere"]

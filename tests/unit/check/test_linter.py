@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint, lint_all, remaining
 from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import World, objections
@@ -270,3 +272,31 @@ def test_policies_that_come_together_are_judged_together():
     findings = lint_all((FABRIC, other), policies, WORLD, ("w1",))
     assert set(held(findings, ())) == {"storage", "other"}
     assert lint_all((FABRIC,), [], WORLD, ("w1",)) == {"storage": ()}
+
+
+POLICIES = st.builds(
+    Policy,
+    name=st.sampled_from(["a", "b"]),
+    resource_name=st.text(max_size=6),
+    vfs_count=st.integers(0, 200),
+    node_selector=st.sampled_from([LABEL, {}, {"rdma": "no"}]),
+    vendor=st.sampled_from(["", "8086", "15b3", "ffff"]),
+    device=st.sampled_from(["", "10c9", "1021", "10ca"]),
+    root_devices=st.sampled_from([(), (IGB.address,), (MLX.address, BNX.address)]),
+    pf_names=st.lists(st.sampled_from(["eth1", "eth1#0-3", "ib0#4-7"]) | st.text(alphabet="eth1#0-9", max_size=8), max_size=2).map(tuple),
+    mtu=st.integers(0, 70000),
+    link_type=st.sampled_from(["", "ETH", "ib", "IB"]),
+    device_type=st.sampled_from(["", "netdevice", "vfio-pci"]),
+    rdma=st.booleans(),
+    external=st.booleans(),
+    net_filter=st.sampled_from(["", "openstack/NetworkID:1"]),
+)
+
+
+@given(POLICIES, POLICIES)
+def test_any_two_policies_get_a_finding_on_each_node_and_never_a_crash(policy, other):
+    findings = lint(FABRIC, (policy,), beside(other), ("w1", "w2"))
+    assert [finding.subject for finding in findings if finding.check == "network.lint_select"][:2] == ["storage w1", "storage w2"]
+    # a node gets a pass only for what it really has
+    passed = [finding for finding in findings if finding.check == "network.lint_select" and finding.status == "pass"]
+    assert all(len(finding.measured.split(", ")) == FABRIC.select.hcas_per_node for finding in passed)
