@@ -15,7 +15,7 @@ import collections
 import dataclasses
 import typing
 
-from .._check import bandwidth, fabric, reachability
+from .._check import bandwidth, discover, fabric, operators, platform, reachability
 from .._check.membership import Membership, is_infiniband, resolve
 from .._check.places import places, topology_of
 from .._check.table import TABLE
@@ -93,11 +93,30 @@ def _load(record: typing.Optional[Record], parts: typing.Sequence[str]) -> typin
     """
     if record is None or not isinstance(record.facts, dict) or record.intent is None:
         return None
-    facts = {name: record.facts[name] for name in parts if name in record.facts}
     try:
-        return load(Intent, record.intent, "intent"), load(TABLE[record.stage][0], facts, f"{record.stage}_facts")
+        return load(Intent, record.intent, "intent"), _facts(record, parts)
     except LoadError as error:
         raise Undrawable(f"The facts of this stage can't be drawn: {error}.") from error
+
+
+def _facts(record: Record, parts: typing.Sequence[str]) -> typing.Any:
+    """:raises LoadError: they are not the facts of this stage"""
+    facts = {name: record.facts[name] for name in parts if name in record.facts} if isinstance(record.facts, dict) else {}
+    return load(TABLE[record.stage][0], facts, f"{record.stage}_facts")
+
+
+def fleet(records: typing.Mapping[str, Record]) -> typing.Dict[str, str]:
+    """What runs on the cluster, as far as the records say: each version with how many have it. A fleet of two firmwares shows here."""
+    result = {}
+    for title, stage, part, versions in _FLEET:
+        try:
+            found = collections.Counter(versions(_facts(records[stage], (part,)))) if stage in records else {}
+        except LoadError:
+            # a stage whose role failed, or an older record; nothing is said of what is not known
+            continue
+        if found:
+            result[title] = ", ".join(f"{version} ({count})" for version, count in sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    return result
 
 
 def _membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
@@ -220,3 +239,24 @@ _MATRICES: typing.Dict[str, typing.Tuple[typing.Callable[..., typing.Iterator[Ma
     "reachability": (_of_reachability, ("nodes", "subnets", "plan", "pings")),
     "bandwidth": (_of_bandwidth, ("nodes", "bandwidth")),
 }
+
+
+def _firmwares(facts: discover.Facts) -> typing.Iterator[str]:
+    for seen in facts.nodes.values():
+        yield from (hca.firmware for hca in (seen.value.hcas if seen.value else ()) if hca.firmware and not hca.is_virtual)
+
+
+def _kernels(facts: platform.Facts) -> typing.Iterator[str]:
+    return (seen.value.kernel for seen in facts.platforms.values() if seen.value)
+
+
+def _operators(facts: operators.Facts) -> typing.Iterator[str]:
+    return (found.version for found in (facts.operators.installations if facts.operators else ()) if found.version)
+
+
+#: title, stage, part of its facts, what it takes out of them
+_FLEET: typing.Tuple[typing.Tuple[str, str, str, typing.Callable[[typing.Any], typing.Iterator[str]]], ...] = (
+    ("HCA firmware", "discover", "nodes", _firmwares),
+    ("Kernel", "platform", "platforms", _kernels),
+    ("SR-IOV operator", "operators", "operators", _operators),
+)

@@ -17,7 +17,7 @@ import typing
 from .._model.redact import redact
 from . import drawing, grid
 from .data import record_path
-from .exhibits import Charts, Undrawable, charts, matrices
+from .exhibits import Charts, Undrawable, charts, fleet, matrices
 from .listing import LABELS, groups, listing, next_steps, passes
 from .markup import Html, element, join, whole
 from .style import STYLE
@@ -227,6 +227,7 @@ def _footer(report: Report) -> Html:
         ("Started", min((record.started for record in records), default="unknown")),
         ("Report written", report.created),
         *report.versions.items(),
+        *fleet({stage.name: stage.record for stage in report.stages if stage.record}).items(),
     ]
     files = [element("a", name, href=name) for name in ("report.json", "report.xml")]
     return element(

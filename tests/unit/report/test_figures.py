@@ -14,7 +14,7 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable, charts, matrices
+from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable, charts, fleet, matrices
 from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix import Cell, Matrix, by_number, fold, rows_of_nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
@@ -78,6 +78,17 @@ def test_facts_that_do_not_load_are_not_drawn_and_the_page_says_so() -> None:
     for missing in (None, {}, [], "x"):
         assert matrices(dataclasses.replace(made["bandwidth"], facts=missing), {}) == ()
     assert matrices(dataclasses.replace(made["bandwidth"], intent=None), {}) == ()
+
+
+def test_fleet_tells_its_versions_and_how_many_have_them() -> None:
+    made = records(SMALL)
+    seen = [made["fabric"].facts["nodes"][name] for name in SMALL.names]
+    nodes = {name: {"value": {"hcas": [dict(hca) for hca in item["value"]["hcas"]], "errors": []}, "error": None} for name, item in zip(SMALL.names, seen)}
+    nodes["node-4"]["value"]["hcas"][0]["firmware"] = "28.39.2048"
+    made["discover"] = dataclasses.replace(made["discover"], facts={"nodes": nodes})
+    made["platform"] = dataclasses.replace(made["platform"], facts={"platforms": "broken"})
+    assert fleet(made) == {"HCA firmware": "28.43.1014 (7), 28.39.2048 (1)"}
+    assert "28.43.1014 (7), 28.39.2048 (1)" in page(made)
 
 
 def matrix(nodes: int, leaves: typing.Optional[typing.Mapping[str, str]] = None, **cells: Cell) -> Matrix:

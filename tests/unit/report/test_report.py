@@ -21,12 +21,14 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.style import STYLE
 from ansible_collections.linerate.rdma.plugins.module_utils._report.text import plain
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build, verdict_line
+from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 
 RUN = "20260102T030405Z-aaaaaa"
 OLD = "20260101T030405Z-bbbbbb"
@@ -331,6 +333,31 @@ def test_json_holds_the_findings_and_names_the_record() -> None:
 def test_unused_waiver_is_shown() -> None:
     text = " ".join(Page(render_html(report(record("platform", waivers=[WAIVER])))).text)
     assert "It covered nothing in this run and can be removed." in text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text[: len(text) // 2], "can't be read"),
+        (lambda text: text.replace('"schema": 1', '"schema": 2'), "of a newer version of linerate.rdma"),
+        (lambda text: text.replace('"gate": "open"', '"gate": "closed"'), "its gate says closed, and its findings do not"),
+        (lambda text: "", "Expecting value"),
+    ],
+)
+def test_report_is_written_over_a_damaged_record_and_is_not_green(change: typing.Callable[[str], str], said: str, tmp_path: pathlib.Path) -> None:
+    for item in all_open().values():
+        write_record(str(tmp_path / "stages"), item)
+    params = {"run": RUN, "record_dir": str(tmp_path / "stages"), "report_dir": str(tmp_path)}
+    assert write_report(params, "2.19.4")["verdict"] == "GREEN"
+    path = tmp_path / "stages" / "network.json"
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    result = write_report(params, "2.19.4")
+    assert (result["verdict"], result["success"]) == ("NOT GREEN", False)
+    assert "stage network: the record can't be read" in result["line"]
+    assert said in " ".join(Page((tmp_path / "report.html").read_text(encoding="utf-8")).text)
+    data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert said in data["stages"][6]["note"] and data["versions"]["ansible-core"] == "2.19.4"
+    assert ElementTree.parse(tmp_path / "report.xml").getroot().get("errors") == "1"
 
 
 def test_time_that_cannot_be_read_is_no_time() -> None:
