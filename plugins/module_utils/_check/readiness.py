@@ -241,8 +241,8 @@ def _judge_state(target: Target, node: ClusterNode, state: NodeState, policy: Po
         return _wrong_selection(target, name, state, policy, matched)
     pool = next(iter(pools_of(node, world.pools.values())), NodePool(""))
     missing = unseen(policy, state, matched)
-    if pool.rdma_mode != state.wanted_rdma_mode:
-        missing = f"RDMA mode is {state.wanted_rdma_mode or 'not set'}, its SriovNetworkPoolConfig asks for {pool.rdma_mode or 'none'}"
+    if pool.rdma_mode and pool.rdma_mode != state.wanted_rdma_mode:
+        missing = f"RDMA mode is {state.wanted_rdma_mode or 'not set'}, SriovNetworkPoolConfig {pool.name} asks for {pool.rdma_mode}"
     if missing:
         detail = f"the operator has not put policy {policy.name} into the node's wanted state yet: {missing}{_readiness(node)}"
         return _waiting(target, name, detail, "not_seen" if node.ready else "node_lost", matched)

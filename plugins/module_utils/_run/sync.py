@@ -228,10 +228,11 @@ def _as_mapping(known: typing.Any) -> typing.Dict[str, typing.Any]:
 
 def _blinded(world: World, kind: str, error: str) -> World:
     """A kind that was read once is still known as it was; the watch goes on by itself."""
-    if kind in world.unread:
+    if kind in world.unread and kind in REQUIRED:
         return dataclasses.replace(world, unread={**world.unread, kind: error})
     if kind not in REQUIRED and not getattr(world, _FIELDS[kind]):
-        return dataclasses.replace(world, blind={**world.blind, kind: error})
+        unread = {other: reason for other, reason in world.unread.items() if other != kind}
+        return dataclasses.replace(world, unread=unread, blind={**world.blind, kind: error})
     return dataclasses.replace(world, stale={**world.stale, kind: error})
 
 
@@ -278,7 +279,7 @@ def wait(
     :param settle: seconds for which news is gathered before it is judged
     """
     start = clock()
-    world = World(unread=dict.fromkeys(REQUIRED, "no answer yet"))
+    world = World(unread=dict.fromkeys(KINDS, "no answer yet"))
     patience, told, looked = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {}), Looks(feed)
     while True:
         now = clock()

@@ -89,7 +89,7 @@ def grouped(**changes):
         (grouped(resource="x"), "resourceName is x, the policy asks for igbvf", "not_seen"),
         (grouped(mtu=9000), "mtu of the virtual functions is 9000, the policy asks for 0", "not_seen"),
         (grouped(last=1), "vfRange is 0-1, the policy asks for 0-3", "not_seen"),
-        (dataclasses.replace(READY, pools={"p": NodePool("p", rdma_mode="exclusive")}), "RDMA mode is not set, its SriovNetworkPoolConfig", "not_seen"),
+        (dataclasses.replace(READY, pools={"p": NodePool("p", rdma_mode="exclusive")}), "RDMA mode is not set, SriovNetworkPoolConfig p asks", "not_seen"),
         # the second lie: wanted is new, the status is not
         (
             dataclasses.replace(state(wanted_rdma_mode="exclusive"), pools={"p": NodePool("p", rdma_mode="exclusive")}),

@@ -83,6 +83,8 @@ def start(state=STATE, node=NODE):
         (0, Change("SriovNetworkNodeState", "replace", (state,))),
         (0, Change("SriovNetworkNodePolicy", "replace", (POLICY,))),
         (0, Change("NetworkAttachmentDefinition", "replace", tuple(resources("networkattachmentdefinitions.yaml")))),
+        *((0, Change(kind, "replace")) for kind in ("SriovNetworkPoolConfig", "MachineConfigPool", "PodDisruptionBudget")),
+        (0, Change("Pod", "error", error="pods is forbidden")),
     ]
 
 
@@ -287,8 +289,15 @@ def test_an_error_before_the_first_answer_is_kept(kind):
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - set(REQUIRED)))
 def test_a_kind_that_only_explains_holds_nobody_up(kind):
-    world = take(World(), Change(kind, "error", error="Forbidden"))
+    world = take(World(unread={kind: "no answer yet"}), Change(kind, "error", error="Forbidden"))
     assert (world.unread, world.blind) == ({}, {kind: "Forbidden"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nobody_is_ready_before_each_kind_has_answered(kind):
+    steps = [(second, change) for second, change in start() if change.kind != kind]
+    facts, _lines = run(*steps, limit=10.0)
+    assert (facts.nodes[0].phase, facts.nodes[0].detail) == ("waiting", f"{kind} not read yet: no answer yet")
 
 
 class Api:
