@@ -104,6 +104,8 @@ def test_the_slowest_link_sets_the_floor():
 def test_without_the_rate_of_a_port_there_is_no_floor():
     given = facts(pods=(PODS[0], dataclasses.replace(PODS[1], rate_gbps=None)))
     assert found(given, "floor", AB).status == "unknown"
+    # that is nobody's fault
+    assert found(given, "suspect", "compute").status == "pass"
 
 
 def test_the_fleet_catches_the_slow_direction():
