@@ -18,7 +18,6 @@ import typing
 from .._model.cluster import Policy
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
 from .._model.intent import Fabric
-from .operator_rules import takes_node
 from .policy_rules import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, Objection, World, objections, selected, why_not_selected
 
 #: what a fabric that breaks no rule is told
@@ -57,7 +56,8 @@ def lint(fabric: Fabric, policies: typing.Sequence[Policy], world: World, nodes:
     found += [_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
     broken = {finding.check for finding in found}
     rest = [_unbroken(fabric, check, world, nodes) for check in _RULES if check not in broken]
-    return (*(_selects(fabric, policies, name, world) for name in nodes), *found, *rest)
+    mine = {node.name: policy for policy in policies for node in world.taken_by(policy)}
+    return (*(_selects(fabric, mine.get(name), policies[0], name, world) for name in nodes), *found, *rest)
 
 
 def held(findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]) -> typing.Dict[str, str]:
@@ -97,30 +97,33 @@ def _unbroken(fabric: Fabric, check: str, world: World, nodes: typing.Sequence[s
     return Finding(check, fabric.name, UNKNOWN, f"0 of {len(nodes)} nodes reported", _RULES[check], why, "See the stage operators: does the config daemon run?")
 
 
-def _selects(fabric: Fabric, policies: typing.Sequence[Policy], name: str, world: World) -> Finding:
-    """What the fabric gets on one node."""
+def _selects(fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: World) -> Finding:
+    """What the fabric gets on one node.
+
+    :param policy: that takes the node; there is never more than one of a fabric
+    :param example: any of the fabric, to say what the node lacks
+    """
     subject, count = f"{fabric.name} {name}", fabric.select.hcas_per_node
     expected = f"{count} physical functions"
     node, state = world.nodes.get(name), world.states.get(name)
     if node is None:
         why = "The cluster knows no node of this name."
         return Finding(SELECT, subject, UNKNOWN, "no such node", expected, why, "Name the inventory's hosts as the cluster names its nodes.")
-    mine = [policy for policy in policies if takes_node(policy, node)]
-    if not mine:
-        missing = sorted(f"{key}={value}" for key, value in policies[0].node_selector.items() if node.labels.get(key) != value)
+    if policy is None:
+        missing = sorted(f"{key}={value}" for key, value in example.node_selector.items() if node.labels.get(key) != value)
         why = f"No policy of the fabric takes the node: it does not carry {', '.join(missing)}."
         return Finding(SELECT, subject, FAIL, "no policy", expected, why, "See the stage operators: it says why the label is absent.")
     if state is None or not state.interfaces:
         why = "The operator's config daemon has not reported the node's interfaces, so nobody can tell what would be selected."
         return Finding(SELECT, subject, UNKNOWN, "no report of the node", expected, why, "See the stage operators: does the config daemon run on the node?")
-    chosen = {interface.address: interface for policy in mine for interface in selected(policy, state, world)}
-    measured = ", ".join(f"{interface.name} at {address}" for address, interface in sorted(chosen.items())) or "none"
+    chosen = selected(policy, state, world)
+    measured = ", ".join(f"{interface.name} at {interface.address}" for interface in sorted(chosen, key=lambda item: item.address)) or "none"
     if len(chosen) == count:
         return ok(SELECT, subject, measured, expected)
     if len(chosen) > count:
         why = "The policy would also turn functions into virtual ones that the intent does not count."
         return Finding(SELECT, subject, FAIL, measured, expected, why, "Name the right ones in select.pci or select.netdev, or correct hcas_per_node.")
-    why = f"Of the {len(state.interfaces)} interfaces that the operator reports: {why_not_selected(mine[0], state, world)}."
+    why = f"Of the {len(state.interfaces)} interfaces that the operator reports: {why_not_selected(policy, state, world)}."
     return Finding(SELECT, subject, FAIL, measured, expected, why, "Correct select of the fabric, or make the operator see the NIC as named beside 'why'.")
 
 

@@ -16,13 +16,14 @@ firmware that the operator writes) is the plan's to say. Pure.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import typing
 
 from .._model.cluster import ClusterNode, NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
 from .._model.facts import Hca, NodeHcas, PciFunction
 from .._model.intent import Cluster
-from .operator_rules import MELLANOX, nearest_match, selects, takes_node, wanted_by
+from .operator_rules import MELLANOX, nearest_match, selects, wanted_by
 
 #: ids of the findings
 POLICY, SELECT, FUNCTIONS = "network.lint_policy", "network.lint_select", "network.lint_functions"
@@ -63,6 +64,31 @@ class World:
     hcas: typing.Mapping[str, NodeHcas] = dataclasses.field(default_factory=dict)
     rdma_mode: str = ""
 
+    @functools.cached_property
+    def _labelled(self) -> typing.Mapping[typing.Tuple[str, str], typing.Set[str]]:
+        """Names of the nodes with a label. A thousand nodes may have a policy each, and nobody wants a million comparisons."""
+        found: typing.Dict[typing.Tuple[str, str], typing.Set[str]] = {}
+        for node in self.nodes.values():
+            for label in node.labels.items():
+                found.setdefault(label, set()).add(node.name)
+        return found
+
+    def taken_by(self, policy: Policy) -> typing.Tuple[ClusterNode, ...]:
+        """The nodes that the policy's nodeSelector takes; an empty one takes all."""
+        if not policy.node_selector:
+            return tuple(self.nodes.values())
+        names = set.intersection(*(self._labelled.get(label, set()) for label in policy.node_selector.items()))
+        return tuple(self.nodes[name] for name in sorted(names))
+
+    @functools.cached_property
+    def policies_on(self) -> typing.Mapping[str, typing.Tuple[Policy, ...]]:
+        """The policies that take a node, by its name."""
+        found: typing.Dict[str, typing.List[Policy]] = {}
+        for policy in self.policies.values():
+            for node in self.taken_by(policy):
+                found.setdefault(node.name, []).append(policy)
+        return {name: tuple(policies) for name, policies in found.items()}
+
 
 def world_of(seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: Cluster) -> World:
     """The same, out of the answer of sriov_operator_info."""
@@ -99,7 +125,7 @@ class Objection:
 
 def objections(policy: Policy, world: World) -> typing.Tuple[Objection, ...]:
     """All that speaks against a policy on the nodes that it takes."""
-    nodes = [node for node in world.nodes.values() if takes_node(policy, node)]
+    nodes = world.taken_by(policy)
     found = [*_of_policy(policy, world), *_selection(policy, nodes, world), *_beside(policy, nodes, world)]
     for node in nodes:
         for interface in selected(policy, world.states.get(node.name), world):
@@ -318,17 +344,20 @@ def _rdma(policy: Policy, interface: StateInterface, node: typing.Optional[NodeH
 
 
 def _beside(policy: Policy, nodes: typing.Sequence[ClusterNode], world: World) -> typing.Iterator[Objection]:
-    for _name, other in sorted(world.policies.items()):
-        together = [node for node in nodes if takes_node(other, node)] if other.name != policy.name else []
-        if not together:
-            continue
+    together: typing.Dict[str, typing.List[ClusterNode]] = {}
+    for node in nodes:
+        for other in world.policies_on.get(node.name, ()):
+            if other.name != policy.name:
+                together.setdefault(other.name, []).append(node)
+    for name, shared in sorted(together.items()):
+        other = world.policies[name]
         refused = _refused_beside(policy, other)
         if refused:
-            why = f"The policy {other.name} (resource {other.resource_name}) is in force on {len(together)} of the same nodes; both can't be."
+            why = f"The policy {other.name} (resource {other.resource_name}) is in force on {len(shared)} of the same nodes; both can't be."
             remedy = f"Delete {other.name} if nothing needs it (kubectl delete sriovnetworknodepolicy {other.name}), or leave its functions out of select."
             yield Objection(OVERLAP, "webhook", refused, "functions of its own", why, remedy)
             continue
-        for node in together:
+        for node in shared:
             for interface in selected(policy, world.states.get(node.name), world):
                 yield from (dataclasses.replace(item, node=node.name) for item in _shared(policy, other, interface))
 
