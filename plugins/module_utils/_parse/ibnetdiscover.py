@@ -44,9 +44,14 @@ def parse(text: str) -> Topology:
     # not splitlines(): a description may hold what Unicode takes for the end of a line
     for count, line in enumerate(text.split("\n"), 1):
         if line.startswith("[") and current is not None:
-            link = _link(current, line, count)
-            ends = (link.a.guid, link.a.port), (link.b.guid, link.b.port)
-            links.setdefault((min(ends), max(ends)), link)
+            match = _PORT.match(line)
+            if not match:
+                raise ParseError(f"ibnetdiscover, line {count}", line, "the line of a port")
+            ends = (current.guid, int(match.group(1))), (_guid(match.group(4)), int(match.group(5)))
+            key = (min(ends), max(ends))
+            # each link is printed at both of its ends
+            if key not in links:
+                links[key] = _link(current, match)
         elif not line.strip() or line.startswith(_SKIPPED):
             continue
         else:
@@ -84,10 +89,7 @@ def _node(line: str, count: int) -> FabricNode:
     )
 
 
-def _link(node: FabricNode, line: str, count: int) -> Link:
-    match = _PORT.match(line)
-    if not match:
-        raise ParseError(f"ibnetdiscover, line {count}", line, "the line of a port")
+def _link(node: FabricNode, match: typing.Match[str]) -> Link:
     port, port_guid, letter, guid, far_port, far_port_guid, lid, far_lid, width, speed = match.groups()
     near = LinkEnd(node.kind, node.guid, int(port), int(lid) if lid else node.lid, _guid(port_guid) if port_guid else None)
     far = LinkEnd(_KINDS[letter], _guid(guid), int(far_port), int(far_lid), _guid(far_port_guid) if far_port_guid else None)

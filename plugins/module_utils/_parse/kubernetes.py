@@ -228,8 +228,7 @@ def _selector(parent: Resource, key: str, what: str) -> typing.Optional[LabelSel
     return LabelSelector(
         labels={str(name): str(value) for name, value in _mapping(mapping, "matchLabels").items()},
         expressions=tuple(
-            (str(item.get("key")), str(item.get("operator")), _texts(item, "values", what))
-            for item in _items(mapping, "matchExpressions", what)
+            (str(item.get("key")), str(item.get("operator")), _texts(item, "values", what)) for item in _items(mapping, "matchExpressions", what)
         ),
     )
 
