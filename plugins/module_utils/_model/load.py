@@ -17,6 +17,11 @@ import difflib
 import functools
 import typing
 
+from .text import plain
+
+#: characters of a path and of a value in a message
+_SHOWN = 200
+
 
 class LoadError(ValueError):
     """Data that does not fit its dataclass.
@@ -27,6 +32,7 @@ class LoadError(ValueError):
     """
 
     def __init__(self, path: str, seen: str, expected: str) -> None:
+        path, seen = plain(path, _SHOWN), plain(seen, _SHOWN)
         super().__init__(f"{path}: {seen}; expected {expected}")
         self.path = path
         self.seen = seen

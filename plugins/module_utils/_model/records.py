@@ -13,6 +13,7 @@ import typing
 
 from .findings import FAIL, SKIPPED, UNKNOWN, Finding, Gate, Judged, Waiver
 from .load import to_data
+from .text import plain
 
 OPEN: typing.Final = "open"
 CLOSED: typing.Final = "closed"
@@ -88,7 +89,7 @@ def describe(record: Record) -> typing.List[str]:
             lines.append(f"    measured {finding.measured or '-'}; expected {finding.expected or '-'}")
         lines.append(f"    why: {finding.why}")
         lines.append(f"    waiver: {item.waiver.reason}" if item.waiver else f"    do: {finding.remedy}")
-    return lines
+    return [plain(line) for line in lines]
 
 
 def record_data(record: Record) -> typing.Dict[str, typing.Any]:

@@ -11,8 +11,10 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stage import Moment, Wishes, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import describe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 
 NODES = validate.Facts(nodes=("worker-1", "worker-2"), variables=("rdma_fabrics", "rdma_waivers"))
@@ -56,6 +58,35 @@ def test_right_intent_passes(fabrics: typing.Any) -> None:
 )
 def test_wrong_shape_is_refused_with_its_path(fabrics: typing.Any, change: typing.Dict[str, typing.Any], said: str) -> None:
     assert said in problems(fabrics(**change))[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"virtual_functions": "8\x1b[2J"}, "'8\\x1b[2J' (string)"),
+        ({"virtual_functions": "\u202eevil"}, "'\\u202eevil' (string)"),
+        ({"profile": "\u202eevil"}, "'\\u202eevil'"),
+        ({"virtual_functions": "9" * 3_000_000}, "... (3000011 characters)"),
+        ({"x" * 3_000_000: 1}, "... (3000016 characters): unknown key"),
+        ({"\x00": 1}, "rdma_fabrics[0].\\x00: unknown key"),
+    ],
+    ids=["escape", "bidirectional", "of a choice", "long", "long key", "zero"],
+)
+def test_hostile_text_neither_moves_the_terminal_nor_fills_it(fabrics: typing.Any, change: typing.Dict[str, typing.Any], said: str) -> None:
+    (problem,) = problems(fabrics(**change))
+    assert said in problem
+    assert problem.isprintable() and len(problem) < 800
+
+
+@pytest.mark.parametrize("value", ["\x1b[31m\x00", "\u202eevil", "a" * 3_000_000, "{{ lookup('pipe', 'id') }}"])
+def test_hostile_names_are_shown_as_escapes(fabrics: typing.Any, value: str) -> None:
+    """On the terminal, in the lines that stage_gate returns."""
+    moment = Moment("validate", "r", "s", "f", False, {})
+    record = judge_stage(moment, Wishes(fabrics(name=value)), to_data(NODES))
+    assert record.gate == "closed"
+    lines = describe(record)
+    assert any("rdma_fabrics[0].name" in line for line in lines)
+    assert all(line.isprintable() and len(line) < 2100 for line in lines)
 
 
 def test_each_wrong_item_is_named(fabrics: typing.Any) -> None:

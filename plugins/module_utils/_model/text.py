@@ -1,0 +1,17 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Text from outside, for a terminal: a name that somebody else chose must not move the cursor, turn the line around or fill the screen."""
+
+from __future__ import annotations
+
+
+def plain(text: str, limit: int = 2000) -> str:
+    """``text`` with all that does not print but line ends as escapes, cut behind ``limit`` characters, and then it says how long it was."""
+    cut = f"{text[:limit]}... ({len(text)} characters)" if len(text) > limit else text
+    if cut.replace("\n", "").isprintable():
+        return cut
+    return "".join(sign if sign.isprintable() or sign == "\n" else sign.encode("unicode_escape").decode("ascii") for sign in cut)
