@@ -42,6 +42,8 @@ TRIES, ATTEMPTS = 5, 2
 PING_LIMIT, PROBE_LIMIT, SERVER_LIMIT = 30, 30, 20
 #: seconds that the limit outside a pod is longer than the one inside
 SLACK = 20
+#: seconds that the server of a failed client has to end by itself; text that it never prints; exit codes of a process that was killed
+SETTLE, NEVER, KILLED = 2.0, "\0", (137, 143)
 #: looks at the suspects after the rounds, at most
 LOOKS = 3
 #: each measurement takes the next ones: ping, bandwidth, sweep. Pods have ports of their own, so that few are enough for all
@@ -469,7 +471,19 @@ class Bench:
                 break
         if failure is None and judge_server:
             failure = _failure(server.wait(SLACK))
+        elif failure is not None:
+            failure = self._killed(server, limit, failure) or failure
         return ran, failure
+
+    def _killed(self, server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
+        """Whether the server was killed, and not by its limit: then what the client says of it is but the consequence."""
+        server.wait_for(NEVER, SETTLE)
+        if server.running:
+            return None
+        ended = server.wait(0)
+        if ended.exit_code in KILLED and ended.seconds < limit:
+            return Failure("peer_gone", f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300])
+        return None
 
     def _fate(self, *pods: RdmaPod) -> typing.Optional[Failure]:
         """Whether a pod of a failed pair is gone or on its way out: evicted, deleted, its node lost. Then that is the failure."""

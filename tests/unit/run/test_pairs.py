@@ -48,7 +48,7 @@ class Shell:
 
     @property
     def running(self):
-        return self.open
+        return self.open and self.result.exit_code != 137
 
     def wait_for(self, text, seconds):
         return True
@@ -431,6 +431,16 @@ def test_a_sweep_is_kept_and_its_failure_spoils_nothing_else():
     assert [[(row.message_bytes, row.average_gbps) for row in pair.sweep] for pair in facts.pairs] == [[(65536, 0.034819), (131072, 0.044819)], []]
     assert [pair.sweep_failure.split(":")[0] for pair in facts.pairs] == ["", "hang"]
     assert [pair.average_gbps for pair in facts.pairs] == [0.034819] * 2
+
+
+def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it():
+    answers = {
+        ("ib_write_bw", "client"): CommandResult("", 1, f"{GOOD} Completion with error at client\n Failed status 5: wr_id 0 syndrom 0x0\n"),
+        ("ib_write_bw", "server"): CommandResult("", 137, "Waiting for client to connect", True, 3.0),
+    }
+    facts, _lines = run(Api(answers=answers))
+    assert [pair.failure for pair in facts.pairs] == ["peer_gone"] * 2
+    assert facts.pairs[0].evidence.startswith("the server was killed (exit code 137); the client said: ")
 
 
 def test_an_image_that_cannot_even_sleep():
