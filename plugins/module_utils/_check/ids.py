@@ -14,6 +14,7 @@ from .._model.findings import STAGES
 WHAT = {
     "validate": (
         "addresses",
+        "claims",
         "cluster",
         "disjoint_ranges",
         "gateway",

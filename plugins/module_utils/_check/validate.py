@@ -65,6 +65,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += _check_unique(intent)
     for index, fabric in enumerate(intent.fabrics):
         findings += _check_fabric(fabric, f"rdma_fabrics[{index}]")
+    findings += _check_claims(intent)
     findings += ranges.check(intent, facts.nodes)
     findings += _check_cluster(intent)
     for index, waiver in enumerate(intent.waivers):
@@ -246,6 +247,37 @@ def _check_pods(fabric: Fabric, path: str) -> typing.List[Finding]:
         remedy = "Leave room for connecting: limit_seconds should be twice seconds at least."
         findings.append(_bad("pods", f"{path}.pods.limit_seconds", f"{pods.limit_seconds} s", f"more than {pods.seconds} s (seconds)", why, remedy))
     return findings or [ok("validate.pods", f"{path}.pods", f"{pods.seconds} s, at most {pods.limit_seconds} s", "a measurement that fits its limit")]
+
+
+def _check_claims(intent: Intent) -> typing.List[Finding]:
+    """No HCA may belong to two fabrics."""
+    findings = []
+    for index, fabric in enumerate(intent.fabrics):
+        for before, other in enumerate(intent.fabrics[:index]):
+            claim = _shared_claim(fabric, other)
+            if claim:
+                why = "Both fabrics would make virtual functions on the same HCA, and each policy undoes what the other did."
+                expected = f"nothing that rdma_fabrics[{before}].select takes as well"
+                remedy = "Say in one of the two which HCAs it leaves to the other."
+                findings.append(_bad("claims", f"rdma_fabrics[{index}].select", claim, expected, why, remedy))
+    return findings or [ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", "no HCA that two of them select")]
+
+
+def _shared_claim(one: Fabric, other: Fabric) -> str:
+    """What two fabrics select both; empty where they need not meet."""
+    if (one.profile == "sriov_infiniband") != (other.profile == "sriov_infiniband"):
+        return ""
+    for mine, theirs in ((one.select.pci, other.select.pci), (one.select.netdev, other.select.netdev)):
+        if mine and theirs:
+            return ", ".join(sorted(set(mine) & set(theirs)))
+    for wide, narrow in ((one.select, other.select), (other.select, one.select)):
+        if not wide.pci and not wide.netdev and all(_takes(getattr(wide, key), getattr(narrow, key)) for key in ("vendor", "device", "subnet_manager")):
+            return "the same HCAs"
+    return ""
+
+
+def _takes(wide: typing.Optional[str], narrow: typing.Optional[str]) -> bool:
+    return wide in (None, "any", narrow)
 
 
 def _check_cluster(intent: Intent) -> typing.List[Finding]:

@@ -258,6 +258,35 @@ def test_routes(fabrics: typing.Any, route: typing.Any, key: str, status: str) -
     assert (finding.subject, finding.status) == (f"rdma_fabrics[0].ipam.routes[0]{key}", status)
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs", "measured"),
+    [
+        ({"pci": ["0000:3c:00.0", "0000:4d:00.0"]}, {"pci": ["0000:4d:00.0"]}, "0000:4d:00.0"),
+        ({"pci": ["0000:3c:00.0"]}, {"pci": ["0000:4d:00.0"]}, ""),
+        ({"netdev": ["ibp60s0"]}, {"netdev": ["ibp60s0"]}, "ibp60s0"),
+        ({"subnet_manager": "any"}, {"subnet_manager": "any"}, "the same HCAs"),
+        ({"subnet_manager": "any"}, {"pci": ["0000:4d:00.0"]}, "the same HCAs"),
+        ({"subnet_manager": "0xb83fd20300e00000"}, {"subnet_manager": "0xb83fd20300e00001"}, ""),
+        ({"subnet_manager": "0xb83fd20300e00000"}, {"subnet_manager": "any"}, "the same HCAs"),
+        ({"subnet_manager": "any", "device": "1021"}, {"subnet_manager": "any", "device": "101b"}, ""),
+        # an address and a name: whether they meet, only a node can say
+        ({"pci": ["0000:3c:00.0"]}, {"netdev": ["ibp60s0"]}, ""),
+        ({"vendor": "15b3", "pci": ["0000:3c:00.0"]}, {"vendor": "15b3", "device": "1021", "subnet_manager": "any"}, ""),
+    ],
+)
+def test_no_hca_belongs_to_two_fabrics(fabrics: typing.Any, mine: typing.Any, theirs: typing.Any, measured: str) -> None:
+    both = fabrics(select={"hcas_per_node": 1, **mine})
+    both[1].update(profile="sriov_infiniband", select={"hcas_per_node": 1, **theirs})
+    found = {finding.check: finding for finding in closing(both).values()}
+    assert found["validate.claims"].measured == measured if measured else "validate.claims" not in found
+    if measured:
+        assert found["validate.claims"].subject == "rdma_fabrics[1].select" and "rdma_fabrics[0].select" in found["validate.claims"].expected
+
+
+def test_ethernet_and_infiniband_do_not_meet(fabrics: typing.Any) -> None:
+    assert "validate.claims on rdma_fabrics[1].select" not in closing(fabrics(select={"hcas_per_node": 1, "vendor": "8086", "device": "10c9"}))
+
+
 def test_names_must_differ(fabrics: typing.Any) -> None:
     same = fabrics(name="storage", resource_name="igb_storage", network__name="sriov-storage")
     assert set(closing(same)) == {
