@@ -81,7 +81,7 @@ def _check_growth(
         if not rises:
             continue
         bad = any(name in _AT_ONCE or rise > _PER_SECOND * seconds for name, rise in rises.items())
-        far = f", at the other end of its link {names.port(*far_ends[port])}" if port in far_ends else ""
+        far = f"; the other end of its link is {names.port(*far_ends[port])}" if port in far_ends else ""
         measured = ", ".join(f"{name} +{rise} in {seconds:g} s ({rise / max(seconds, 1.0):.3g} a second)" for name, rise in rises.items())
         why = f"The receiver at this port counts errors while one looks{far}. Each costs a retransmission, for which a whole collective waits."
         remedy = "Clean and seat the cable at both ends, then replace cable or transceiver; when the errors stay, the port."
