@@ -20,6 +20,7 @@ from .._check.membership import Membership, is_infiniband, resolve
 from .._check.places import places, topology_of
 from .._check.table import TABLE
 from .._model.cluster import PairResult
+from .._model.disruption import DisruptionPlan
 from .._model.facts import ObservedPings, Ping, PingPlan, Place, Topology
 from .._model.findings import Judged
 from .._model.intent import Fabric, Intent
@@ -103,6 +104,15 @@ def _facts(record: Record, parts: typing.Sequence[str]) -> typing.Any:
     """:raises LoadError: they are not the facts of this stage"""
     facts = {name: record.facts[name] for name in parts if name in record.facts} if isinstance(record.facts, dict) else {}
     return load(TABLE[record.stage][0], facts, f"{record.stage}_facts")
+
+
+def plan(record: Record) -> typing.Optional[DisruptionPlan]:
+    """What stage network planned before it acted; None when it did not come so far.
+
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, ("plan",))
+    return loaded[1].plan if loaded is not None else None
 
 
 def fleet(records: typing.Mapping[str, Record]) -> typing.Dict[str, str]:

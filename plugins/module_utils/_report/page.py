@@ -15,9 +15,9 @@ import json
 import typing
 
 from .._model.redact import redact
-from . import drawing, grid
+from . import drawing, grid, plans
 from .data import record_path
-from .exhibits import Charts, Undrawable, charts, fleet, matrices
+from .exhibits import Charts, Undrawable, charts, fleet, matrices, plan
 from .listing import LABELS, groups, listing, next_steps, passes
 from .markup import Html, element, join, whole
 from .style import STYLE
@@ -195,6 +195,9 @@ def _figures(stage: StageReport, report: Report, known: Charts) -> typing.Iterat
         judged = [item for other in report.stages if other.record for item in other.record.judged]
         yield from (drawing.figure(drawing_of(chart, judged)) for chart in known.values())
     try:
+        planned = plan(stage.record) if stage.name == "network" else None
+        if planned is not None:
+            yield plans.figure(planned)
         yield from map(grid.figure, matrices(stage.record, known))
     except Undrawable as error:
         yield element("p", str(error), class_="more")

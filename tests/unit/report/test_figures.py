@@ -13,6 +13,8 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan, PoolPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable, charts, fleet, matrices
 from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix import Cell, Matrix, by_number, fold, rows_of_nodes
@@ -78,6 +80,22 @@ def test_facts_that_do_not_load_are_not_drawn_and_the_page_says_so() -> None:
     for missing in (None, {}, [], "x"):
         assert matrices(dataclasses.replace(made["bandwidth"], facts=missing), {}) == ()
     assert matrices(dataclasses.replace(made["bandwidth"], intent=None), {}) == ()
+
+
+def test_plan_of_the_network_is_a_table() -> None:
+    made = records(SMALL)
+    same = [NodePlan(f"node-{number}", "drain", ("numVfs 0 -> 8",), pool="gpu") for number in range(1, 41)]
+    nodes = (NodePlan("node-0", "nothing"), *same, NodePlan("node-99", "reboot", ("firmware",), blockers=("PodDisruptionBudget a/b",)))
+    pools = (PoolPlan("gpu", tuple(node.node for node in same), 2, 20, "maxUnavailable 2"), PoolPlan("", ("node-99",), 0, None, "maxUnavailable 5%"))
+    facts = {"plan": to_data(DisruptionPlan(nodes, pools))}
+    made["network"] = dataclasses.replace(made["network"], facts=facts, intent=made["fabric"].intent)
+    said = " ".join(Page(page(made)).text)
+    assert "40   node-1, node-2" in said and "and 28 more" in said and "PodDisruptionBudget a/b" in said
+    assert "40 nodes, 2 at once (maxUnavailable 2), 20 waves" in said
+    assert "the operator's default pool : 1 nodes, 0 at once (maxUnavailable 5%), never ends" in said
+    assert said.index("reboot") < said.index("drain")
+    broken = dataclasses.replace(made["network"], facts={"plan": [1]})
+    assert "The facts of this stage can't be drawn: network_facts.plan" in page({**made, "network": broken})
 
 
 def test_fleet_tells_its_versions_and_how_many_have_them() -> None:

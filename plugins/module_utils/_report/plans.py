@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The plan of stage network as a table: what the operator does to the nodes, in how many waves, and what is in the way."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.disruption import Action, DisruptionPlan, NodePlan, PoolPlan
+from .markup import Html, element
+
+#: nodes that are named in a row
+_MOST_NODES = 12
+#: rows; nodes with the same fate are one
+_MOST_ROWS = 40
+_WORST_FIRST: typing.Tuple[Action, ...] = ("unknown", "reboot", "drain", "configure", "nothing")
+
+
+def figure(plan: DisruptionPlan) -> Html:
+    """Nodes with one fate for one reason are one row."""
+    rows: typing.Dict[typing.Tuple[Action, typing.Tuple[str, ...], typing.Tuple[str, ...]], typing.List[NodePlan]] = {}
+    for node in plan.nodes:
+        rows.setdefault((node.action, node.reasons, node.blockers), []).append(node)
+    ordered = sorted(rows.items(), key=lambda item: _WORST_FIRST.index(item[0][0]))
+    head = element("thead", element("tr", *[element("th", name, scope="col") for name in ("Action", "Nodes", "Why", "In the way")]))
+    body = element("tbody", *[_row(*key, nodes) for key, nodes in ordered[:_MOST_ROWS]])
+    more = element("p", f"and {len(ordered) - _MOST_ROWS} more rows, all of them in the facts", class_="more") if len(ordered) > _MOST_ROWS else None
+    title = "The plan: what the operator does to the nodes"
+    return element(
+        "figure",
+        element("figcaption", element("b", title), " ", element("span", "read before anything was applied")),
+        element("div", element("table", head, body), class_="scroll", tabindex=0, role="region", aria_label=title),
+        more,
+        element("ul", *map(_pool, plan.pools), class_="marked") if plan.pools else None,
+        class_="wide",
+    )
+
+
+def _row(action: str, reasons: typing.Sequence[str], blockers: typing.Sequence[str], nodes: typing.Sequence[NodePlan]) -> Html:
+    names = ", ".join(node.node for node in nodes[:_MOST_NODES]) + (f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else "")
+    return element(
+        "tr",
+        element("th", action, scope="row"),
+        element("td", element("b", str(len(nodes))), " ", element("bdi", names)),
+        element("td", "; ".join(reasons) or "\u2013"),
+        element("td", "; ".join(blockers) or "\u2013"),
+    )
+
+
+def _pool(pool: PoolPlan) -> Html:
+    waves = "never ends" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
+    at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
+    blockers = f"; in the way: {'; '.join(pool.blockers)}" if pool.blockers else ""
+    return element("li", element("b", pool.name or "the operator's default pool"), f": {len(pool.nodes)} nodes, {at_once} ({pool.limit}), {waves}{blockers}")
