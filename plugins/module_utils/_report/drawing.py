@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 
 from .markup import Html, element
@@ -20,6 +21,8 @@ _BOX = 44
 _SQUARE = 9
 # of the text in a box, in the drawing's units
 _LETTER = 5.8
+# what a managed switch calls itself: MF0;leaf01:MQM9700/U1. Its name is what there is room for
+_SWITCH = re.compile(r"\AMF0;(.+):[^:]+\Z")
 
 
 def figure(shown: Drawing) -> Html:
@@ -98,7 +101,7 @@ def _ends(item: Item, middle: float, width: float) -> typing.List[float]:
 
 def _fitting(name: str, width: float) -> str:
     """As much of a name as a box has room for; the pointer shows all of it."""
-    name, most = one_line(name), max(3, int((width - 6) / _LETTER))
+    name, most = one_line(_SWITCH.sub(r"\1", name)), max(3, int((width - 6) / _LETTER))
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 
 

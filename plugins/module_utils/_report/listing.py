@@ -111,7 +111,8 @@ def _article(group: Group) -> Html:
     rest = None
     if not one:
         names = f"{len(group.findings)} findings with this cause"
-        rest = element("details", element("summary", names), _table(group.findings, MOST_SUBJECTS, with_values=len(alike) > 1), open=len(group.findings) <= 4)
+        is_open = len(group.findings) <= 4 and not group.waived
+        rest = element("details", element("summary", names), _table(group.findings, MOST_SUBJECTS, with_values=len(alike) > 1), open=is_open)
     return element(
         "article",
         element("h3", _badge(group.label), " ", element("code", group.check), " ", _subjects(group)),

@@ -18,7 +18,7 @@ STYLE = """
 --good:#68cb9b;--bad:#ff8f85;--warn:#e3b65a;--wait:#a5b5ee;--good-bg:#16301f;--bad-bg:#3b1e1b;--warn-bg:#332a10;--wait-bg:#20273e;
 --best:#1d5237;--near:#38502a;--less:#4d4d1f;--fail:#ff8f85;--fail-ink:#2a0603}}
 *{box-sizing:border-box}
-html{scroll-behavior:smooth;-webkit-text-size-adjust:100%}
+html{-webkit-text-size-adjust:100%}@media (prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}
 body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue","Open Sans",sans-serif}
 header,main,footer{max-width:1180px;margin:0 auto;padding:0 24px}
 a{color:inherit;text-underline-offset:2px}

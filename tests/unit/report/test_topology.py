@@ -117,6 +117,13 @@ def test_names_are_found_as_a_whole(subject: str, name: str, expected: bool) -> 
     assert mentions(subject, name) is expected
 
 
+def test_name_of_a_managed_switch_is_what_a_box_shows() -> None:
+    whole = chart()
+    nodes = tuple(dataclasses.replace(node, description=f"MF0;{node.description}:MQM9700/U1") for node in whole.topology.nodes)
+    text = figure(drawing(dataclasses.replace(whole, topology=Topology(nodes, whole.topology.links)), ()))
+    assert ">leaf-0-1</text>" in text and "<title>MF0;leaf-0-1:MQM9700/U1</title>" in text
+
+
 def test_drawing_tells_its_marks_in_words() -> None:
     page = Page(figure(drawing(chart(), [says("fabric.hcas", "node-2 compute")])))
     assert page.open == [] and "fabric.hcas: bad; node-2 compute" in " ".join(page.text)
