@@ -27,7 +27,7 @@ def figure(plan: DisruptionPlan) -> Html:
         rows.setdefault((node.action, node.reasons, node.blockers), []).append(node)
     ordered = sorted(rows.items(), key=lambda item: _WORST_FIRST.index(item[0][0]))
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in ("Action", "Nodes", "Why", "In the way")]))
-    body = element("tbody", *[_row(*key, nodes) for key, nodes in ordered[:_MOST_ROWS]])
+    body = element("tbody", *[_row(_called(key[0], plan.drains), key[1], key[2], nodes) for key, nodes in ordered[:_MOST_ROWS]])
     more = element("p", f"and {len(ordered) - _MOST_ROWS} more rows, all of them in the facts", class_="more") if len(ordered) > _MOST_ROWS else None
     title = "The plan: what the operator does to the nodes"
     return element(
@@ -38,6 +38,10 @@ def figure(plan: DisruptionPlan) -> Html:
         element("ul", *map(_pool, plan.pools), class_="marked") if plan.pools else None,
         class_="wide",
     )
+
+
+def _called(action: Action, drains: bool) -> str:
+    return action if drains or action != "drain" else "changed without a drain"
 
 
 def _row(action: str, reasons: typing.Sequence[str], blockers: typing.Sequence[str], nodes: typing.Sequence[NodePlan]) -> Html:

@@ -94,6 +94,8 @@ def test_plan_of_the_network_is_a_table() -> None:
     assert "40 nodes, 2 at once (maxUnavailable 2), 20 waves" in said
     assert "the operator's default pool : 1 nodes, 0 at once (maxUnavailable 5%), never ends" in said
     assert said.index("reboot") < said.index("drain")
+    made["network"] = dataclasses.replace(made["network"], facts={"plan": to_data(DisruptionPlan(nodes, pools, drains=False))})
+    assert "changed without a drain" in page(made) and "changed without a drain" not in said
     broken = dataclasses.replace(made["network"], facts={"plan": [1]})
     assert "The facts of this stage can't be drawn: network_facts.plan" in page({**made, "network": broken})
 
