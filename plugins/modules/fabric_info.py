@@ -124,7 +124,7 @@ topology:
     managers:
       description:
         - Each port with the IsSM bit and what the manager there answers, and the activity count of this port's own manager by its SMInfo record, read twice.
-        - RV(topology[].managers.others_refreshed) tells whether the record of another manager changed meanwhile, which only a sweep does;
+        - C(others_refreshed) tells whether the record of another manager changed meanwhile, which only a sweep does;
           V(null) when there is no other.
       returned: success
       type: dict

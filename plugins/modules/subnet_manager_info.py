@@ -97,7 +97,7 @@ subnets:
       sample: false
     lost:
       description:
-        - Of a silent subnet, the LID where its manager was, and what that port says of itself. RV(subnets[].lost.is_manager) is the IsSM bit.
+        - Of a silent subnet, the LID where its manager was, and what that port says of itself. C(is_manager) is the IsSM bit.
         - V(null) for the description means that the port does not answer.
       returned: success
       type: dict
