@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import attributes, observe, text_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
-MANIFEST = list(yaml.safe_load_all((pathlib.Path(__file__).parents[3] / "docs/rbac.yml").read_text(encoding="utf-8")))
+MANIFEST = yaml.safe_load((pathlib.Path(__file__).parents[3] / "docs/rbac.yml").read_text(encoding="utf-8"))["items"]
 
 
 def fabric(name, profile, ipam):
