@@ -10,13 +10,21 @@ import dataclasses
 import signal
 import typing
 
-from . import controlplane, workers
+from . import controlplane, objects, workers
 from .console import LabError
 from .description import Worker
 from .fabric.faults import FAULTS as FABRIC_FAULTS
 from .fabric.faults import Target
 from .planes import Lab
+from .processes import wait_until
 from .run import run
+
+#: seconds that a fault waits for what it strikes
+_THERE_LIMIT = 180.0
+#: pods that the bandwidth stage makes
+_PODS = "app.kubernetes.io/managed-by=linerate.rdma,linerate.rdma/fabric"
+#: a policy that another tool might have left on the storage NIC
+_FOREIGN = "foreign-policy"
 
 Action = typing.Callable[[Lab, Target], str]
 
@@ -94,16 +102,135 @@ def _storage_link(state: str) -> Action:
     return act
 
 
-def _in_pods(command: str) -> Action:
-    """Run a command in the network namespace of each of a worker's pods that has a VF, which is net1 there."""
+def _in_pods(*commands: str, otherwise: str = "exit 1") -> Action:
+    """Run commands in the network namespace of each of a worker's pods that has a VF, which is net1 there.
+
+    :param otherwise: what the shell does when one of them fails
+    """
 
     def act(lab: Lab, target: Target) -> str:
-        script = f'for pod in /run/netns/*; do if nsenter --net="$pod" ip link show net1 > /dev/null 2>&1; then nsenter --net="$pod" {command}; fi; done'
+        inside = "; ".join(f'nsenter --net="$pod" {command} || {otherwise}' for command in commands)
+        script = f'for pod in /run/netns/*; do if nsenter --net="$pod" ip link show net1 > /dev/null 2>&1; then {inside}; fi; done'
         _on_worker(lab, target.worker, script)
-        return f"{target.worker}: {command}"
+        return f"{target.worker}: {'; '.join(commands)}"
 
     return act
 
+
+def _back_in_pods(*commands: str) -> Action:
+    """The way back: a pod that never had the fault, or is gone, needs none."""
+    return _in_pods(*(f"{command} 2> /dev/null" for command in commands), otherwise="true")
+
+
+def _signal_daemon(name: str) -> Action:
+    """Send a signal to the operator's config daemon on a worker."""
+
+    def act(lab: Lab, target: Target) -> str:
+        _on_worker(lab, target.worker, f"pkill -{name} -f '^(/usr/bin/)?sriov-network-config-daemon'")
+        return f"{target.worker}: its config daemon got SIG{name}"
+
+    return act
+
+
+#: waits until data flows between a server of ib_write_bw and its client, then kills the server: the client prints its table all the same
+_KILL_SERVER = """
+import os, signal, time
+def servers():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = open(f"/proc/{pid}/cmdline").read().split("\\0")[:-1]
+            if os.path.basename(words[0]) == "ib_write_bw" and words[-1].count(".") != 3:
+                yield int(pid), int(next(line for line in open(f"/proc/{pid}/net/dev") if "net1:" in line).split()[1])
+        except (OSError, IndexError, StopIteration):
+            pass
+first, end = {}, time.monotonic() + %d
+while time.monotonic() < end:
+    for pid, received in servers():
+        if received - first.setdefault(pid, received) > 200000:
+            os.kill(pid, signal.SIGKILL)
+            raise SystemExit
+    time.sleep(0.05)
+raise SystemExit("no server of ib_write_bw received data")
+"""
+
+
+def _kill_server(lab: Lab, target: Target) -> str:
+    command = [*ssh_command(lab, target.worker), "--", "python3", "-"]
+    run(command, stdin=_KILL_SERVER % _THERE_LIMIT, limit=_THERE_LIMIT + 30, remedy="does stage bandwidth measure?")
+    return f"{target.worker}: a server of ib_write_bw was killed while it received"
+
+
+def _evict_pod(lab: Lab, target: Target) -> str:
+    """By the eviction API, as a drain does."""
+    pods = _client(lab).resources.get(api_version="v1", kind="Pod")
+    found: typing.List[typing.Any] = []
+
+    def running() -> bool:
+        items = pods.get(label_selector=_PODS).items
+        found[:] = [pod for pod in items if pod.spec.nodeName == target.worker and pod.status.phase == "Running"]
+        return bool(found)
+
+    if not wait_until(running, _THERE_LIMIT):
+        raise LabError(f"{target.worker} runs no pod of stage bandwidth", "inject the fault while the stage measures")
+    name, namespace = found[0].metadata.name, found[0].metadata.namespace
+    pods.subresources["eviction"].create(name=name, namespace=namespace, body={"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}})
+    return f"{target.worker}: pod {namespace}/{name} is evicted"
+
+
+def _unlabel(lab: Lab, target: Target) -> str:
+    nodes = _client(lab).resources.get(api_version="v1", kind="Node")
+    nodes.patch(name=target.worker, body={"metadata": {"labels": {workers.SRIOV_LABEL: None}}}, content_type="application/merge-patch+json")
+    return f"{target.worker} does not carry {workers.SRIOV_LABEL}"
+
+
+def _label(lab: Lab, target: Target) -> str:
+    workers.label(lab.description, lab.authority)
+    return f"{target.worker} carries {workers.SRIOV_LABEL}"
+
+
+def _add_policy(lab: Lab, _target: Target) -> str:
+    sriov = lab.description.sriov
+    policy = {
+        "apiVersion": "sriovnetwork.openshift.io/v1",
+        "kind": "SriovNetworkNodePolicy",
+        "metadata": {"name": _FOREIGN, "namespace": "sriov-network-operator"},
+        "spec": {
+            "resourceName": "foreign",
+            "nodeSelector": {workers.SRIOV_LABEL: "true"},
+            "numVfs": 4,
+            "priority": 99,
+            "deviceType": "netdevice",
+            "nicSelector": {"vendor": sriov.vendor, "deviceID": sriov.device, "pfNames": [f"{sriov.netdev}#0-3"]},
+        },
+    }
+    objects.apply(_client(lab), [policy])
+    return f"SriovNetworkNodePolicy {_FOREIGN} takes VFs 0 to 3 of {sriov.netdev}"
+
+
+def _remove_policy(lab: Lab, _target: Target) -> str:
+    policies = _client(lab).resources.get(api_version="sriovnetwork.openshift.io/v1", kind="SriovNetworkNodePolicy")
+    if any(policy.metadata.name == _FOREIGN for policy in policies.get(namespace="sriov-network-operator").items):
+        policies.delete(name=_FOREIGN, namespace="sriov-network-operator")
+    return f"SriovNetworkNodePolicy {_FOREIGN} is gone"
+
+
+def _client(lab: Lab) -> typing.Any:
+    return objects.client(lab.authority.path("admin.kubeconfig"))
+
+
+def _nothing(_lab: Lab, _target: Target) -> str:
+    return "nothing to take back"
+
+
+_SLOW_OUT = "tc qdisc replace dev net1 root tbf rate 1mbit burst 64kb latency 400ms"
+_SLOW_IN = (
+    "tc qdisc replace dev net1 handle ffff: ingress",
+    "tc filter add dev net1 parent ffff: matchall action police rate 1mbit burst 64k conform-exceed drop",
+)
+_FAST_OUT, _FAST_IN = "tc qdisc del dev net1 root", "tc qdisc del dev net1 ingress"
+_FIREWALL = "iptables -w"
+# iWARP runs over TCP; RoCE would be UDP port 4791
+_RDMA = "INPUT -i net1 -p tcp -j DROP"
 
 _ALL = (
     Fault("worker-off", "a worker loses power; taken back, it boots anew", ("worker",), _power_off, _power_on),
@@ -113,11 +240,25 @@ _ALL = (
     Fault("vf-down", "the PF of the storage NIC is down, so its VFs lose their carrier", ("worker",), _storage_link("down"), _storage_link("up")),
     Fault(
         "slow-node",
-        "the VFs in a worker's pods are limited to 1 Mb/s",
+        "the VFs in a worker's pods send and receive 1 Mb/s at most",
         ("worker",),
-        _in_pods("tc qdisc replace dev net1 root tbf rate 1mbit burst 64kb latency 400ms"),
-        _in_pods("tc qdisc del dev net1 root"),
+        _in_pods(_SLOW_OUT, *_SLOW_IN),
+        _back_in_pods(_FAST_OUT, _FAST_IN),
     ),
+    Fault("slow-direction", "the VFs in a worker's pods send 1 Mb/s at most", ("worker",), _in_pods(_SLOW_OUT), _back_in_pods(_FAST_OUT)),
+    Fault(
+        "rdma-dropped",
+        "what arrives for RDMA at the VFs in a worker's pods is dropped in silence",
+        ("worker",),
+        _in_pods(f"{_FIREWALL} -I {_RDMA}"),
+        _back_in_pods(f"{_FIREWALL} -D {_RDMA}"),
+    ),
+    Fault("server-killed", "a server of ib_write_bw is killed while it receives; nothing to take back", ("worker",), _kill_server, _nothing),
+    Fault("pod-evicted", "a pod of stage bandwidth is evicted; nothing to take back", ("worker",), _evict_pod, _nothing),
+    Fault("daemon-killed", "the operator's config daemon is killed; its kubelet starts it again", ("worker",), _signal_daemon("KILL"), _nothing),
+    Fault("daemon-frozen", "the operator's config daemon hangs", ("worker",), _signal_daemon("STOP"), _signal_daemon("CONT")),
+    Fault("label-absent", "a worker loses the label of node-feature-discovery", ("worker",), _unlabel, _label),
+    Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),
 )
 
 

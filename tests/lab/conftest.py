@@ -14,6 +14,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 import typing
 
 import pytest
@@ -58,6 +59,27 @@ class Run:
         return int(match[1])
 
 
+@dataclasses.dataclass(frozen=True)
+class Playbook:
+    """A playbook that runs, and the file that its output goes to."""
+
+    process: subprocess.Popen[bytes]
+    log: pathlib.Path
+    report_folder: pathlib.Path
+
+    def wait(self) -> Run:
+        self.process.wait(PLAYBOOK_SECONDS)
+        return Run(self.process.returncode, self.log.read_text(), self.report_folder)
+
+    def await_text(self, text: str, times: int = 1) -> None:
+        """Wait until the playbook has said it so often; one that ends before is an error."""
+        deadline = time.monotonic() + PLAYBOOK_SECONDS
+        while self.log.read_text().count(text) < times:
+            assert self.process.poll() is None, f"ended without saying '{text}' {times} times:\n{self.log.read_text()}"
+            assert time.monotonic() < deadline, f"has not said '{text}' {times} times:\n{self.log.read_text()}"
+            time.sleep(0.2)
+
+
 class Lab:
     """The running lab, and playbooks on it."""
 
@@ -80,26 +102,30 @@ class Lab:
             removed = self.command("fault", name, "off", *words)
         assert removed.returncode == 0, removed.stderr
 
-    def start_playbook(self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None) -> subprocess.Popen[str]:
-        """Start a playbook of the collection, its report in this test's own folder."""
+    @contextlib.contextmanager
+    def running(self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None) -> typing.Iterator[Playbook]:
+        """A playbook of the collection that runs meanwhile, its report in this test's own folder; it ends with the block."""
         given = json.dumps({"rdma_report_dir": str(self.folder), **(variables or {})})
         ansible = pathlib.Path(sys.executable).parent / "ansible-playbook"
-        return subprocess.Popen(
-            [ansible, "-i", "inventory/lab", name, "-e", given, *options],
-            cwd=ROOT,
-            env={**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def wait(self, process: subprocess.Popen[str]) -> Run:
-        output = process.communicate(timeout=PLAYBOOK_SECONDS)[0]
-        return Run(process.returncode, output, self.folder)
+        log = self.folder / "output.log"
+        with log.open("wb") as stream:
+            process = subprocess.Popen(
+                [ansible, "-i", "inventory/lab", name, "-e", given, *options],
+                cwd=ROOT,
+                env={**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"},
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            yield Playbook(process, log, self.folder)
+        finally:
+            process.kill()
+            process.wait()
 
     def playbook(self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None) -> Run:
         """Run a playbook of the collection to its end."""
-        return self.wait(self.start_playbook(name, *options, variables=variables))
+        with self.running(name, *options, variables=variables) as playbook:
+            return playbook.wait()
 
     def objects(self, kind: str, *options: str) -> typing.List[typing.Dict[str, typing.Any]]:
         """Objects of the API server, by the Kubernetes client, in the lab's network namespace."""

@@ -6,89 +6,44 @@
 
 from __future__ import annotations
 
-import time
-import typing
+import contextlib
+import fnmatch
 
 import pytest
 
-from .conftest import MANAGED, SETTINGS, Lab
-
-PODS_SECONDS = 180
-
-
-def intent(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
-    """The lab's fabrics with keys of ``storage`` replaced."""
-    return [{**fabric, **changes} if fabric["name"] == "storage" else fabric for fabric in SETTINGS["rdma_fabrics"]]
+from .conftest import MANAGED, Lab, Run
+from .scenarios import SCENARIOS, Expected, Scenario, intent
 
 
-def test_killed_subnet_managers_are_no_master(lab: Lab) -> None:
-    with lab.fault("sm-killed", fabric="fabric-1"):
-        run = lab.playbook("playbooks/fabric.yml")
-    assert run.code != 0
-    failed = run.findings("fabric", "fail", "unknown")
-    assert any(finding["check"] == "fabric.one_master" for finding in failed), run.output
-    assert all(finding["remedy"] for finding in failed)
-
-
-def test_a_port_that_is_down_is_named_with_its_cause(lab: Lab) -> None:
-    """Stage discover does not know yet which fabric the port belongs to, so it warns; stage fabric misses it."""
-    with lab.fault("link-cut", worker="worker-1", device="mlx5_0"):
-        discovered = lab.playbook("playbooks/discover.yml")
-        run = lab.playbook("playbooks/fabric.yml")
-    finding = discovered.finding("discover", "discover.port", "worker-1 mlx5_0 port 1")
-    assert finding["status"] == "warn"
-    assert "DOWN" in finding["measured"] and "Polling" in finding["measured"]
-    assert run.code != 0
-    (failed,) = [item for item in run.findings("fabric", "fail") if item["check"] == "fabric.hcas"]
-    assert "worker-1" in failed["subject"] and "mlx5_0" in failed["measured"] + failed["why"]
-
-
-def test_a_server_that_cannot_be_pinged_is_told_from_a_client_that_cannot_ping(lab: Lab) -> None:
-    with lab.fault("ibping-unreachable", worker="worker-2", device="mlx5_1"):
-        run = lab.playbook("playbooks/reachability.yml")
-    assert run.code != 0
-    subjects = {finding["subject"] for finding in run.findings("reachability", "fail", "unknown")}
-    assert subjects and all("mlx5_1" in subject for subject in subjects), subjects
-    assert any("worker-2" in subject for subject in subjects)
-
-
-NO_SUCH_NIC = {"hcas_per_node": 1, "vendor": "8086", "device": "1583", "netdev": ["eth1"]}
-
-
-def test_a_policy_that_selects_no_nic_is_held_back_with_the_nearest_match(lab: Lab) -> None:
-    run = lab.playbook("playbooks/network.yml", variables={"rdma_fabrics": intent(select=NO_SUCH_NIC), "rdma_waivers": []})
-    assert run.code != 0
-    finding = run.finding("network", "network.lint_select", "storage worker-1")
-    assert finding["status"] == "fail"
-    assert "nearest is eth1" in finding["why"] and "deviceID is 10c9, the policy asks for 1583" in finding["why"]
-    assert run.finding("network", "network.policy_accepted", "storage")["status"] == "skipped"
-    assert not any("storage" in change for change in run.records["network"]["changes"])
-
-
-def test_a_policy_that_selects_no_nic_is_refused_with_the_webhooks_words_when_the_linter_is_waived(lab: Lab) -> None:
-    waiver = {"check": "network.lint_*", "subject": "storage*", "reason": "the webhook shall judge"}
-    run = lab.playbook("playbooks/network.yml", variables={"rdma_fabrics": intent(select=NO_SUCH_NIC), "rdma_waivers": [waiver]})
-    assert run.code != 0
-    refused = run.finding("network", "network.policy_accepted", "storage SriovNetworkNodePolicy linerate-storage")
-    assert refused["status"] == "fail"
-    assert "no supported NIC is selected by the nicSelector" in refused["measured"]
-
-
-def test_a_vf_that_loses_its_link_fails_the_measurement_and_leaves_no_pod(lab: Lab) -> None:
-    process = lab.start_playbook("playbooks/bandwidth.yml")
-    try:
-        deadline = time.monotonic() + PODS_SECONDS
-        while len(pods := [pod for pod in lab.objects("v1/Pod", MANAGED) if pod["status"]["phase"] == "Running"]) < 2:
-            assert process.poll() is None, lab.wait(process).output
-            assert time.monotonic() < deadline, f"no two pods after {PODS_SECONDS} s: {pods}"
-            time.sleep(0.2)
-        with lab.fault("vf-down", worker="worker-2"):
-            run = lab.wait(process)
-    finally:
-        process.kill()
-    assert run.code != 0
-    assert any(finding["check"] in ("bandwidth.rping", "bandwidth.measured") for finding in run.findings("bandwidth", "fail", "unknown")), run.output
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_fault_is_named(lab: Lab, scenario: Scenario) -> None:
+    with contextlib.ExitStack() as faults:
+        for injection in scenario.injections:
+            if not injection.after:
+                faults.enter_context(lab.fault(injection.name, **injection.target))
+        with lab.running(scenario.playbook, variables=scenario.variables) as playbook:
+            for injection in scenario.injections:
+                if injection.after:
+                    playbook.await_text(injection.after, injection.times)
+                    faults.enter_context(lab.fault(injection.name, **injection.target))
+            run = playbook.wait()
+    assert (run.code == 0) == scenario.survives, run.output
+    for expected in scenario.expected:
+        _assert_named(run, expected)
     assert lab.objects("v1/Pod", MANAGED) == []
+
+
+def _assert_named(run: Run, expected: Expected) -> None:
+    found = [
+        finding
+        for finding in run.findings(expected.stage, expected.status)
+        if finding["check"] == expected.check and fnmatch.fnmatchcase(finding["subject"], expected.subject)
+    ]
+    assert found, f"no finding {expected.check} on {expected.subject} is {expected.status}\n{run.output}"
+    for finding in found:
+        words = f"{finding['measured']} | {finding['expected']} | {finding['why']}"
+        assert [text for text in expected.says if text not in words] == [], finding
+        assert expected.remedy in finding["remedy"], finding
 
 
 @pytest.mark.parametrize("playbook", ["site.yml", "playbooks/validate.yml"])
@@ -105,3 +60,15 @@ def test_a_wrong_type_is_refused_before_any_host_is_touched(lab: Lab, playbook: 
     assert not mark.exists()
     if playbook == "site.yml":
         assert (lab.folder / "report.html").is_file()
+
+
+def test_what_an_interrupted_measurement_left_is_removed_and_named(lab: Lab) -> None:
+    with lab.running("playbooks/bandwidth.yml") as playbook:
+        playbook.await_text("pod is ready", 2)
+        # no chance to clean up: the playbook and the module that it runs
+        lab.command("exec", "pkill", "-KILL", "-f", "rdma_bandwidth")
+    assert lab.objects("v1/Pod", MANAGED)
+    run = lab.playbook("playbooks/bandwidth.yml")
+    assert run.code == 0, run.output
+    assert any("removed leftover pod" in change for change in run.records["bandwidth"]["changes"]), run.records["bandwidth"]["changes"]
+    assert lab.objects("v1/Pod", MANAGED) == []

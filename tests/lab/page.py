@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""docs/faults.md, made from the scenarios: ``python -m tests.lab.page > docs/faults.md``."""
+
+from __future__ import annotations
+
+from .scenarios import ELSEWHERE, SCENARIOS, Expected, Scenario
+
+HEAD = """# Faults and their findings
+
+What can be wrong, the finding that names it, and what helps. Each row of the first table is a test: the fault is injected for real into the lab, the playbook
+is run as a user would, and the finding's id, subject, status and words are asserted, then the fault is taken back. This page is made from those tests
+(`python -m tests.lab.page > docs/faults.md`) and a test holds the two together. `*` stands for any text.
+
+## Injected in the lab
+
+| fault | how it is injected | playbook | finding | it says | remedy |
+|---|---|---|---|---|---|
+"""
+
+OTHER = """
+## Proven elsewhere
+
+What cannot be injected in the lab, or needs no playbook to be injected; the finding is proven by the test named here.
+
+| fault | why not above | finding | test |
+|---|---|---|---|
+"""
+
+
+def page() -> str:
+    rows = [_row(scenario, expected) for scenario in SCENARIOS for expected in scenario.expected]
+    others = [_line(other.fault, other.why, f"`{other.finding}`", f"`{other.test}`") for other in ELSEWHERE]
+    return HEAD + "".join(rows) + OTHER + "".join(others)
+
+
+def _row(scenario: Scenario, expected: Expected) -> str:
+    finding = f"`{expected.check}` on `{expected.subject}`: {expected.status}"
+    says = "; ".join(f"“{text}”" for text in expected.says)
+    return _line(expected.fault, _how(scenario), f"`{scenario.playbook}`", finding, says, expected.remedy)
+
+
+def _how(scenario: Scenario) -> str:
+    ways = [f"`{' '.join(['lab/fault', item.name, 'on', *item.words])}`" + (" while it runs" if item.after else "") for item in scenario.injections]
+    return ", ".join([*ways, *filter(None, [scenario.how])])
+
+
+def _line(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
