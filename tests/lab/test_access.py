@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who may do what: docs/rbac.yml is enough to operate, and its lower level is told what it lacks before anything is made."""
+
+from __future__ import annotations
+
+import datetime
+import pathlib
+import subprocess
+import typing
+
+import pytest
+import yaml
+from cryptography import x509
+
+from lab.pki import Pki
+
+from .conftest import ROOT, Lab
+
+RBAC = str(ROOT / "docs/rbac.yml")
+
+
+def kubectl(*words: str) -> None:
+    done = subprocess.run([str(ROOT / "lab/kubectl"), *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def roles() -> typing.Iterator[None]:
+    kubectl("apply", "-f", RBAC)
+    yield
+    kubectl("delete", "-f", RBAC)
+
+
+def identity(folder: pathlib.Path, group: str) -> str:
+    """Kubeconfig of a user of the lab's authority who is in one group and in no other."""
+    here = ROOT / ".lab/pki"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for name in ("ca.key", "ca.crt", "sa.key", "sa.pub"):
+        (folder / name).write_bytes((here / name).read_bytes())
+    server = yaml.safe_load((here / "admin.kubeconfig").read_text())["clusters"][0]["cluster"]["server"]
+    Pki(folder, server).identity(group, f"test:{group}", group)
+    return str(folder / f"{group}.kubeconfig")
+
+
+def run_as(here: Lab, group: str, stage: str) -> typing.Any:
+    variables = {"rdma_kubeconfig": identity(here.folder / "pki", group), "operators_install": False}
+    return here.playbook(f"playbooks/{stage}.yml", variables=variables)
+
+
+def test_who_may_only_look_is_told_which_rights_are_missing(lab: Lab, roles: None) -> None:
+    run = run_as(lab, "linerate-rdma-viewers", "operators")
+    assert run.code != 0
+    assert {finding["subject"] for finding in run.findings("operators", "fail")} == {"stage network", "stage bandwidth"}
+    measured = run.finding("operators", "operators.rights", "stage network")["measured"]
+    assert "patch sriovnetworknodepolicies.sriovnetwork.openshift.io in sriov-network-operator" in measured
+    assert run.finding("operators", "operators.rights", "teardown")["status"] == "warn"
+
+
+def test_who_may_only_look_changes_nothing(lab: Lab, roles: None) -> None:
+    before = lab.objects("sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy")
+    run = run_as(lab, "linerate-rdma-viewers", "network")
+    assert run.code != 0
+    assert "cannot patch resource" in run.finding("network", "network.namespace_accepted", "Namespace training")["measured"]
+    assert lab.objects("sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy") == before
+
+
+@pytest.mark.parametrize("stage", ["operators", "network"])
+def test_the_shipped_roles_are_enough(lab: Lab, roles: None, stage: str) -> None:
+    run = run_as(lab, "linerate-rdma-operators", stage)
+    assert run.code == 0, run.output
+
+
+def test_the_shipped_roles_are_enough_to_measure(lab: Lab, roles: None) -> None:
+    run = run_as(lab, "linerate-rdma-operators", "bandwidth")
+    assert [finding["subject"] for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.output
+
+
+def test_an_expired_certificate_is_named_as_such(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def expired(subject: x509.Name, issuer: x509.Name, key: typing.Any) -> x509.CertificateBuilder:
+        now = datetime.datetime.now(datetime.timezone.utc)
+        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key).serial_number(x509.random_serial_number())
+        return builder.not_valid_before(now - datetime.timedelta(days=2)).not_valid_after(now - datetime.timedelta(days=1))
+
+    monkeypatch.setattr("lab.pki._builder", expired)
+    run = run_as(lab, "system:masters", "network")
+    assert run.code != 0
+    assert "the client certificate in the kubeconfig is wrong or has expired" in run.output
+    assert "changed=0" in run.output
