@@ -103,16 +103,23 @@ def read_subnets(questions: typing.Sequence[Question]) -> typing.Tuple[SeenSubne
 
 
 def _ask(question: Question) -> SeenSubnet:
-    name = question.name
+    seen = _ask_once(question.name)
+    if seen.silent:
+        # datagrams get lost, and a manager that is busy answers late: silence counts when it lasts
+        seen = _ask_once(question.name)
+    if seen.silent and question.sm_lid:
+        return dataclasses.replace(seen, lost=_lost_manager(question.name, question.sm_lid))
+    return seen
+
+
+def _ask_once(name: PortName) -> SeenSubnet:
     finished = command.run((command.require("sminfo", PACKAGE), *arguments(name)), _QUERY_SECONDS)
     try:
         # the output counts only with exit code 0
         manager = sminfo.parse(finished.stdout) if not finished.failure else None
     except ParseError as error:
         return SeenSubnet(name.device, name.port, error=str(error))
-    silent = _SILENT in finished.stdout
-    lost = _lost_manager(name, question.sm_lid) if silent and question.sm_lid else None
-    return SeenSubnet(name.device, name.port, master=manager, error=finished.failure or None, silent=silent, lost=lost)
+    return SeenSubnet(name.device, name.port, master=manager, error=finished.failure or None, silent=_SILENT in finished.stdout)
 
 
 def _lost_manager(name: PortName, lid: int) -> LostManager:

@@ -135,6 +135,15 @@ def test_where_nobody_answers_the_managers_port_is_asked(tools: Tools, script: s
     assert tools.calls("smpquery")[0] == "-C mlx5_0 -P 1 portinfo 7"
 
 
+def test_silence_counts_when_it_lasts(tools: Tools, tmp_path: pathlib.Path) -> None:
+    # the first question stays without an answer, as when its datagrams are lost
+    tools.add("sminfo", f"if [ -e {tmp_path}/asked ]; then echo '{MASTER}'; else : >{tmp_path}/asked; cat {FIXTURES}/sminfo_no_sm.txt; exit 255; fi")
+    tools.add("smpquery", "exit 1")
+    (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1), sm_lid=7)])
+    assert seen.master.guid == "0xb83fd20300e00001" and not seen.silent and seen.error is None
+    assert len(tools.calls("sminfo")) == 2 and tools.calls("smpquery") == []
+
+
 def test_no_manager_is_an_answer(tools: Tools) -> None:
     tools.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; cat {FIXTURES}/sminfo_no_sm.stderr >&2; exit 255")
     tools.add("smpquery", "exit 1")
