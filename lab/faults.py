@@ -253,6 +253,7 @@ _ALL = (
         _in_pods(f"{_FIREWALL} -I {_RDMA}"),
         _back_in_pods(f"{_FIREWALL} -D {_RDMA}"),
     ),
+    Fault("address-gone", "the VFs in a worker's pods lose their address; nothing to take back", ("worker",), _in_pods("ip addr flush dev net1"), _nothing),
     Fault("server-killed", "a server of ib_write_bw is killed while it receives; nothing to take back", ("worker",), _kill_server, _nothing),
     Fault("pod-evicted", "a pod of stage bandwidth is evicted; nothing to take back", ("worker",), _evict_pod, _nothing),
     Fault("daemon-killed", "the operator's config daemon is killed; its kubelet starts it again", ("worker",), _signal_daemon("KILL"), _nothing),

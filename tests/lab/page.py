@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from .scenarios import ELSEWHERE, SCENARIOS, Expected, Scenario
+from .scenarios import ELSEWHERE, SCENARIOS, Scenario
 
 HEAD = """# Faults and their findings
 
@@ -31,19 +31,22 @@ What cannot be injected in the lab, or needs no playbook to be injected; the fin
 
 
 def page() -> str:
-    rows = [_row(scenario, expected) for scenario in SCENARIOS for expected in scenario.expected]
+    rows = [_row(scenario, index) for scenario in SCENARIOS for index in range(len(scenario.expected))]
     others = [_line(other.fault, other.why, f"`{other.finding}`", f"`{other.test}`") for other in ELSEWHERE]
     return HEAD + "".join(rows) + OTHER + "".join(others)
 
 
-def _row(scenario: Scenario, expected: Expected) -> str:
+def _row(scenario: Scenario, index: int) -> str:
+    expected = scenario.expected[index]
     finding = f"`{expected.check}` on `{expected.subject}`: {expected.status}"
     says = "; ".join(f"“{text}”" for text in expected.says)
-    return _line(expected.fault, _how(scenario), f"`{scenario.playbook}`", finding, says, expected.remedy)
+    return _line(expected.fault, _how(scenario, index), f"`{scenario.playbook}`", finding, says, expected.remedy)
 
 
-def _how(scenario: Scenario) -> str:
-    ways = [f"`{' '.join(['lab/fault', item.name, 'on', *item.words])}`" + (" while it runs" if item.after else "") for item in scenario.injections]
+def _how(scenario: Scenario, index: int) -> str:
+    """Several faults on different subjects have a finding each, in the same order; else all that is injected makes the one finding."""
+    own = scenario.injections[index : index + 1] if len(scenario.expected) > 1 else scenario.injections
+    ways = [f"`{' '.join(['lab/fault', item.name, 'on', *item.words])}`" + (" while it runs" if item.after else "") for item in own]
     return ", ".join([*ways, *filter(None, [scenario.how])])
 
 

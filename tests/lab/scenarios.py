@@ -90,7 +90,9 @@ def intent(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
     return [merged(fabric) if fabric["name"] == "storage" else fabric for fabric in SETTINGS["rdma_fabrics"]]
 
 
-FABRIC, REACHABILITY, OPERATORS, NETWORK, BANDWIDTH = (f"playbooks/{stage}.yml" for stage in ("fabric", "reachability", "operators", "network", "bandwidth"))
+FABRIC, REACHABILITY, PLATFORM, OPERATORS, NETWORK, BANDWIDTH = (
+    f"playbooks/{stage}.yml" for stage in ("fabric", "reachability", "platform", "operators", "network", "bandwidth")
+)
 NO_SUCH_NIC = {"vendor": "8086", "device": "1583", "netdev": ["eth1"]}
 #: both pods of a measurement run
 PODS_READY = "pod is ready"
@@ -99,20 +101,153 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "subnet-managers-killed",
         FABRIC,
-        (Expected("no subnet manager: all of them were killed", "fabric.one_master", "compute", (), ""),),
+        (
+            Expected(
+                "no subnet manager: all were killed",
+                "fabric.one_master",
+                "compute",
+                ("no subnet manager", "sm-1 mlx5_0", "has ended"),
+                "Start it again, see its log for why it ended, and run a second one as standby.",
+            ),
+        ),
         (Injection("sm-killed", {"fabric": "fabric-1"}),),
     ),
     Scenario(
-        "port-unlinked",
+        "subnet-managers-hang",
         FABRIC,
-        (Expected("one port unlinked", "fabric.hcas", "worker-1 compute", ("mlx5_0",), ""),),
-        (Injection("link-cut", {"worker": "worker-1", "device": "mlx5_0"}),),
+        (
+            Expected(
+                "subnet manager that hangs: it runs and does not answer",
+                "fabric.one_master",
+                "compute",
+                ("the subnet manager hangs: sm-1 mlx5_0",),
+                "See the process and its log on that machine, and restart it.",
+            ),
+        ),
+        (Injection("sm-stopped", {"fabric": "fabric-1"}),),
+    ),
+    Scenario(
+        "standby-took-over",
+        FABRIC,
+        (
+            Expected(
+                "the master killed, the standby took over",
+                "fabric.standby",
+                "compute",
+                ("no standby",),
+                "Run a second subnet manager with a lower priority.",
+                status="warn",
+            ),
+        ),
+        (Injection("sm-master-killed", {"fabric": "fabric-1"}),),
+        survives=True,
+    ),
+    Scenario(
+        "two-masters",
+        FABRIC,
+        (
+            Expected(
+                "two masters",
+                "fabric.one_master",
+                "compute",
+                ("2 masters", "sm-1 mlx5_0", "worker-1 mlx5_0"),
+                "Stop all but one of them, see their logs, and give each its own priority.",
+            ),
+        ),
+        (Injection("second-master", {"worker": "worker-1", "device": "mlx5_0"}),),
+    ),
+    Scenario(
+        "leaf-cut",
+        FABRIC,
+        (
+            Expected(
+                "leaf switch cut off",
+                "fabric.island",
+                "*fabric-1-leaf-2*",
+                ("cut off", "all links from these switches to the others are down"),
+                "See the ports of these switches towards the spines",
+            ),
+        ),
+        (Injection("leaf-cut", {"fabric": "fabric-1"}),),
+    ),
+    Scenario(
+        "swapped-cables",
+        FABRIC,
+        (
+            Expected(
+                "swapped cables: two HCAs on each other's leaf",
+                "fabric.rails",
+                "compute",
+                ("worker-1: mlx5_0 on", "mlx5_1 on"),
+                "Put the cables right at one of the ends named here",
+            ),
+        ),
+        (Injection("swapped-cables", {"worker": "worker-1", "device": "mlx5_0"}),),
+    ),
+    Scenario(
+        "ports",
+        FABRIC,
+        (
+            Expected("one port unlinked", "fabric.hcas", "worker-1 compute", ("mlx5_0",), "Bring up the ports and cables named here"),
+            Expected(
+                "a link with one lane of four",
+                "fabric.rate",
+                "worker-2 mlx5_4",
+                ("100 Gb/s", "400 Gb/s"),
+                "Seat or replace the cable or transceiver, and see the switch port's settings.",
+            ),
+            Expected(
+                "symbol errors that grow",
+                "fabric.errors_growing",
+                "worker-2 mlx5_1",
+                ("SymbolErrorCounter +",),
+                "Clean and seat the cable at both ends, then replace cable or transceiver",
+            ),
+        ),
+        (
+            Injection("link-cut", {"worker": "worker-1", "device": "mlx5_0"}),
+            Injection("link-narrow", {"worker": "worker-2", "device": "mlx5_4"}),
+            Injection("errors-growing", {"worker": "worker-2", "device": "mlx5_1", "counter": "symbol_error"}),
+        ),
+    ),
+    Scenario(
+        "hca-missing",
+        FABRIC,
+        (Expected("HCA missing on one node", "fabric.hcas", "worker-1 compute", ("3 HCAs",), "Bring up the ports and cables named here"),),
+        (Injection("hca-missing", {"worker": "worker-1", "device": "mlx5_0"}),),
+    ),
+    Scenario(
+        "pf-without-sriov",
+        PLATFORM,
+        (Expected("PF without SR-IOV: sriov_totalvfs absent", "platform.sriov", "worker-1 mlx5_0", ("absent",), "Run lspci -vvv as root on the node"),),
+        (Injection("pf-without-sriov", {"worker": "worker-1", "device": "mlx5_0"}),),
     ),
     Scenario(
         "server-unreachable",
         REACHABILITY,
-        (Expected("an ibping server that nothing reaches", "reachability.port", "compute * worker-2 mlx5_1 port 1", (), ""),),
+        (
+            Expected(
+                "an ibping server that nothing reaches",
+                "reachability.port",
+                "compute * worker-2 mlx5_1 port 1",
+                ("as client 0 of 1, as server 0 of 1",),
+                "See the findings reachability.pair of this port.",
+            ),
+        ),
         (Injection("ibping-unreachable", {"worker": "worker-2", "device": "mlx5_1"}),),
+    ),
+    Scenario(
+        "management-messages-lost",
+        REACHABILITY,
+        (Expected("30 % of the management messages to one port are lost", "reachability.pair", "compute *worker-2 mlx5_1*", (), ""),),
+        (Injection("mad-loss", {"worker": "worker-2", "device": "mlx5_1", "percent": "30"}),),
+    ),
+    Scenario(
+        "too-many-functions",
+        NETWORK,
+        (Expected("numVfs above sriov_totalvfs", "network.lint_functions", "storage *", (), ""),),
+        variables={"rdma_fabrics": intent(virtual_functions=9)},
+        how="`virtual_functions: 9`, the NIC has 7 at most",
     ),
     Scenario(
         "no-nic-selected",
@@ -127,7 +262,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         variables={"rdma_fabrics": intent(select=NO_SUCH_NIC), "rdma_waivers": []},
-        how="`select.device: \"1583\"`, which no node has",
+        how='`select.device: "1583"`, which no node has',
     ),
     Scenario(
         "no-nic-selected-webhook",
@@ -172,6 +307,19 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         (Injection("rdma-dropped", {"worker": "worker-2"}, PODS_READY, 2),),
     ),
     Scenario(
+        "address-gone",
+        BANDWIDTH,
+        (Expected("wrong interface: the address is not on the VF", "bandwidth.rping", "storage *", (), ""),),
+        (Injection("address-gone", {"worker": "worker-2"}, PODS_READY, 2),),
+    ),
+    Scenario(
+        "wrong-connection",
+        BANDWIDTH,
+        (Expected("queue pairs that do not fit: GIDs exchanged over TCP, where only the RDMA CM connects", "bandwidth.measured", "storage *", (), ""),),
+        variables={"rdma_fabrics": intent(pods={"connection": "tcp"})},
+        how="`pods.connection: tcp` on iWARP",
+    ),
+    Scenario(
         "server-killed",
         BANDWIDTH,
         (Expected("server killed in the middle: a good-looking table, exit code 1", "bandwidth.measured", "storage *", (), ""),),
@@ -203,6 +351,28 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         (Injection("foreign-policy"),),
     ),
     Scenario(
+        "daemon-killed-during-the-wait",
+        NETWORK,
+        (Expected("the operator's config daemon killed during the wait", "network.allocatable", "storage worker-1", (), "", status="pass"),),
+        (Injection("daemon-killed", {"worker": "worker-1"}, "storage worker-1", 1),),
+        variables={"rdma_fabrics": intent(virtual_functions=3)},
+        survives=True,
+    ),
+    Scenario(
+        "daemon-hangs-during-the-wait",
+        NETWORK,
+        (Expected("the operator's config daemon hangs during the wait", "network.allocatable", "storage worker-1", (), ""),),
+        (Injection("daemon-frozen", {"worker": "worker-1"}),),
+        variables={"rdma_fabrics": intent(virtual_functions=3), "rdma_cluster": {**SETTINGS["rdma_cluster"], "wait_seconds": 60}},
+    ),
+    Scenario(
+        "node-lost-during-the-wait",
+        NETWORK,
+        (Expected("node lost during the wait", "network.allocatable", "storage worker-2", ("NotReady",), ""),),
+        (Injection("daemon-frozen", {"worker": "worker-2"}), Injection("worker-frozen", {"worker": "worker-2"}, "storage worker-1", 1)),
+        variables={"rdma_fabrics": intent(virtual_functions=3), "rdma_cluster": {**SETTINGS["rdma_cluster"], "wait_seconds": 300}},
+    ),
+    Scenario(
         "api-restarted-during-the-wait",
         NETWORK,
         (Expected("API server restarted during the wait", "network.allocatable", "storage *", (), "", status="pass"),),
@@ -212,4 +382,71 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     ),
 )
 
-ELSEWHERE: typing.Tuple[Elsewhere, ...] = ()
+ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
+    Elsewhere(
+        "an address range that is too small",
+        "no fault of the lab: an intent",
+        "validate.addresses",
+        "tests/lab/test_addresses.py::test_too_small_a_range_is_refused_by_arithmetic",
+    ),
+    Elsewhere(
+        "an address range inside of the network of the services",
+        "no fault of the lab: an intent",
+        "network.address_overlap",
+        "tests/lab/test_addresses.py::test_a_range_in_the_network_of_the_services_is_refused_before_anything_is_made",
+    ),
+    Elsewhere(
+        "an address of a pod that is long gone",
+        "an object that the test makes",
+        "network.addresses",
+        "tests/lab/test_addresses.py::test_an_address_of_a_pod_that_is_gone_is_warned_of",
+    ),
+    Elsewhere(
+        "pods of an earlier run that was interrupted",
+        "the test kills the playbook in the lab",
+        "changes of stage bandwidth",
+        "tests/lab/test_faults.py::test_what_an_interrupted_measurement_left_is_removed_and_named",
+    ),
+    Elsewhere(
+        "a user without rights",
+        "a user that the test makes in the lab",
+        "operators.rights",
+        "tests/lab/test_access.py::test_who_may_only_look_is_told_which_rights_are_missing",
+    ),
+    Elsewhere(
+        "expired credentials", "a certificate that the test makes", "the run ends", "tests/lab/test_access.py::test_an_expired_certificate_is_named_as_such"
+    ),
+    Elsewhere(
+        "memlock too low",
+        "the lab's pods have IPC_LOCK, which no limit binds, as all pods that the collection makes; the text is a capture of real tools",
+        "bandwidth.measured",
+        "tests/unit/parse/test_rdma_failure.py::test_captures",
+    ),
+    Elsewhere(
+        "a drain that a PodDisruptionBudget blocks",
+        "the lab's operator does not drain: it would move itself",
+        "network.allocatable",
+        "tests/unit/run/test_sync.py::test_a_blocked_drain_names_pod_and_budget_and_ends",
+    ),
+    Elsewhere(
+        "a node that reboots again and again",
+        "no reboot is ever needed in the lab",
+        "network.allocatable",
+        "tests/unit/run/test_sync.py::test_a_reboot_loop_ends_at_the_second_boot",
+    ),
+    Elsewhere(
+        "a MachineConfigPool that is paused or degraded",
+        "no OpenShift",
+        "network.drain",
+        "tests/unit/check/test_plan.py::test_a_machine_config_pool_that_gets_no_further_stops",
+    ),
+    Elsewhere(
+        "two HCAs with one GUID", "the simulator takes no second one", "fabric.guids", "tests/unit/check/test_check_fabric.py::test_guids_that_two_devices_have"
+    ),
+    Elsewhere(
+        "VFs with GUIDs of zeros, stale ones, or those of another VF",
+        "no InfiniBand VF in the lab",
+        "virtual_functions.guids",
+        "tests/unit/check/test_check_virtual_functions.py::test_guids_name_the_layer",
+    ),
+)

@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WH
 from ansible_collections.linerate.rdma.plugins.module_utils._model import intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from tests.lab import page as faults
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("roles/*/README.md")])
@@ -111,3 +112,23 @@ def test_intent_of_the_readme_is_a_right_one() -> None:
     wishes = parse_intent(together["rdma_fabrics"], together["rdma_waivers"], together["rdma_cluster"])
     findings = validate.check(wishes, validate.Facts(nodes=("worker-1", "worker-2")))
     assert [finding for finding in findings if finding.status != "pass"] == []
+
+
+def test_the_page_of_faults_is_made_from_its_tests() -> None:
+    assert (ROOT / "docs/faults.md").read_text(encoding="utf-8") == faults.page(), "run: python -m tests.lab.page > docs/faults.md"
+
+
+def named_in(document: str) -> typing.Set[str]:
+    return set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", (ROOT / "docs" / document).read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("name", sorted(named_in("evidence.md") | named_in("faults.md")))
+def test_evidence_names_tests_that_exist(name: str) -> None:
+    path, _colons, test = name.partition("::")
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert not test or re.search(rf"^def {test}\(", text, re.MULTILINE)
+
+
+def test_each_row_of_the_main_line_has_its_evidence() -> None:
+    rows = re.findall(r"^\| (S1\.\d+) \|", (ROOT / "docs/evidence.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == [f"S1.{number}" for number in range(1, 13)]
