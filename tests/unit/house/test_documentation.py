@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WH
 from ansible_collections.linerate.rdma.plugins.module_utils._model import intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from lab.faults import FAULTS
 from tests.lab import page as faults
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -132,3 +133,8 @@ def test_evidence_names_tests_that_exist(name: str) -> None:
 def test_each_row_of_the_main_line_has_its_evidence() -> None:
     rows = re.findall(r"^\| (S1\.\d+) \|", (ROOT / "docs/evidence.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [f"S1.{number}" for number in range(1, 13)]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_of_the_lab_is_documented(name: str) -> None:
+    assert f"`{name}`" in (ROOT / "docs/lab.md").read_text(encoding="utf-8")
