@@ -222,10 +222,10 @@ def _nothing(_lab: Lab, _target: Target) -> str:
     return "nothing to take back"
 
 
-_SLOW_OUT = "tc qdisc replace dev net1 root tbf rate 1mbit burst 64kb latency 400ms"
+_SLOW_OUT = "tc qdisc replace dev net1 root tbf rate 3mbit burst 64kb latency 400ms"
 _SLOW_IN = (
     "tc qdisc replace dev net1 handle ffff: ingress",
-    "tc filter add dev net1 parent ffff: matchall action police rate 1mbit burst 64k conform-exceed drop",
+    "tc filter add dev net1 parent ffff: matchall action police rate 3mbit burst 256k conform-exceed drop",
 )
 _FAST_OUT, _FAST_IN = "tc qdisc del dev net1 root", "tc qdisc del dev net1 ingress"
 _FIREWALL = "iptables -w"
@@ -240,12 +240,12 @@ _ALL = (
     Fault("vf-down", "the PF of the storage NIC is down, so its VFs lose their carrier", ("worker",), _storage_link("down"), _storage_link("up")),
     Fault(
         "slow-node",
-        "the VFs in a worker's pods send and receive 1 Mb/s at most",
+        "the VFs in a worker's pods send and receive 3 Mb/s at most",
         ("worker",),
         _in_pods(_SLOW_OUT, *_SLOW_IN),
         _back_in_pods(_FAST_OUT, _FAST_IN),
     ),
-    Fault("slow-direction", "the VFs in a worker's pods send 1 Mb/s at most", ("worker",), _in_pods(_SLOW_OUT), _back_in_pods(_FAST_OUT)),
+    Fault("slow-direction", "the VFs in a worker's pods send 3 Mb/s at most", ("worker",), _in_pods(_SLOW_OUT), _back_in_pods(_FAST_OUT)),
     Fault(
         "rdma-dropped",
         "what arrives for RDMA at the VFs in a worker's pods is dropped in silence",

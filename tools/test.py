@@ -23,7 +23,7 @@ def main() -> int:
     start = time.monotonic()
     code = (
         _part("lint", [PYTHON, "-m", "tools.lint"])
-        or _part("tests without a lab", [PYTHON, "-m", "pytest", "tests/unit"])
+        or _part("tests without a lab", [PYTHON, "-m", "tools.unit"])
         or _part("the frame on the oldest ansible-core", OLDEST, {"LINERATE_ANSIBLE_PLAYBOOK": str(BUILD / "venv-core-2.16" / "bin" / "ansible-playbook")})
         or _on_the_lab()
     )

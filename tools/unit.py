@@ -11,13 +11,16 @@ import sys
 
 from .steps import ROOT, VENV
 
+#: all of them, on all processors
+ALL = ("-n", "auto", "tests/unit")
+
 
 def unit(*arguments: str) -> int:
     """Run them in the foreground: pytest shows its own progress.
 
     :returns: pytest's exit code
     """
-    return subprocess.call([str(VENV / "bin" / "python"), "-m", "pytest", *(arguments or ("tests/unit",))], cwd=ROOT)
+    return subprocess.call([str(VENV / "bin" / "python"), "-m", "pytest", *(arguments or ALL)], cwd=ROOT)
 
 
 if __name__ == "__main__":

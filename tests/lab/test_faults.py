@@ -31,6 +31,9 @@ def test_a_fault_is_named(lab: Lab, scenario: Scenario) -> None:
     for expected in scenario.expected:
         _assert_named(run, expected)
     assert lab.objects("v1/Pod", MANAGED) == []
+    if scenario.heals:
+        healed = lab.playbook(scenario.playbook)
+        assert healed.code == 0, healed.output
 
 
 def _assert_named(run: Run, expected: Expected) -> None:

@@ -9,6 +9,11 @@
 from __future__ import annotations
 
 
+def both_ends(text: str, limit: int = 600) -> str:
+    """``text`` in ``limit`` characters: what was wrapped around an error stands before it, the error itself at the end."""
+    return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-(limit // 2) :]}"
+
+
 def plain(text: str, limit: int = 2000) -> str:
     """``text`` with all that does not print but line ends as escapes, cut behind ``limit`` characters, and then it says how long it was."""
     cut = f"{text[:limit]}... ({len(text)} characters)" if len(text) > limit else text

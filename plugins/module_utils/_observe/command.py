@@ -17,11 +17,10 @@ import subprocess
 import typing
 
 from .._model.errors import ToolMissing
+from .._model.text import both_ends
 
 #: the diagnostics live in sbin, which a plain user's or a daemon's PATH may lack
 _FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-#: of what a failed program said
-_MOST_WORDS = 600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,9 +44,7 @@ class Finished:
             return ""
         # each line once: some tools repeat one for every packet
         lines = list(dict.fromkeys(line.strip() for line in (self.stdout + "\n" + self.stderr).splitlines() if line.strip()))
-        words = "; ".join(lines)
-        if len(words) > _MOST_WORDS:
-            words = f"{words[: _MOST_WORDS // 2]} ... {words[-_MOST_WORDS // 2 :]}"
+        words = both_ends("; ".join(lines))
         how = f"did not end within {self.limit_seconds:g} s" if self.rc is None else f"ended with {self.rc}"
         return f"{' '.join((os.path.basename(self.argv[0]), *self.argv[1:]))} {how}: {words or 'it said nothing'}"
 

@@ -22,6 +22,7 @@ from .._check.readiness import GRACE
 from .._model.cluster import BandwidthFacts, CommandResult, PairResult, RdmaPod, SweepRow
 from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
+from .._model.text import both_ends
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse import kubernetes as parse
 from .._parse import perftest, pod_probe, rping
@@ -245,7 +246,7 @@ class Bench:
             return ""
         mine = [event for event in events if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("name") == item.name]
         last = max(mine, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""), default=None)
-        return f"{last.get('reason')}: {str(last.get('message'))[:400]}" if last else ""
+        return f"{last.get('reason')}: {both_ends(str(last.get('message')))}" if last else ""
 
     def _look(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
         """Find the RDMA device of the pod's virtual function, its address, its rail and its rates."""
@@ -259,6 +260,7 @@ class Bench:
             return dataclasses.replace(item, error=str(error))
         failure = _failure(greeting)
         if failure is not None:
+            failure = self._fate(item) or failure
             return dataclasses.replace(item, error=f"no look into the pod: {failure.evidence}", cause=failure.kind)
         probe = pod_probe.parse(greeting.output)
         lacks = [tool for tool in probe.missing if tool in commands.NEEDED]

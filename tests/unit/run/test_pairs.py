@@ -318,6 +318,18 @@ def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like():
     assert all("c" in pair for pair in failed)
 
 
+def test_a_pod_that_goes_while_it_is_looked_into_is_named_as_gone():
+    class Evicts(Api):
+        def greeting(self, pod, node):
+            if node != "b":
+                return super().greeting(pod, node)
+            self.gone.add(pod)
+            return CommandResult("shell", 137, "", False, 0.1)
+
+    facts, _lines = run(Evicts())
+    assert [(pod.cause, pod.error) for pod in facts.pods if pod.error] == [("pod_gone", "no look into the pod: the pod linerate-storage-b on b was deleted")]
+
+
 def test_an_image_without_the_tools_is_told_before_anything_is_measured():
     facts, _lines = run(Api(probe="missing ib_write_bw\nmissing taskset\n"))
     assert [(pod.error.split(" has no ")[1], pod.cause) for pod in facts.pods] == [("ib_write_bw", "no_tool")] * 2
