@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from lab.build.images import PAUSE_IMAGE
+
 from .conftest import SETTINGS
 
 
@@ -98,6 +100,8 @@ FABRIC, REACHABILITY, PLATFORM, OPERATORS, NETWORK, BANDWIDTH = (
 NO_SUCH_NIC = {"vendor": "8086", "device": "1583", "netdev": ["eth1"]}
 #: both pods of a measurement run
 PODS_READY = "pod is ready"
+#: one of two measurements is done, the other runs
+MEASURED = "5 pings"
 
 SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
@@ -333,14 +337,14 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         "pod-evicted",
         BANDWIDTH,
         (Expected("pod evicted in the middle", "bandwidth.measured", "storage *", (), ""),),
-        (Injection("pod-evicted", {"worker": "worker-2"}, PODS_READY, 2),),
+        (Injection("pod-evicted", {"worker": "worker-2"}, MEASURED),),
     ),
     Scenario(
         "image-without-tools",
         BANDWIDTH,
-        (Expected("image without the tools", "bandwidth.rping", "storage *", (), ""),),
-        variables={"rdma_fabrics": intent(pods={"image": "localhost/sriov-node:1"})},
-        how="`pods.image` without rping",
+        (Expected("image without the tools", "bandwidth.pod", "storage *", (), ""),),
+        variables={"rdma_fabrics": intent(pods={"image": PAUSE_IMAGE})},
+        how="`pods.image` without a shell and without rping",
     ),
     Scenario(
         "label-absent",
@@ -351,7 +355,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "policy-overlap",
         NETWORK,
-        (Expected("policy overlap", "network.policy_accepted", "storage *", (), ""),),
+        (Expected("policy overlap", "network.lint_overlap", "storage worker-1 eth1", (), ""),),
         (Injection("foreign-policy"),),
     ),
     Scenario(

@@ -52,7 +52,7 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ("name", r"Name or service not known"),
     ("not_listening", r"RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Couldn't connect to "),
     ("no_address", r"RDMA_CM_EVENT_ADDR_ERROR|ADDR_ERROR|RDMA_CM_EVENT_ROUTE_ERROR|RDMA_CM_EVENT_UNREACHABLE|Unexpected CM event"),
-    ("gid", r"Failed to modify QP [0-9]+ to RTR|Found Incompatibility issue with GID types"),
+    ("gid", r"Failed to modify QP (?:[0-9]+ )?to RT[RS]|Unable to Connect the HCA's through the link|Found Incompatibility issue with GID types"),
     ("transport_retry", r"Failed status(?: |-.*\()12\b"),
     ("peer_gone", r"Couldn't read remote address|Unable to read to socket/rdma_cm|Did not get Message for [0-9]+ Seconds"),
     ("mismatch", r"Completion with error at|Failed status[ -]"),

@@ -51,6 +51,7 @@ def test_captures(name, kind):
         ("Couldn't allocate MR\nfailed to create mr\nFailed to create MR\n Couldn't create IB resources\n", "memlock"),
         (" Port number 1 state is Down\n Couldn't set the link layer\n Couldn't get context for the device\n", "port_down"),
         (" Failed to modify QP 28 to RTR\n Unable to Connect the HCA's through the link\n", "gid"),
+        ("Unable to Connect the HCA's through the link\n", "gid"),
         (" Completion with error at client\n Failed status 10: wr_id 0 syndrom 0x0\nscnt=100, ccnt=0\n", "mismatch"),
         # the row of 26.01 and later
         (" Completion with error at client\n Failed status-transport retry counter exceeded (12): wr_id 0 syndrom 0x81\n", "transport_retry"),
