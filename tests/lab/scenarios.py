@@ -245,13 +245,35 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "management-messages-lost",
         REACHABILITY,
-        (Expected("30 % of the management messages to one port are lost", "reachability.pair", "compute *worker-2 mlx5_1*", (), ""),),
+        (
+            Expected(
+                "30 % of the management messages to one port are lost",
+                "reachability.pair",
+                "compute *worker-2 mlx5_1*",
+                (
+                    "messages lost",
+                    "Messages are lost on the way",
+                ),
+                "See reachability.suspect, and the error counters on the path",
+            ),
+        ),
         (Injection("mad-loss", {"worker": "worker-2", "device": "mlx5_1", "percent": "30"}),),
     ),
     Scenario(
         "too-many-functions",
         NETWORK,
-        (Expected("numVfs above sriov_totalvfs", "network.lint_functions", "storage *", (), ""),),
+        (
+            Expected(
+                "numVfs above sriov_totalvfs",
+                "network.lint_functions",
+                "storage *",
+                (
+                    "numVfs(9)",
+                    "exceed the maximum allowed value(7) interface(eth1)",
+                ),
+                "Lower virtual_functions, or raise what the firmware allows",
+            ),
+        ),
         variables={"rdma_fabrics": intent(virtual_functions=9)},
         how="`virtual_functions: 9`, the NIC has 7 at most",
     ),
@@ -264,7 +286,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "network.lint_select",
                 "storage worker-1",
                 ("nearest is eth1", "deviceID is 10c9, the policy asks for 1583"),
-                "",
+                "Correct select of the fabric, or make the operator see the NIC",
             ),
         ),
         variables={"rdma_fabrics": intent(select=NO_SUCH_NIC), "rdma_waivers": []},
@@ -279,7 +301,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "network.policy_accepted",
                 "storage SriovNetworkNodePolicy linerate-storage",
                 ("no supported NIC is selected by the nicSelector",),
-                "",
+                "Compare select of the fabric with kubectl get sriovnetworknodestates -o yaml",
             ),
         ),
         variables={
@@ -291,7 +313,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "vf-without-carrier",
         BANDWIDTH,
-        (Expected("VF administratively down", "bandwidth.rping", "storage *", (), ""),),
+        (Expected("VF administratively down", "bandwidth.rping", "storage *", ("RDMA_CM_EVENT_ADDR_ERROR",), "Compare ip addr and rdma link in both pods"),),
         (Injection("vf-down", {"worker": "worker-2"}, PODS_READY, 2),),
     ),
     Scenario(
@@ -309,7 +331,18 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "rdma-dropped",
         BANDWIDTH,
-        (Expected("RDMA dropped in silence: a hang, not an error", "bandwidth.rping", "storage *", (), ""),),
+        (
+            Expected(
+                "RDMA dropped in silence: a hang, not an error",
+                "bandwidth.rping",
+                "storage *",
+                (
+                    "no end within the limit, and no error text",
+                    "its packets are dropped on the way without an error",
+                ),
+                "is UDP 4791 filtered?",
+            ),
+        ),
         (Injection("rdma-dropped", {"worker": "worker-2"}, PODS_READY, 2),),
         # a hang lasts as long as the tool may
         variables={"rdma_fabrics": intent(pods={"limit_seconds": 15})},
@@ -317,13 +350,29 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "address-gone",
         BANDWIDTH,
-        (Expected("wrong interface: the address is not on the VF", "bandwidth.rping", "storage *", (), ""),),
+        (
+            Expected(
+                "wrong interface: the address is not on the VF",
+                "bandwidth.rping",
+                "storage worker-2 -> worker-1",
+                ("RDMA_CM_EVENT_ADDR_ERROR, error -19",),
+                "Compare ip addr and rdma link in both pods",
+            ),
+        ),
         (Injection("address-gone", {"worker": "worker-2"}, PODS_READY, 2),),
     ),
     Scenario(
         "wrong-connection",
         BANDWIDTH,
-        (Expected("queue pairs that do not fit: GIDs exchanged over TCP, where only the RDMA CM connects", "bandwidth.measured", "storage *", (), ""),),
+        (
+            Expected(
+                "queue pairs that do not fit: GIDs exchanged over TCP, where only the RDMA CM connects",
+                "bandwidth.measured",
+                "storage *",
+                ("Unable to Connect the HCA's through the link",),
+                "on iWARP use pods.connection rdma_cm",
+            ),
+        ),
         variables={"rdma_fabrics": intent(pods={"connection": "tcp"})},
         how="`pods.connection: tcp` on iWARP",
     ),
@@ -349,13 +398,32 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "label-absent",
         OPERATORS,
-        (Expected("label of node-feature-discovery absent", "operators.label", "worker-2", (), ""),),
+        (
+            Expected(
+                "label of node-feature-discovery absent",
+                "operators.label",
+                "worker-2",
+                (
+                    "feature.node.kubernetes.io/network-sriov.capable is absent",
+                    "Node feature discovery does not run",
+                ),
+                "Install node feature discovery, with its worker on this node.",
+            ),
+        ),
         (Injection("label-absent", {"worker": "worker-2"}),),
     ),
     Scenario(
         "policy-overlap",
         NETWORK,
-        (Expected("policy overlap", "network.lint_overlap", "storage worker-1 eth1", (), ""),),
+        (
+            Expected(
+                "policy overlap",
+                "network.lint_overlap",
+                "storage worker-1 eth1",
+                ("functions 0 to 3 here, 0 to 3 in policy foreign-policy",),
+                "Give each policy functions of its own",
+            ),
+        ),
         (Injection("foreign-policy"),),
     ),
     Scenario(
