@@ -61,7 +61,7 @@ class Scenario:
     """One run of a playbook with one fault, or with several on different subjects.
 
     :ivar survives: the run must end well all the same
-    :ivar heals: once the fault is taken back, the playbook with the lab's own intent must end well, and leaves the lab as it was
+    :ivar heals: playbook that must end well with the lab's own intent once the fault is taken back, and leaves the lab as it was
     :ivar how: words for the page, where variables are what injects it
     """
 
@@ -72,7 +72,7 @@ class Scenario:
     variables: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
     how: str = ""
     survives: bool = False
-    heals: bool = False
+    heals: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -411,6 +411,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         (Injection("label-absent", {"worker": "worker-2"}),),
+        heals=NETWORK,
     ),
     Scenario(
         "policy-overlap",
@@ -425,6 +426,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         (Injection("foreign-policy"),),
+        heals=NETWORK,
     ),
     Scenario(
         "daemon-hangs-during-the-wait",
@@ -432,7 +434,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         (Expected("the operator's config daemon hangs during the wait", "network.allocatable", "storage worker-1", (), ""),),
         (Injection("daemon-frozen", {"worker": "worker-1"}),),
         variables={"rdma_fabrics": intent(virtual_functions=3), "rdma_cluster": {**SETTINGS["rdma_cluster"], "wait_seconds": 60}},
-        heals=True,
+        heals=NETWORK,
     ),
     Scenario(
         "node-lost-during-the-wait",
@@ -440,7 +442,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         (Expected("node lost during the wait", "network.allocatable", "storage worker-2", ("NotReady",), ""),),
         (Injection("daemon-frozen", {"worker": "worker-2"}), Injection("worker-frozen", {"worker": "worker-2"}, "storage worker-1", 1)),
         variables={"rdma_fabrics": intent(virtual_functions=3), "rdma_cluster": {**SETTINGS["rdma_cluster"], "wait_seconds": 300}},
-        heals=True,
+        heals=NETWORK,
     ),
     Scenario(
         "restarts-during-the-wait",
@@ -452,7 +454,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         (Injection("daemon-killed", {"worker": "worker-1"}, "storage worker-1", 1), Injection("api-restart", {}, "storage worker-1", 1)),
         variables={"rdma_fabrics": intent(virtual_functions=3)},
         survives=True,
-        heals=True,
+        heals=NETWORK,
     ),
 )
 

@@ -32,7 +32,7 @@ def test_a_fault_is_named(lab: Lab, scenario: Scenario) -> None:
         _assert_named(run, expected)
     assert lab.objects("v1/Pod", MANAGED) == []
     if scenario.heals:
-        healed = lab.playbook(scenario.playbook)
+        healed = lab.playbook(scenario.heals)
         assert healed.code == 0, healed.output
 
 
