@@ -211,6 +211,9 @@ def _remove_policy(lab: Lab, _target: Target) -> str:
     policies = _client(lab).resources.get(api_version="sriovnetwork.openshift.io/v1", kind="SriovNetworkNodePolicy")
     if any(policy.metadata.name == _FOREIGN for policy in policies.get(namespace="sriov-network-operator").items):
         policies.delete(name=_FOREIGN, namespace="sriov-network-operator")
+        # one that has started meanwhile keeps the VFs for the other resource: the operator does not start it anew
+        pods = _client(lab).resources.get(api_version="v1", kind="Pod")
+        pods.delete(namespace="sriov-network-operator", label_selector="app=sriov-device-plugin")
     return f"SriovNetworkNodePolicy {_FOREIGN} is gone"
 
 
