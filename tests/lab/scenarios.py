@@ -387,6 +387,8 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         BANDWIDTH,
         (Expected("pod evicted in the middle", "bandwidth.measured", "storage *", (), ""),),
         (Injection("pod-evicted", {"worker": "worker-2"}, MEASURED),),
+        # long enough to be hit in the middle
+        variables={"rdma_fabrics": intent(pods={"iterations": 1000})},
     ),
     Scenario(
         "image-without-tools",

@@ -37,8 +37,9 @@ Kind = typing.Literal[
     "exit_code",
 ]
 
-#: kinds that only say that the server does not accept yet: worth a bounded retry while the server still runs
-RETRIED = ("not_listening",)
+#: kinds of a first contact that comes too early, worth a bounded retry while the server still runs: the server does not accept yet, or the virtual
+#: function's port has just come up, and its neighbours or the subnet manager do not know it yet
+RETRIED = ("not_listening", "no_address")
 
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ("no_tool", r"executable file not found|(?:command|No such file or directory).*(?:rping|ib_write_bw)|(?:rping|ib_write_bw).*(?:not found|No such file)"),

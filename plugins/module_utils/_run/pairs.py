@@ -37,7 +37,7 @@ from .sync import WatchFeed
 Say = typing.Callable[[str], None]
 
 SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
-#: how often a client is tried while its server does not accept yet, and a pair whose connection was lost although its pods live
+#: how often a client is tried while its server is not reached yet, and a pair whose connection was lost although its pods live
 TRIES, ATTEMPTS = 5, 2
 #: seconds of a ping, of the look into a pod, of a server's start
 PING_LIMIT, PROBE_LIMIT, SERVER_LIMIT = 30, 30, 20

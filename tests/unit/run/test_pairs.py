@@ -220,6 +220,12 @@ def test_a_client_that_came_too_early_is_tried_again():
     assert [pair.average_gbps for pair in facts.pairs] == [0.034819, 0.034819]
 
 
+def test_a_port_that_is_not_known_yet_is_tried_again():
+    late = CommandResult("", 255, "cma event RDMA_CM_EVENT_ADDR_ERROR, error -110\n")
+    facts, _lines = run(Api(answers={("rping", "client"): [late, late, None, None]}))
+    assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
+
+
 def test_the_retries_are_bounded():
     api = Api(answers={("ib_write_bw", "client"): REFUSED})
     facts, _lines = run(api)
