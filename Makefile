@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lab lab-down lab-status lint unit clean-cache
+.PHONY: help setup site test lab lab-down lab-status lint unit faults clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -32,6 +32,9 @@ unit: setup ## tests that need no lab
 
 test: setup ## everything that CI runs
 	@$(VENV)/python -m tools.test
+
+faults: lab ## every fault, injected into the lab one after the other; 'make test' has one of each kind
+	@$(VENV)/python -m pytest tests/lab/test_faults.py
 
 clean-cache: ## empty the cache of builds and downloads
 	@$(PYTHON) -m tools.clean_cache

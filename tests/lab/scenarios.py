@@ -60,6 +60,7 @@ class Expected:
 class Scenario:
     """One run of a playbook with one fault, or with several on different subjects.
 
+    :ivar always: part of 'make test', which has one of each kind; all of them are 'make faults', and take longer than CI should
     :ivar survives: the run must end well all the same
     :ivar heals: playbook that must end well with the lab's own intent once the fault is taken back, and leaves the lab as it was
     :ivar how: words for the page, where variables are what injects it
@@ -72,6 +73,7 @@ class Scenario:
     variables: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
     how: str = ""
     survives: bool = False
+    always: bool = False
     heals: str = ""
 
 
@@ -117,6 +119,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         (Injection("sm-killed", {"fabric": "fabric-1"}),),
+        always=True,
     ),
     Scenario(
         "subnet-managers-hang",
@@ -215,6 +218,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             Injection("link-narrow", {"worker": "worker-2", "device": "mlx5_4"}),
             Injection("errors-growing", {"worker": "worker-2", "device": "mlx5_1", "counter": "symbol_error"}),
         ),
+        always=True,
     ),
     Scenario(
         "hca-missing",
@@ -241,6 +245,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         (Injection("ibping-unreachable", {"worker": "worker-2", "device": "mlx5_1"}),),
+        always=True,
     ),
     Scenario(
         "management-messages-lost",
@@ -309,12 +314,14 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             "rdma_waivers": [{"check": "network.lint_*", "subject": "storage*", "reason": "the webhook shall judge"}],
         },
         how="the same, with a waiver on `network.lint_*`",
+        always=True,
     ),
     Scenario(
         "vf-without-carrier",
         BANDWIDTH,
         (Expected("VF administratively down", "bandwidth.rping", "storage *", ("RDMA_CM_EVENT_ADDR_ERROR",), "Compare ip addr and rdma link in both pods"),),
         (Injection("vf-down", {"worker": "worker-2"}, PODS_READY, 2),),
+        always=True,
     ),
     Scenario(
         "slow-node",
@@ -381,6 +388,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         BANDWIDTH,
         (Expected("server killed in the middle: a good-looking table, exit code 1", "bandwidth.measured", "storage *", (), ""),),
         (Injection("server-killed", {"worker": "worker-2"}, PODS_READY, 2),),
+        always=True,
     ),
     Scenario(
         "pod-evicted",

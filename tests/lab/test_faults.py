@@ -15,7 +15,7 @@ from .conftest import MANAGED, Lab, Run
 from .scenarios import SCENARIOS, Expected, Scenario, intent
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [pytest.param(each, id=each.name, marks=() if each.always else pytest.mark.thorough) for each in SCENARIOS])
 def test_a_fault_is_named(lab: Lab, scenario: Scenario) -> None:
     with contextlib.ExitStack() as faults:
         for injection in scenario.injections:
