@@ -326,13 +326,29 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "slow-node",
         BANDWIDTH,
-        (Expected("one slow node (its link is limited)", "bandwidth.floor", "storage *", (), ""),),
+        (
+            Expected(
+                "one slow node (its link is limited)",
+                "bandwidth.floor",
+                "storage *",
+                ("The pair is slower than its link allows for",),
+                "See bandwidth.suspect for the end at fault",
+            ),
+        ),
         (Injection("slow-node", {"worker": "worker-2"}, PODS_READY, 2),),
     ),
     Scenario(
         "slow-direction",
         BANDWIDTH,
-        (Expected("one slow pair (one direction is limited)", "bandwidth.floor", "storage worker-2 -> worker-1", (), ""),),
+        (
+            Expected(
+                "one slow pair (one direction is limited)",
+                "bandwidth.floor",
+                "storage worker-2 -> worker-1",
+                ("The pair is slower than its link allows for",),
+                "See bandwidth.suspect for the end at fault",
+            ),
+        ),
         (Injection("slow-direction", {"worker": "worker-2"}, PODS_READY, 2),),
     ),
     Scenario(
@@ -386,7 +402,15 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "server-killed",
         BANDWIDTH,
-        (Expected("server killed in the middle: a good-looking table, exit code 1", "bandwidth.measured", "storage *", (), ""),),
+        (
+            Expected(
+                "server killed in the middle: a good-looking table, exit code 1",
+                "bandwidth.measured",
+                "storage *",
+                ("the server was killed (exit code 137)",),
+                "See the other pod: was it evicted, or its process killed?",
+            ),
+        ),
         (Injection("server-killed", {"worker": "worker-2"}, PODS_READY, 2),),
         always=True,
     ),
@@ -401,7 +425,15 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "image-without-tools",
         BANDWIDTH,
-        (Expected("image without the tools", "bandwidth.pod", "storage *", (), ""),),
+        (
+            Expected(
+                "image without the tools",
+                "bandwidth.pod",
+                "storage *",
+                ("The image has no rping, ib_write_bw, timeout or stdbuf.",),
+                "Use an image with perftest and rdma-core's utilities in pods.image.",
+            ),
+        ),
         variables={"rdma_fabrics": intent(pods={"image": PAUSE_IMAGE})},
         how="`pods.image` without a shell and without rping",
     ),
