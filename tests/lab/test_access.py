@@ -41,8 +41,10 @@ def identity(folder: pathlib.Path, group: str) -> str:
     for name in ("ca.key", "ca.crt", "sa.key", "sa.pub"):
         (folder / name).write_bytes((here / name).read_bytes())
     server = yaml.safe_load((here / "admin.kubeconfig").read_text())["clusters"][0]["cluster"]["server"]
-    Pki(folder, server).identity(group, f"test:{group}", group)
-    return str(folder / f"{group}.kubeconfig")
+    # a colon would stand between two kubeconfigs
+    name = group.replace(":", "-")
+    Pki(folder, server).identity(name, f"test:{group}", group)
+    return str(folder / f"{name}.kubeconfig")
 
 
 def run_as(here: Lab, group: str, stage: str) -> typing.Any:
