@@ -40,7 +40,7 @@ def page() -> str:
 def _row(scenario: Scenario, index: int) -> str:
     expected = scenario.expected[index]
     finding = f"`{expected.check}` on `{expected.subject}`: {expected.status}"
-    says = "; ".join(f"“{text}”" for text in expected.says)
+    says = "; ".join(f'"{text}"' for text in expected.says)
     return _line(expected.fault, _how(scenario, index), f"`{scenario.playbook}`", finding, says, expected.remedy)
 
 
