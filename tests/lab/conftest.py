@@ -22,6 +22,7 @@ import yaml
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 PLAYBOOK_SECONDS = 900
+LINES_OF_END = 60
 SETTINGS = yaml.safe_load((ROOT / "inventory/lab/group_vars/all.yml").read_text())
 #: label of all that the collection makes
 MANAGED = "app.kubernetes.io/managed-by=linerate.rdma"
@@ -39,6 +40,11 @@ class Run:
     report_folder: pathlib.Path
 
     @property
+    def end(self) -> str:
+        """The last lines of the output: they say why it ended, and fit into the record of a test that failed."""
+        return "\n".join(self.output.splitlines()[-LINES_OF_END:])
+
+    @property
     def records(self) -> typing.Dict[str, typing.Any]:
         return {path.stem: json.loads(path.read_text()) for path in (self.report_folder / "stages").glob("*.json")}
 
@@ -49,13 +55,13 @@ class Run:
     def finding(self, stage: str, check: str, subject: str) -> typing.Dict[str, str]:
         """The one finding of a check on a subject."""
         found = [item["finding"] for item in self.records[stage]["judged"] if item["finding"]["check"] == check and item["finding"]["subject"] == subject]
-        assert len(found) == 1, f"{check} on {subject}: {found}\n{self.output}"
+        assert len(found) == 1, f"{check} on {subject}: {found}\n{self.end}"
         return found[0]
 
     def recap(self, host: str, counter: str) -> int:
         """A counter of Ansible's play recap: ok, changed, unreachable, failed..."""
         match = re.search(rf"^{re.escape(host)} .*\b{counter}=(\d+)", self.output, re.MULTILINE)
-        assert match, self.output
+        assert match, self.end
         return int(match[1])
 
 

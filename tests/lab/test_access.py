@@ -73,12 +73,12 @@ def test_who_may_only_look_changes_nothing(lab: Lab, roles: None) -> None:
 @pytest.mark.parametrize("stage", ["operators", "network"])
 def test_the_shipped_roles_are_enough(lab: Lab, roles: None, stage: str) -> None:
     run = run_as(lab, "linerate-rdma-operators", stage)
-    assert run.code == 0, run.output
+    assert run.code == 0, run.end
 
 
 def test_the_shipped_roles_are_enough_to_measure(lab: Lab, roles: None) -> None:
     run = run_as(lab, "linerate-rdma-operators", "bandwidth")
-    assert [finding["subject"] for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.output
+    assert [finding["subject"] for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
 
 
 def test_an_expired_certificate_is_named_as_such(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,13 +27,13 @@ def test_a_fault_is_named(lab: Lab, scenario: Scenario) -> None:
                     playbook.await_text(injection.after, injection.times)
                     faults.enter_context(lab.fault(injection.name, **injection.target))
             run = playbook.wait()
-    assert (run.code == 0) == scenario.survives, run.output
+    assert (run.code == 0) == scenario.survives, run.end
     for expected in scenario.expected:
         _assert_named(run, expected)
     assert lab.objects("v1/Pod", MANAGED) == []
     if scenario.heals:
         healed = lab.playbook(scenario.heals)
-        assert healed.code == 0, healed.output
+        assert healed.code == 0, healed.end
 
 
 def _assert_named(run: Run, expected: Expected) -> None:
@@ -42,7 +42,7 @@ def _assert_named(run: Run, expected: Expected) -> None:
         for finding in run.findings(expected.stage, expected.status)
         if finding["check"] == expected.check and fnmatch.fnmatchcase(finding["subject"], expected.subject)
     ]
-    assert found, f"no finding {expected.check} on {expected.subject} is {expected.status}\n{run.output}"
+    assert found, f"no finding {expected.check} on {expected.subject} is {expected.status}\n{run.end}"
     for finding in found:
         words = f"{finding['measured']} | {finding['expected']} | {finding['why']}"
         assert [text for text in expected.says if text not in words] == [], finding
@@ -72,6 +72,6 @@ def test_what_an_interrupted_measurement_left_is_removed_and_named(lab: Lab) -> 
         lab.command("exec", "pkill", "-KILL", "-f", "rdma_bandwidth")
     assert lab.objects("v1/Pod", MANAGED)
     run = lab.playbook("playbooks/bandwidth.yml")
-    assert run.code == 0, run.output
+    assert run.code == 0, run.end
     assert any("removed leftover pod" in change for change in run.records["bandwidth"]["changes"]), run.records["bandwidth"]["changes"]
     assert lab.objects("v1/Pod", MANAGED) == []

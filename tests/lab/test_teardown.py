@@ -27,7 +27,7 @@ def everything(lab: Lab) -> typing.Set[typing.Tuple[str, str, str, str]]:
 
 def test_teardown_takes_back_what_the_stages_made(lab: Lab) -> None:
     run = lab.playbook("teardown.yml", variables={"teardown_operator": True})
-    assert run.code == 0, run.output
+    assert run.code == 0, run.end
     left = everything(lab)
     assert not [item for item in left if item[0].startswith(("sriovnetwork", "k8s.cni"))], left
     assert not [item for item in left if OPERATOR in (item[1], item[2])], left
@@ -40,7 +40,7 @@ def test_teardown_takes_back_what_the_stages_made(lab: Lab) -> None:
 
 def test_a_second_teardown_changes_nothing(lab: Lab) -> None:
     run = lab.playbook("teardown.yml", variables={"teardown_operator": True})
-    assert run.code == 0, run.output
+    assert run.code == 0, run.end
     assert run.recap("localhost", "changed") == 0
 
 
@@ -48,8 +48,8 @@ def test_check_mode_on_a_bare_cluster_shows_what_would_be_made_and_touches_nothi
     before = everything(lab)
     run = lab.playbook("site.yml", "--check", "--diff")
     assert everything(lab) == before
-    assert run.code == 0, run.output
-    assert "nothing is proven" in run.output and "GREEN" not in run.output, run.output
+    assert run.code == 0, run.end
+    assert "nothing is proven" in run.output and "GREEN" not in run.output, run.end
     changes = [change for record in run.records.values() for change in record["changes"]]
     assert any("SriovNetworkNodePolicy sriov-network-operator/linerate-storage" in change for change in changes), changes
     assert any("Helm release" in change for change in changes), changes
