@@ -417,7 +417,15 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "pod-evicted",
         BANDWIDTH,
-        (Expected("pod evicted in the middle", "bandwidth.measured", "storage *", (), ""),),
+        (
+            Expected(
+                "pod evicted in the middle",
+                "bandwidth.measured",
+                "storage *",
+                ("The pod ended in the middle of the run: it was evicted or deleted",),
+                "See the events of the pod and of its node",
+            ),
+        ),
         (Injection("pod-evicted", {"worker": "worker-2"}, MEASURED),),
         # long enough to be hit in the middle
         variables={"rdma_fabrics": intent(pods={"iterations": 1000})},
@@ -473,7 +481,15 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "daemon-hangs-during-the-wait",
         NETWORK,
-        (Expected("the operator's config daemon hangs during the wait", "network.allocatable", "storage worker-1", (), ""),),
+        (
+            Expected(
+                "the operator's config daemon hangs during the wait",
+                "network.allocatable",
+                "storage worker-1",
+                ("The wait ended before it was there.", "syncStatus is Succeeded, but it is older than the policy"),
+                "See the log of the config daemon on the node (pods sriov-network-config-daemon).",
+            ),
+        ),
         (Injection("daemon-frozen", {"worker": "worker-1"}),),
         variables={"rdma_fabrics": intent(virtual_functions=3), "rdma_cluster": {**SETTINGS["rdma_cluster"], "wait_seconds": 60}},
         heals=NETWORK,
@@ -481,7 +497,15 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
     Scenario(
         "node-lost-during-the-wait",
         NETWORK,
-        (Expected("node lost during the wait", "network.allocatable", "storage worker-2", ("NotReady",), ""),),
+        (
+            Expected(
+                "node lost during the wait",
+                "network.allocatable",
+                "storage worker-2",
+                ("NotReady",),
+                "Bring the node back: see its power, its kubelet and its management network.",
+            ),
+        ),
         (Injection("daemon-frozen", {"worker": "worker-2"}), Injection("worker-frozen", {"worker": "worker-2"}, "storage worker-1", 1)),
         variables={"rdma_fabrics": intent(virtual_functions=3), "rdma_cluster": {**SETTINGS["rdma_cluster"], "wait_seconds": 300}},
         heals=NETWORK,
@@ -490,8 +514,10 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         "restarts-during-the-wait",
         NETWORK,
         (
-            Expected("the operator's config daemon killed during the wait", "network.allocatable", "storage worker-1", (), "", status="pass"),
-            Expected("API server restarted during the wait", "network.allocatable", "storage worker-2", (), "", status="pass"),
+            Expected(
+                "the operator's config daemon killed during the wait", "network.allocatable", "storage worker-1", ("3 allocatable after",), "", status="pass"
+            ),
+            Expected("API server restarted during the wait", "network.allocatable", "storage worker-2", ("3 allocatable after",), "", status="pass"),
         ),
         (Injection("daemon-killed", {"worker": "worker-1"}, "storage worker-1", 1), Injection("api-restart", {}, "storage worker-1", 1)),
         variables={"rdma_fabrics": intent(virtual_functions=3)},

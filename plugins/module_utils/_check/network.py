@@ -188,7 +188,8 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             "network.allocatable", subject, FAIL, measured, expected, f"{seen.detail}.", seen.remedy or "Correct the cause, and run the stage again."
         )
     why = f"The wait ended before it was there. Last state: {seen.detail}."
-    return Finding("network.allocatable", subject, FAIL, measured, expected, why, "Correct what it waits for, or raise rdma_cluster.wait_seconds.")
+    remedy = f"{seen.remedy or 'Correct what it waits for.'} If it only takes longer, raise rdma_cluster.wait_seconds."
+    return Finding("network.allocatable", subject, FAIL, measured, expected, why, remedy)
 
 
 def _seen(fabric: Fabric, name: str, sync: typing.Optional[SyncFacts]) -> typing.Optional[SyncNode]:

@@ -426,9 +426,9 @@ class Patience:
         if suspect != judgement.suspect:
             since = now
         self._since[key] = (judgement.suspect, since)
-        if now - since < self._grace[judgement.suspect]:
-            return node
-        return dataclasses.replace(node, phase="failed", remedy=node.remedy or GRACE[judgement.suspect][1])
+        # the remedy is known before the patience is over: a wait that is cut short by its own limit gives it as well
+        named = dataclasses.replace(node, remedy=node.remedy or GRACE[judgement.suspect][1])
+        return named if now - since < self._grace[judgement.suspect] else dataclasses.replace(named, phase="failed")
 
     def wake(self, now: float) -> typing.Optional[float]:
         """Seconds until the next suspect state is the end; None when there is none."""

@@ -312,6 +312,7 @@ class SyncNode:
 
     :ivar phase: ready, waiting or failed
     :ivar detail: what it waits for, or the cause of the failure, or what is there
+    :ivar remedy: of the failure, or of what is suspect about the waiting
     :ivar matched: PCI addresses of the physical functions that the policy selects
     :ivar allocatable: of the fabric's resource; None when the node does not offer it
     """

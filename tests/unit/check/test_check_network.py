@@ -123,6 +123,8 @@ def test_a_wait_that_timed_out_says_where_it_stood():
     finding = found(synced(phase="waiting", detail="the node is drained first", allocatable=0), "network.allocatable")
     assert finding.status == "fail"
     assert "Last state: the node is drained first" in finding.why
+    finding = found(synced(phase="waiting", detail="the config daemon works", remedy="See its log.", allocatable=0), "network.allocatable")
+    assert finding.remedy == "See its log. If it only takes longer, raise rdma_cluster.wait_seconds."
 
 
 def test_check_mode_proves_nothing():
