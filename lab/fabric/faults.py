@@ -19,6 +19,8 @@ from .port import COUNTERS, PortState
 from .topology import SUBNET_MANAGERS, Link, Node, Topology
 
 SEEN_LIMIT = 30.0
+#: until a port that was told its width is told again, in seconds
+TOLD_LIMIT = 3.0
 # enough that a loss of one in ten, or more, is seen (0.9^200 is 7e-10)
 PROBES = 200
 # management class of ibping's messages, IB_VENDOR_OPENIB_PING_CLASS
@@ -268,10 +270,19 @@ def _set_width(plane: FabricPlane, target: Target, enabled: str, width: str) -> 
     """Allow both ends of the HCA's cable so many lanes; of ibsim's ports the one that was told last decides for both."""
     item, node = _hca(plane, target)
     place = _cable(item, node)
-    for lid, number in ((place.switch.lid, place.port), (node.lid, 1)):
-        plane.run(item, item.managers[-1], "ibportstate", str(lid), str(number), "width", enabled)
-    _await(f"the link of {node.description} has {width} lanes", lambda: f"({width}X " in _port(plane, item, node).rate)
-    _wait_linked(plane, item, [node])
+
+    def right() -> bool:
+        return f"({width}X " in _port(plane, item, node).rate
+
+    def told() -> bool:
+        for lid, number in ((place.switch.lid, place.port), (node.lid, 1)):
+            plane.run(item, item.managers[-1], "ibportstate", str(lid), str(number), "width", enabled)
+        return wait_until(right, TOLD_LIMIT)
+
+    # twice, and each time until it stays: a subnet manager in the middle of a sweep writes back what it has read before
+    for _round in range(2):
+        _await(f"the link of {node.description} has {width} lanes", lambda: right() or told())
+        _wait_linked(plane, item, [node])
     return node, _port(plane, item, node)
 
 
