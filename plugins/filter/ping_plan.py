@@ -77,10 +77,11 @@ import typing
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import is_infiniband, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets, PingPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import is_infiniband
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan, schedule
 
 

@@ -19,8 +19,9 @@ from .._model.facts import Hca, NodeHcas, ObservedHcas, Port
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
 from .._model.load import nearest
+from .._model.profiles import carries_rdma, is_infiniband, traits
 from . import no_sriov
-from .membership import candidates, is_infiniband, selects
+from .membership import candidates, selects
 
 _NO_GUID = "0x0000000000000000"
 
@@ -53,7 +54,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     for name, node in read.items():
         findings += _check_infiniband(intent, name, node)
         for fabric in intent.fabrics:
-            if not is_infiniband(fabric):
+            if traits(fabric).members and not is_infiniband(fabric):
                 findings += _check_ethernet(fabric, name, node)
             findings += _check_listed(fabric, name, node)
         findings += _check_pcie(intent, name, node)
@@ -86,7 +87,9 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[
     fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
     if not fabrics:
         return []
-    wanted = sum(fabric.select.hcas_per_node for fabric in fabrics)
+    # those that share an interface may stand on the HCAs of others
+    apart = sum(fabric.select.hcas_per_node for fabric in fabrics if not traits(fabric).shared)
+    wanted = max([apart, *(fabric.select.hcas_per_node for fabric in fabrics if traits(fabric).shared)])
     hcas = _fitting(fabrics, node)
     label = " and ".join(fabric.name for fabric in fabrics)
     measured = f"{len(hcas)} InfiniBand HCAs" + (f": {', '.join(_describe(hca) for hca in hcas)}" if hcas else "")
@@ -106,7 +109,7 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[
             if port.link_layer == "InfiniBand":
                 findings.append(_spared(_check_port(f"{name} {hca.name} port {port.number}", port), usable, wanted))
     capable = sum(hca.sriov is not None and bool(hca.sriov.total) for hca in hcas)
-    for hca in hcas:
+    for hca in hcas if any(traits(fabric).functions for fabric in fabrics) else ():
         findings.append(_spared(_check_sriov(name, hca), capable, wanted))
     return findings
 
@@ -251,8 +254,8 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
         ]
     findings = [ok("discover.hcas", subject, measured, expected)]
     for hca in hcas:
-        driven = _check_driver(name, hca, fabric.rdma, node)
-        findings += [driven, _check_sriov(name, hca)]
+        driven = _check_driver(name, hca, carries_rdma(fabric), node)
+        findings += [driven, _check_sriov(name, hca)] if traits(fabric).functions else [driven]
         if driven.status == PASS:
             findings.append(_check_netdev(f"{name} {hca.name}", hca))
     return findings

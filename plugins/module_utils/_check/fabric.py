@@ -17,11 +17,12 @@ import typing
 from .._model.facts import ObservedHcas, ObservedSubnets, ObservedTopologies
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.intent import Fabric, Intent
+from .._model.profiles import is_infiniband, traits
 from .fabric_errors import check_errors
 from .fabric_managers import check_islands, check_managers, check_no_manager
 from .fabric_topology import check_topology
 from .fabric_view import TOOLS, World, words_of_ports
-from .membership import Membership, candidates, is_infiniband, resolve, selects
+from .membership import Membership, candidates, resolve, selects
 from .places import seen_from
 
 
@@ -49,6 +50,10 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     infiniband = any(is_infiniband(fabric) for fabric in intent.fabrics)
     findings = _check_nodes(facts, infiniband)
     for fabric in intent.fabrics:
+        if not traits(fabric).members:
+            # says what this stage does not cover, and claims nothing else
+            findings.append(ok("fabric.membership", fabric.name, f"profile {fabric.profile}: no HCA belongs to it alone", "profiles with HCAs only"))
+            continue
         membership = resolve(fabric, world.nodes, world.subnets)
         findings += _check_membership(fabric, membership, world)
         if is_infiniband(fabric):

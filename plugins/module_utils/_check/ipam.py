@@ -13,7 +13,7 @@ import typing
 
 from .._model.addresses import AddressFacts, SharedPool, Taken
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, judge, ok
-from .._model.intent import Fabric, Intent, NodePool
+from .._model.intent import Fabric, Intent, Ipam, NodePool
 from .._parse.addresses import Blocks, Network, Pool, RangeError, parse_network
 from .ranges import need, needed_on_a_node, pool_of
 
@@ -22,16 +22,17 @@ _WHAT = {"pods": "the pods' own network", "services": "the services' network", "
 
 
 def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[AddressFacts]) -> typing.Tuple[Finding, ...]:
-    """Two findings at least for each fabric, and one for what could not be compared."""
+    """Two findings at least for each fabric with addresses of its own, and one for what could not be compared."""
+    fabrics = [(fabric, fabric.ipam) for fabric in intent.fabrics if fabric.ipam is not None]
     if seen is None:
         why = "The cluster was not asked which addresses it uses."
         remedy = "Run the stage again; the error beside it says why it was not asked."
-        return tuple(Finding("network.addresses", fabric.name, UNKNOWN, "nothing", need(fabric, len(nodes)), why, remedy) for fabric in intent.fabrics)
+        return tuple(Finding("network.addresses", fabric.name, UNKNOWN, "nothing", need(fabric, len(nodes)), why, remedy) for fabric, _ipam in fabrics)
     ours = {f"{fabric.network.namespace}/{fabric.network.name}" for fabric in intent.fabrics}
     findings: typing.List[Finding] = []
-    for fabric in intent.fabrics:
+    for fabric, ipam in fabrics:
         try:
-            pool = pool_of(fabric.ipam)
+            pool = pool_of(ipam)
         except RangeError as error:
             findings.append(Finding("network.addresses", fabric.name, FAIL, str(error), error.expected, error.why, error.remedy))
             continue
@@ -39,7 +40,7 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
             findings.append(_free(fabric, pool, nodes, seen))
         else:
             findings.append(_pool(fabric, pool, nodes, seen))
-        findings.append(_overlap(fabric, pool.network, [taken for taken in seen.taken if taken.owner not in ours]))
+        findings.append(_overlap(fabric, ipam, pool.network, [taken for taken in seen.taken if taken.owner not in ours]))
     return (*findings, *_compared(seen))
 
 
@@ -71,7 +72,7 @@ def _free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: Address
 
 def _pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
     """nv-ipam: is the pool there, is it what the intent says, and does each node have its share?"""
-    wanted = fabric.ipam.pool or NodePool("")
+    wanted = fabric.pool or NodePool("")
     name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
     share = wanted.per_node_block_size if wanted.kind == "IPPool" else wanted.per_node_network_prefix
     expected = f"{name}: {pool.network}, {_share(wanted.kind, share)} a node"
@@ -106,27 +107,27 @@ def _share(kind: str, share: typing.Optional[int]) -> str:
     return f"{share} addresses" if kind == "IPPool" else f"a /{share}"
 
 
-def _overlap(fabric: Fabric, network: Network, taken: typing.Sequence[Taken]) -> Finding:
+def _overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[Taken]) -> Finding:
     """The range, and the networks that its routes lead to, against all that is in use."""
     expected = "no overlap with networks of pods, services, nodes and other attachments"
     met = [item for item in taken if _meets(network, item)]
-    routes = [(route, item) for route in _routes(fabric) for item in taken if item.kind != "attachment" and _meets(route, item)]
+    routes = [(route, item) for route in _routes(ipam) for item in taken if item.kind != "attachment" and _meets(route, item)]
     if not met and not routes:
         return ok("network.address_overlap", fabric.name, f"{network} meets none of {len(taken)}", expected)
     said = [f"{network} meets {item.network} ({item.owner}, {_WHAT[item.kind]})" for item in met]
     said += [f"the route to {route} meets {item.network} ({item.owner}, {_WHAT[item.kind]})" for route, item in routes]
     measured = "; ".join(said[:_SHOWN]) + (f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else "")
-    if all(item.kind == "attachment" and item.ipam == fabric.ipam.type for item in met) and not routes:
-        why = f"{fabric.ipam.type} gives each address out once, so nothing is wrong yet; but both use up the same addresses, and a pod on both has two ways."
+    if all(item.kind == "attachment" and item.ipam == ipam.type for item in met) and not routes:
+        why = f"{ipam.type} gives each address out once, so nothing is wrong yet; but both use up the same addresses, and a pod on both has two ways."
         return Finding("network.address_overlap", fabric.name, WARN, measured, expected, why, "Give each attachment a network of its own.")
     why = "A pod with an interface on this network sends what is meant for the other one into it: it loses nodes, services or pods, or meets its address twice."
     return Finding("network.address_overlap", fabric.name, FAIL, measured, expected, why, "Take a network that nobody uses.")
 
 
-def _routes(fabric: Fabric) -> typing.List[Network]:
+def _routes(ipam: Ipam) -> typing.List[Network]:
     """Where the routes lead; a default route meets everything and is warned of by validate.routes."""
     found = []
-    for route in fabric.ipam.routes:
+    for route in ipam.routes:
         try:
             found.append(parse_network(route.dst))
         except RangeError:

@@ -17,8 +17,7 @@ import typing
 
 from .._model.facts import Hca, NodeHcas, Port, SeenSubnet
 from .._model.intent import Fabric, Select
-
-INFINIBAND_PROFILES = ("sriov_infiniband", "ipoib")
+from .._model.profiles import is_infiniband, traits
 
 Nodes = typing.Mapping[str, NodeHcas]
 Subnets = typing.Mapping[str, typing.Sequence[SeenSubnet]]
@@ -60,11 +59,6 @@ class Membership:
         return not self.why
 
 
-def is_infiniband(fabric: Fabric) -> bool:
-    """Whether a subnet manager decides on the members of this fabric."""
-    return fabric.profile in INFINIBAND_PROFILES
-
-
 def selects(select: Select, hca: Hca) -> bool:
     """Whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are never selected."""
     if hca.is_virtual:
@@ -80,7 +74,7 @@ def selects(select: Select, hca: Hca) -> bool:
 
 def candidates(fabric: Fabric, node: NodeHcas) -> typing.Tuple[Hca, ...]:
     """The HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and what the intent's lists allow."""
-    chosen = (hca for hca in node.hcas if selects(fabric.select, hca))
+    chosen = (hca for hca in node.hcas if traits(fabric).members and selects(fabric.select, hca))
     if is_infiniband(fabric):
         return tuple(hca for hca in chosen if any(port.link_layer == "InfiniBand" for port in hca.ports))
     return tuple(hca for hca in chosen if hca.pci is not None and not any(port.link_layer == "InfiniBand" for port in hca.ports))

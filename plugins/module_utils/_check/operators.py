@@ -15,14 +15,17 @@ from .._model.cluster import ClusterNode, OperatorFacts, OperatorInstallation
 from .._model.facts import ObservedHcas
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Cluster, Intent
+from .._model.profiles import attachment_kind, definitions, traits
 from .._model.rights import RightsFacts
 from . import rights
 from .labels import check_label
 
-_GROUP = "sriovnetwork.openshift.io"
-_ATTACHMENTS = "network-attachment-definitions.k8s.cni.cncf.io"
-_OWNERS = {"k8s.cni.cncf.io": "multus", "whereabouts.cni.cncf.io": "whereabouts", "nv-ipam.nvidia.com": "nv-ipam (of NVIDIA's network operator)"}
-_NETWORKS = {"sriov_infiniband": "sriovibnetworks", "sriov_ethernet": "sriovnetworks"}
+_OWNERS = {
+    "k8s.cni.cncf.io": "multus",
+    "whereabouts.cni.cncf.io": "whereabouts",
+    "nv-ipam.nvidia.com": "nv-ipam (of NVIDIA's network operator)",
+    "mellanox.com": "NVIDIA's network operator",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,14 +54,16 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
                 "operators.read", "cluster", UNKNOWN, "nothing", "an answer of the API server", why, "Check the kubeconfig and whether the API server runs."
             ),
         )
-    findings = [*rights.check(facts.rights), _read(seen), *_definitions(intent, seen), *_installation(cluster, seen)]
-    findings += [*_olm(seen), _config(cluster, seen), _multus(seen)]
+    sriov = any(traits(fabric).functions for fabric in intent.fabrics)
+    findings = [*rights.check(facts.rights), _read(seen), *_definitions(intent, seen)]
+    findings += [*_installation(cluster, seen), *_olm(seen), _config(cluster, seen)] if sriov else []
+    findings += [_multus(seen)] if any(map(attachment_kind, intent.fabrics)) else []
     if not facts.nodes:
         why = "No node was named, so nothing is known of any."
         findings.append(Finding("operators.node", "inventory", UNKNOWN, "no node", "at least 1", why, "Put the nodes into the inventory's group rdma_nodes."))
     known = {node.name: node for node in seen.nodes}
     for name in facts.nodes:
-        findings += _node(cluster, seen, name, known, facts.hcas.get(name))
+        findings += _node(cluster, seen, name, known, facts.hcas.get(name), sriov)
     return tuple(findings)
 
 
@@ -71,16 +76,8 @@ def _read(seen: OperatorFacts) -> Finding:
 
 
 def _definitions(intent: Intent, seen: OperatorFacts) -> typing.List[Finding]:
-    plurals = {_NETWORKS[fabric.profile] for fabric in intent.fabrics if fabric.profile in _NETWORKS}
-    wanted = [
-        _ATTACHMENTS,
-        *(f"{plural}.{_GROUP}" for plural in sorted({"sriovnetworknodepolicies", "sriovnetworknodestates", "sriovoperatorconfigs", *plurals})),
-    ]
-    if any(fabric.ipam.type == "whereabouts" for fabric in intent.fabrics):
-        wanted.append("ippools.whereabouts.cni.cncf.io")
-    wanted += sorted({f"{fabric.ipam.pool.kind.lower()}s.nv-ipam.nvidia.com" for fabric in intent.fabrics if fabric.ipam.pool is not None})
     findings = []
-    for name in wanted:
+    for name in sorted({name for fabric in intent.fabrics for name in definitions(fabric)}):
         if name in seen.crds:
             findings.append(ok("operators.definition", name, "established", "established"))
         else:
@@ -207,8 +204,9 @@ def _multus(seen: OperatorFacts) -> Finding:
 
 
 def _node(
-    cluster: Cluster, seen: OperatorFacts, name: str, known: typing.Mapping[str, ClusterNode], hcas: typing.Optional[ObservedHcas]
+    cluster: Cluster, seen: OperatorFacts, name: str, known: typing.Mapping[str, ClusterNode], hcas: typing.Optional[ObservedHcas], sriov: bool
 ) -> typing.List[Finding]:
+    """:param sriov: a fabric needs the SR-IOV network operator on it"""
     node = known.get(name)
     if node is None:
         why = "The cluster knows no node of this name."
@@ -220,9 +218,7 @@ def _node(
     else:
         measured, why = ("cordoned", "No pod may start on it.") if node.ready else ("NotReady", "Its kubelet does not report, or reports a problem.")
         findings.append(Finding("operators.node", name, FAIL, measured, "Ready", why, f"kubectl describe node {name}; kubectl uncordon {name} when it is fit."))
-    findings.append(check_label(cluster, node, hcas, seen.discovery))
-    findings.append(_daemon(seen, node))
-    return findings
+    return [*findings, check_label(cluster, node, hcas, seen.discovery), _daemon(seen, node)] if sriov else findings
 
 
 def _daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:

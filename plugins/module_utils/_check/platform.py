@@ -17,8 +17,9 @@ import typing
 from .._model.facts import Hca, NodeHcas, NodePlatform, ObservedHcas, ObservedPlatform, ObservedSubnets, PciEvidence
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
+from .._model.profiles import is_infiniband, traits
 from . import no_sriov
-from .membership import Membership, is_infiniband, resolve
+from .membership import Membership, resolve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +45,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         why = "No node was asked, so nothing is known."
         remedy = "Put the nodes into the inventory's group rdma_nodes."
         findings.append(Finding("platform.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, remedy))
-    memberships = {fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics}
+    memberships = {fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if traits(fabric).functions}
     for fabric in intent.fabrics:
+        if not traits(fabric).functions:
+            findings.append(ok("platform.scope", fabric.name, f"profile {fabric.profile}: it makes no VFs", "the HCAs that shall make VFs"))
+            continue
         if not memberships[fabric.name].resolved:
             why = f"Which HCAs belong to the fabric is not known: {memberships[fabric.name].why}."
             findings.append(
@@ -69,7 +73,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 def _check_node(name: str, hcas: NodeHcas, platform: NodePlatform, intent: Intent, memberships: typing.Mapping[str, Membership]) -> typing.List[Finding]:
     findings = [_check_iommu(name, platform), _bios(name), _firmware(name)]
     evidence = {function.address: function for function in platform.functions}
-    for fabric in intent.fabrics:
+    for fabric in (fabric for fabric in intent.fabrics if fabric.name in memberships):
         for member in memberships[fabric.name].members.get(name, ()):
             findings += _check_hca(f"{name} {member.hca.name}", fabric, member.hca, evidence)
     return findings

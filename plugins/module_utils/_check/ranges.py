@@ -12,6 +12,7 @@ import typing
 
 from .._model.findings import FAIL, WARN, Finding, ok
 from .._model.intent import Fabric, Intent, Ipam, NodePool
+from .._model.profiles import pods_on_a_node, traits
 from .._parse.addresses import Blocks, Network, Pool, RangeError, parse_blocks, parse_network, parse_networks, parse_range
 
 Nodes = typing.Sequence[str]
@@ -42,14 +43,20 @@ def pool_of(ipam: Ipam) -> typing.Union[Pool, Blocks]:
 
 
 def needed_on_a_node(fabric: Fabric) -> int:
-    """Addresses that the pods of one node may take at once: one for each VF."""
-    return fabric.select.hcas_per_node * fabric.virtual_functions
+    """Addresses that the pods of one node may take at once: one for each VF, or for each pod."""
+    return pods_on_a_node(fabric)
 
 
 def need(fabric: Fabric, nodes: int) -> str:
     """The arithmetic, for a reader."""
-    each = fabric.select.hcas_per_node, fabric.virtual_functions
-    return f"{nodes * each[0] * each[1]} addresses: {nodes} nodes x {each[0]} HCAs x {each[1]} VFs"
+    return f"{nodes * pods_on_a_node(fabric)} addresses: {nodes} nodes x {_each(fabric)}"
+
+
+def _each(fabric: Fabric) -> str:
+    """Who takes an address on one node."""
+    if traits(fabric).functions:
+        return f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
+    return f"{pods_on_a_node(fabric)} pods"
 
 
 def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
@@ -58,6 +65,9 @@ def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, re
 
 def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.List[Finding]:
     ipam = fabric.ipam
+    if ipam is None:
+        # whether the profile does without is validate.profile's to say
+        return []
     foreign = _check_keys(ipam, path)
     if foreign:
         return foreign
@@ -101,8 +111,8 @@ def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Findin
     needed = nodes * needed_on_a_node(fabric)
     subject, measured, expected = f"{path}.range", f"{pool.capacity} addresses", need(fabric, nodes)
     if pool.capacity < needed:
-        why = "Each VF in use takes an address, so the last pods would wait for ever with 'Could not allocate IP in range'."
-        remedy = "Widen range (or range_start and range_end), or lower virtual_functions."
+        why = "Each pod takes an address, so the last ones would wait for ever with 'Could not allocate IP in range'."
+        remedy = f"Widen range (or range_start and range_end), or lower {'virtual_functions' if traits(fabric).functions else 'pods_per_node'}."
         return _bad("validate.addresses", subject, measured, expected, why, remedy)
     if pool.capacity < needed + needed_on_a_node(fabric):
         why = (
@@ -115,7 +125,7 @@ def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Findin
 
 def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Finding:
     """Every node needs a share, and every share must hold the node's VFs."""
-    key = "per_node_block_size" if fabric.ipam.pool is None or fabric.ipam.pool.kind == "IPPool" else "per_node_network_prefix"
+    key = "per_node_block_size" if fabric.pool is None or fabric.pool.kind == "IPPool" else "per_node_network_prefix"
     served, poorest = pool.share(nodes)
     needed = needed_on_a_node(fabric)
     if served < nodes:
@@ -124,8 +134,8 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
         measured = f"{served} shares of {pool.size} addresses in {pool.network}"
         return _bad("validate.addresses", f"{path}.range", measured, f"{nodes} shares, one for each node", why, remedy)
     if poorest < needed:
-        why = "Each VF in use takes an address of its node's share, so the node's last pods would get none. Gateway and exclusions are taken off."
-        expected = f"{needed} addresses in each share: {fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
+        why = "Each pod takes an address of its node's share, so the node's last pods would get none. Gateway and exclusions are taken off."
+        expected = f"{needed} addresses in each share: {_each(fabric)}"
         return _bad("validate.addresses", f"{path}.pool.{key}", f"{poorest} addresses in the smallest share", expected, why, "Make the shares larger.")
     return ok("validate.addresses", f"{path}.range", f"{nodes} shares, {poorest} addresses in the smallest", f"{nodes} shares with {needed} addresses at least")
 
@@ -184,6 +194,8 @@ def _check_disjoint(intent: Intent) -> typing.Tuple[Finding, ...]:
     pools: typing.List[typing.Tuple[str, Network]] = []
     findings: typing.List[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
+        if fabric.ipam is None:
+            continue
         try:
             path, network = f"rdma_fabrics[{index}].ipam.range", parse_range(fabric.ipam.range).network
         except RangeError:

@@ -28,7 +28,8 @@ from .._model.facts import (
 )
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.intent import Fabric, Intent
-from .membership import Membership, is_infiniband, resolve
+from .._model.profiles import is_infiniband
+from .membership import Membership, resolve
 from .places import places, topology_of
 from .suspects import MOST_SUSPECTS, Element, Suspect, links_of, named, suspects, trial
 

@@ -15,9 +15,9 @@ import typing
 
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
+from .._model.profiles import PLAIN, attachment_kind, needs_nic_policy, traits
 from .._model.rights import Right, RightsFacts
 
-_NETWORKS = {"sriov_infiniband": "SriovIBNetwork", "sriov_ethernet": "SriovNetwork"}
 _POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
 
 #: who reads what; in all namespaces, unless another is named
@@ -29,6 +29,8 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     *(("network", "watch", kind) for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")),
     ("network", "get", "Namespace"),
     ("bandwidth", "watch", "Pod"),
+    *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")),
+    *(("network", "watch", kind) for kind in _POOLS),
     *(("teardown", "list", kind) for kind in ("Namespace", "SriovIBNetwork", "SriovNetwork")),
 )
 _TITLES = {"namespaces": "namespaces of the pods", "teardown": "teardown"}
@@ -52,9 +54,13 @@ def needed(intent: Intent) -> typing.Tuple[Right, ...]:
 
 def _of_fabric(fabric: Fabric, operator: str) -> typing.List[Right]:
     pods = fabric.network.namespace
-    made = [(kind, operator) for kind in ("SriovNetworkNodePolicy", _NETWORKS.get(fabric.profile, "SriovNetwork"))]
-    if fabric.ipam.pool is not None and fabric.ipam.pool.create:
-        made.append((f"{fabric.ipam.pool.kind}.nv-ipam.nvidia.com", fabric.ipam.pool.namespace))
+    made = [("SriovNetworkNodePolicy", operator), (attachment_kind(fabric), operator)] if traits(fabric).functions else []
+    if attachment_kind(fabric) and not made:
+        made.append((attachment_kind(fabric), pods if attachment_kind(fabric) == PLAIN else ""))
+    if needs_nic_policy(fabric):
+        made.append(("NicClusterPolicy", ""))
+    if fabric.pool is not None and fabric.pool.create:
+        made.append((f"{fabric.pool.kind}.nv-ipam.nvidia.com", fabric.pool.namespace))
     return [
         # server-side apply of what is not there yet needs both
         *(Right("network", verb, kind, namespace) for kind, namespace in made for verb in ("get", "create", "patch")),

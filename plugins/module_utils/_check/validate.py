@@ -11,16 +11,16 @@ Its shape (types, unknown keys) was checked when it was loaded, see _parse/inten
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import fnmatch
 import re
 import typing
 
 from .._model.findings import FAIL, WARN, Finding, Waiver, ok
-from .._model.intent import SUPPORTED_PROFILES, Fabric, Intent
+from .._model.intent import Fabric, Intent
 from .._model.load import LoadError, nearest
-from . import ranges
+from .._model.profiles import pods_on_a_node, traits
+from . import conflicts, profile_rules, ranges
 from .ids import CHECKS
 
 #: variables that the collection reads from the inventory
@@ -62,10 +62,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings = [ok("validate.intent", "intent", f"{len(intent.fabrics)} fabrics, {len(intent.waivers)} waivers", "types and keys of the schema")]
     findings += _check_nodes(facts.nodes)
     findings += _check_variables(facts.variables)
-    findings += _check_unique(intent)
     for index, fabric in enumerate(intent.fabrics):
         findings += _check_fabric(fabric, f"rdma_fabrics[{index}]")
-    findings += _check_claims(intent)
+    findings += conflicts.check(intent)
     findings += ranges.check(intent, facts.nodes)
     findings += _check_cluster(intent)
     for index, waiver in enumerate(intent.waivers):
@@ -115,24 +114,9 @@ def _check_variables(variables: typing.Tuple[str, ...]) -> typing.List[Finding]:
     return findings or [ok("validate.variables", "inventory", "no unknown rdma_ variable", "no unknown rdma_ variable")]
 
 
-def _check_unique(intent: Intent) -> typing.List[Finding]:
-    findings: typing.List[Finding] = []
-    for what, names, why in (
-        ("name", [fabric.name for fabric in intent.fabrics], "Findings and objects are told apart by the fabric's name."),
-        ("resource_name", [fabric.resource_name for fabric in intent.fabrics], "The device plugin would put VFs of two fabrics into one pool."),
-        # the attachment objects of all fabrics live in the operator's namespace, whatever namespace their pods are in
-        ("network.name", [fabric.network.name for fabric in intent.fabrics], "Both would be the same object in the operator's namespace."),
-    ):
-        for name, number in collections.Counter(names).items():
-            if number > 1:
-                remedy = f"Give each fabric its own {what}."
-                findings.append(_bad("unique_names", f"{what} {name}", f"{number} fabrics", "1 fabric", why, remedy))
-    return findings or [ok("validate.unique_names", "rdma_fabrics", "all different", "name, resource_name and network.name differ")]
-
-
 def _check_fabric(fabric: Fabric, path: str) -> typing.List[Finding]:
     return (
-        _check_profile(fabric, path)
+        profile_rules.check(fabric, path)
         + _check_names(fabric, path)
         + _check_select(fabric, path)
         + _check_numbers(fabric, path)
@@ -141,23 +125,17 @@ def _check_fabric(fabric: Fabric, path: str) -> typing.List[Finding]:
     )
 
 
-def _check_profile(fabric: Fabric, path: str) -> typing.List[Finding]:
-    supported = ", ".join(SUPPORTED_PROFILES)
-    if fabric.profile in SUPPORTED_PROFILES:
-        return [ok("validate.profile", path, fabric.profile, f"one of: {supported}")]
-    why = "The profile is known, but its stages are not written yet; running the others' stages on it would prove nothing."
-    return [_bad("profile", path, fabric.profile, f"one of: {supported}", why, "Use a supported profile, or leave this fabric out of the intent.")]
-
-
 def _check_names(fabric: Fabric, path: str) -> typing.List[Finding]:
     findings = []
-    if not _RESOURCE.fullmatch(fabric.resource_name) or len(fabric.resource_name) > 63:
-        why = "The webhook of the SR-IOV operator refuses it: releases up to 1.6 and OpenShift's reject a hyphen."
+    if fabric.resource_name and (not _RESOURCE.fullmatch(fabric.resource_name) or len(fabric.resource_name) > 63):
+        why = "The webhook of the SR-IOV operator and the device plugins refuse it: releases up to 1.6 and OpenShift's reject a hyphen."
         expected = "up to 63 letters, digits and underscores, with a letter or digit at both ends"
         findings.append(_bad("names", f"{path}.resource_name", f"'{fabric.resource_name}'", expected, why, "Write mlx_compute instead of mlx-compute."))
-    names = [("name", fabric.name), ("network.name", fabric.network.name), ("network.namespace", fabric.network.namespace)]
-    if fabric.ipam.pool is not None:
-        names += [("ipam.pool.name", fabric.ipam.pool.name), ("ipam.pool.namespace", fabric.ipam.pool.namespace)]
+    names = [("name", fabric.name), ("network.namespace", fabric.network.namespace)]
+    if fabric.network.name:
+        names.append(("network.name", fabric.network.name))
+    if fabric.pool is not None:
+        names += [("ipam.pool.name", fabric.pool.name), ("ipam.pool.namespace", fabric.pool.namespace)]
     for what, name in names:
         if not _LABEL.fullmatch(name) or len(name) > 63:
             expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
@@ -168,8 +146,10 @@ def _check_names(fabric: Fabric, path: str) -> typing.List[Finding]:
 
 def _check_select(fabric: Fabric, path: str) -> typing.List[Finding]:
     select, path = fabric.select, f"{path}.select"
-    findings = []
-    infiniband = fabric.profile == "sriov_infiniband"
+    findings: typing.List[Finding] = []
+    if not traits(fabric).members:
+        return findings
+    infiniband = traits(fabric).link != "Ethernet"
     if select.subnet_manager is not None and not infiniband:
         why = f"The profile {fabric.profile} is Ethernet, and Ethernet has no subnet manager."
         remedy = "Remove subnet_manager and name the NICs by pci, netdev, or vendor and device."
@@ -203,16 +183,16 @@ def _check_select(fabric: Fabric, path: str) -> typing.List[Finding]:
 
 
 def _check_numbers(fabric: Fabric, path: str) -> typing.List[Finding]:
-    findings = []
+    findings, its = [], traits(fabric)
     for what, value, low, high, unit in (
-        ("select.hcas_per_node", fabric.select.hcas_per_node, 1, 64, "HCAs"),
-        ("virtual_functions", fabric.virtual_functions, 1, _MOST_VIRTUAL_FUNCTIONS, "VFs a physical function"),
+        ("select.hcas_per_node", fabric.select.hcas_per_node if its.members else None, 1, 64, "HCAs"),
+        ("virtual_functions", fabric.virtual_functions if its.functions else None, 1, _MOST_VIRTUAL_FUNCTIONS, "VFs a physical function"),
         ("mtu", fabric.mtu, 576, 65520, "bytes"),
     ):
         if value is not None and not low <= value <= high:
             why = "Out of what any HCA and its driver can do; the operator would refuse it, or fail on the node."
             findings.append(_bad("numbers", f"{path}.{what}", f"{value} {unit}", f"{low} to {high} {unit}", why, "Correct the number."))
-    return findings or [ok("validate.numbers", path, f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs a node", "1 at least of each")]
+    return findings or [ok("validate.numbers", path, f"{fabric.select.hcas_per_node} HCAs, {pods_on_a_node(fabric)} pods a node", "numbers that an HCA can do")]
 
 
 def _check_line_rate(fabric: Fabric, path: str) -> typing.List[Finding]:
@@ -247,37 +227,6 @@ def _check_pods(fabric: Fabric, path: str) -> typing.List[Finding]:
         remedy = "Leave room for connecting: limit_seconds should be twice seconds at least."
         findings.append(_bad("pods", f"{path}.pods.limit_seconds", f"{pods.limit_seconds} s", f"more than {pods.seconds} s (seconds)", why, remedy))
     return findings or [ok("validate.pods", f"{path}.pods", f"{pods.seconds} s, at most {pods.limit_seconds} s", "a measurement that fits its limit")]
-
-
-def _check_claims(intent: Intent) -> typing.List[Finding]:
-    """No HCA may belong to two fabrics."""
-    findings = []
-    for index, fabric in enumerate(intent.fabrics):
-        for before, other in enumerate(intent.fabrics[:index]):
-            claim = _shared_claim(fabric, other)
-            if claim:
-                why = "Both fabrics would make virtual functions on the same HCA, and each policy undoes what the other did."
-                expected = f"nothing that rdma_fabrics[{before}].select takes as well"
-                remedy = "Say in one of the two which HCAs it leaves to the other."
-                findings.append(_bad("claims", f"rdma_fabrics[{index}].select", claim, expected, why, remedy))
-    return findings or [ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", "no HCA that two of them select")]
-
-
-def _shared_claim(one: Fabric, other: Fabric) -> str:
-    """What two fabrics select both; empty where they need not meet."""
-    if (one.profile == "sriov_infiniband") != (other.profile == "sriov_infiniband"):
-        return ""
-    for mine, theirs in ((one.select.pci, other.select.pci), (one.select.netdev, other.select.netdev)):
-        if mine and theirs:
-            return ", ".join(sorted(set(mine) & set(theirs)))
-    for wide, narrow in ((one.select, other.select), (other.select, one.select)):
-        if not wide.pci and not wide.netdev and all(_takes(getattr(wide, key), getattr(narrow, key)) for key in ("vendor", "device", "subnet_manager")):
-            return "the same HCAs"
-    return ""
-
-
-def _takes(wide: typing.Optional[str], narrow: typing.Optional[str]) -> bool:
-    return wide in (None, "any", narrow)
 
 
 def _check_cluster(intent: Intent) -> typing.List[Finding]:

@@ -19,7 +19,7 @@ from .._model.cluster import NodeState, StateInterface, WantedInterface
 from .._model.facts import Hca, NodeHcas
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric
-from .membership import is_infiniband
+from .._model.profiles import is_infiniband
 
 #: what the CNI plugin writes for a link state of the network, as sysfs shows it
 _POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}

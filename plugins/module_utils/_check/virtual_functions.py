@@ -16,8 +16,9 @@ from .._model.cluster import ClusterNode, OperatorFacts
 from .._model.facts import NodeHcas, ObservedHcas, ObservedSubnets
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
+from .._model.profiles import is_infiniband, traits
 from . import no_sriov, vf_settings
-from .membership import Membership, is_infiniband, resolve
+from .membership import Membership, resolve
 from .vf_settings import Layers
 
 
@@ -54,6 +55,10 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             read[name] = observed.value
     subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None}
     for fabric in intent.fabrics:
+        if not traits(fabric).functions:
+            # says what this stage does not cover, and claims nothing else
+            findings.append(ok("virtual_functions.members", fabric.name, f"profile {fabric.profile}: it makes no VFs", "SR-IOV profiles only"))
+            continue
         membership = resolve(fabric, read, subnets)
         if not membership.resolved:
             findings.append(_unresolved(membership))

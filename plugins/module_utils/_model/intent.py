@@ -16,9 +16,8 @@ import typing
 
 from .findings import Waiver
 
-Profile = typing.Literal["sriov_infiniband", "sriov_ethernet", "rdma_shared", "host_device", "ipoib"]
-#: profiles whose stages are written; the others are refused by name until they are
-SUPPORTED_PROFILES = ("sriov_infiniband", "sriov_ethernet")
+#: see profiles.py for what each of them is
+Profile = typing.Literal["sriov_infiniband", "sriov_ethernet", "rdma_shared", "host_device", "macvlan", "ipoib", "pod_network"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,16 +44,27 @@ class Select:
 class Network:
     """The attachment that pods name in their annotation.
 
-    :ivar name: of the SriovNetwork or SriovIBNetwork, and so of the NetworkAttachmentDefinition
+    :ivar name: of the SriovNetwork, MacvlanNetwork..., and so of the NetworkAttachmentDefinition; empty for the pod network only
     :ivar namespace: of the pods
     :ivar link_state: of the VF; None leaves the operator's default
     :ivar meta_plugins: chained CNI plugins, as the CNI reads them
+    :ivar mode: of macvlan; None is "bridge"
+    :ivar vlan: VLAN id of the VF on Ethernet, and ``vlan_qos`` its priority
+    :ivar trust: the VF may set its own address and promiscuous mode; None leaves the driver's default, as with ``spoof_check``
+    :ivar min_tx_rate: of the VF, in Mb/s, like ``max_tx_rate``; 0 is no limit
     """
 
-    name: str
     namespace: str
+    name: str = ""
     link_state: typing.Optional[typing.Literal["auto", "enable", "disable"]] = None
     meta_plugins: typing.Tuple[typing.Dict[str, typing.Any], ...] = ()
+    mode: typing.Optional[typing.Literal["bridge", "private", "vepa", "passthru"]] = None
+    vlan: typing.Optional[int] = None
+    vlan_qos: typing.Optional[int] = None
+    trust: typing.Optional[bool] = None
+    spoof_check: typing.Optional[bool] = None
+    min_tx_rate: typing.Optional[int] = None
+    max_tx_rate: typing.Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,21 +191,32 @@ class Bandwidth:
 class Fabric:
     """One fabric and what pods get of it.
 
+    :ivar select: unset for the pod network only
+    :ivar virtual_functions: on each physical function; of the SR-IOV profiles
+    :ivar resource_name: of the device plugin, where the profile has one
+    :ivar ipam: unset for the pod network only
     :ivar rdma: the VFs carry an RDMA device of their own (isRdma of the policy); always so on InfiniBand
+    :ivar pods_per_node: pods of a node on a network that they share (rdmaHcaMax); None is 63
     """
 
     name: str
     profile: Profile
-    select: Select
-    virtual_functions: int
-    resource_name: str
     network: Network
-    ipam: Ipam
+    select: Select = Select(0)
+    virtual_functions: int = 0
+    resource_name: str = ""
+    ipam: typing.Optional[Ipam] = None
+    pods_per_node: typing.Optional[int] = None
     mtu: typing.Optional[int] = None
     rdma: bool = True
     line_rate: LineRate = LineRate()
     pods: Pods = Pods()
     bandwidth: Bandwidth = Bandwidth()
+
+    @property
+    def pool(self) -> typing.Optional[NodePool]:
+        """The pool of nv-ipam; None with whereabouts, and without addresses of the fabric's own."""
+        return self.ipam.pool if self.ipam else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,6 +234,24 @@ class DrainPool:
 
 
 @dataclasses.dataclass(frozen=True)
+class NetworkOperator:
+    """NVIDIA's network operator, and what its one NicClusterPolicy must have beside the fabrics' own parts.
+
+    :ivar version: release whose images the policy names
+    :ivar repository: of the images
+    :ivar ofed_driver: version of the image doca-driver; None leaves the nodes' own driver
+    :ivar nv_ipam: run nv-ipam
+    :ivar nic_feature_discovery: label the nodes with what their NICs are
+    """
+
+    version: str = "v26.4.1"
+    repository: str = "nvcr.io/nvidia/mellanox"
+    ofed_driver: typing.Optional[str] = None
+    nv_ipam: bool = False
+    nic_feature_discovery: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class Cluster:
     """What all fabrics share.
 
@@ -222,16 +261,16 @@ class Cluster:
     :ivar wait_seconds: limit of the wait for the network
     :ivar node_pool: in which turns, and with which RDMA mode, the operator works on the nodes; None leaves its default: one node at a time
     :ivar disruption: the most that may happen to a node; what needs more is refused before anything is applied
+    :ivar network_operator: NVIDIA's, for profiles that need it
     """
 
-    node_selector: typing.Dict[str, str] = dataclasses.field(
-        default_factory=lambda: {"feature.node.kubernetes.io/network-sriov.capable": "true"}
-    )
+    node_selector: typing.Dict[str, str] = dataclasses.field(default_factory=lambda: {"feature.node.kubernetes.io/network-sriov.capable": "true"})
     operator_namespace: str = "sriov-network-operator"
     resource_prefix: str = "openshift.io"
     wait_seconds: int = 1800
     disruption: typing.Literal["none", "drain", "reboot"] = "drain"
     node_pool: typing.Optional[DrainPool] = None
+    network_operator: NetworkOperator = NetworkOperator()
 
 
 @dataclasses.dataclass(frozen=True)

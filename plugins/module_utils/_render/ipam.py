@@ -12,12 +12,12 @@ Fields: whereabouts 0.9 pkg/types; nvidia-k8s-ipam pkg/cni/types and api/v1alpha
 from __future__ import annotations
 
 import ipaddress
+import json
 import typing
 
 from .._model.intent import Cluster, Fabric, Ipam
-from .names import labels
+from .names import Object, filled, labels
 
-Object = typing.Dict[str, typing.Any]
 API = "nv-ipam.nvidia.com/v1alpha1"
 
 
@@ -35,9 +35,14 @@ def ipam(wanted: Ipam) -> Object:
         "range_end": wanted.range_end,
         "gateway": wanted.gateway,
         "exclude": exclude or None,
-        "routes": [_filled(dst=route.dst, gw=route.gw or wanted.gateway) for route in wanted.routes] or None,
+        "routes": [filled(dst=route.dst, gw=route.gw or wanted.gateway) for route in wanted.routes] or None,
     }
-    return _filled(**fields)
+    return filled(**fields)
+
+
+def ipam_text(fabric: Fabric) -> str:
+    """The same as the operators take it."""
+    return json.dumps(ipam(fabric.ipam)) if fabric.ipam else ""
 
 
 def pools(fabric: Fabric, cluster: Cluster) -> typing.Tuple[Object, ...]:
@@ -45,8 +50,8 @@ def pools(fabric: Fabric, cluster: Cluster) -> typing.Tuple[Object, ...]:
 
     For the nodes that take part only: without a selector nv-ipam gives every node of the cluster a share, the control plane included.
     """
-    wanted, pool = fabric.ipam, fabric.ipam.pool
-    if pool is None or not pool.create:
+    wanted, pool = fabric.ipam, fabric.ipam.pool if fabric.ipam else None
+    if wanted is None or pool is None or not pool.create:
         return ()
     terms = [{"key": key, "operator": "In", "values": [value]} for key, value in sorted(cluster.node_selector.items())]
     common: Object = {
@@ -55,15 +60,11 @@ def pools(fabric: Fabric, cluster: Cluster) -> typing.Tuple[Object, ...]:
         "routes": [{"dst": route.dst} for route in wanted.routes] or None,
     }
     if pool.kind == "IPPool":
-        spec = _filled(subnet=wanted.range, perNodeBlockSize=pool.per_node_block_size, gateway=wanted.gateway, **common)
+        spec = filled(subnet=wanted.range, perNodeBlockSize=pool.per_node_block_size, gateway=wanted.gateway, **common)
     else:
-        spec = _filled(cidr=wanted.range, perNodeNetworkPrefix=pool.per_node_network_prefix, gatewayIndex=pool.gateway_index, **common)
+        spec = filled(cidr=wanted.range, perNodeNetworkPrefix=pool.per_node_network_prefix, gatewayIndex=pool.gateway_index, **common)
     metadata = {"name": pool.name, "namespace": pool.namespace, "labels": labels(fabric.name)}
     return ({"apiVersion": API, "kind": pool.kind, "metadata": metadata, "spec": spec},)
-
-
-def _filled(**fields: typing.Any) -> Object:
-    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _interval(text: str) -> typing.Dict[str, str]:

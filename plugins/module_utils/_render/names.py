@@ -4,14 +4,20 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Names and labels of the objects that the collection makes."""
+"""Names and labels of the objects that the collection makes, and how operators want some values written."""
 
 from __future__ import annotations
 
+import json
 import re
 import typing
 
 from .._model.errors import RdmaError
+from .._model.intent import Network
+
+Object = typing.Dict[str, typing.Any]
+#: PCI addresses of a fabric's physical functions on each node
+Members = typing.Mapping[str, typing.Sequence[str]]
 
 #: on every object; teardown takes back what carries it, and nothing else
 MANAGED_BY = {"app.kubernetes.io/managed-by": "linerate.rdma"}
@@ -46,3 +52,18 @@ def policy_name(fabric: str, node: str = "") -> str:
 def resource(prefix: str, resource_name: str) -> str:
     """Extended resource that the device plugin offers: openshift.io/mlx_compute."""
     return f"{prefix}/{resource_name}"
+
+
+def filled(**fields: typing.Any) -> Object:
+    """The fields that have a value: what the intent does not say is the operator's to choose."""
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def switch(wanted: typing.Optional[bool]) -> typing.Optional[str]:
+    """on or off, as the SR-IOV operator writes them."""
+    return None if wanted is None else "on" if wanted else "off"
+
+
+def plugins_text(network: Network) -> typing.Optional[str]:
+    """Chained plugins: operators put this text behind the first plugin of a list, so it is a row of objects and no list."""
+    return ",".join(json.dumps(plugin, sort_keys=True) for plugin in network.meta_plugins) or None

@@ -4,27 +4,34 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""A fabric's objects for the SR-IOV network operator: policy, network, namespace of the pods (rows S1.5, S1.7, S1.9).
-
-Fields as in sriovnetwork.openshift.io/v1 of operator v1.6.0.
-"""
+"""All objects of all fabrics, each by the renderer of its kind. A new profile gets its row here."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import typing
 
 from .._model.intent import Cluster, Fabric
-from .ipam import ipam, pools
-from .names import MANAGED_BY, RenderError, labels, object_name, policy_name
+from .._model.profiles import HOST_DEVICE, attachment_kind, traits
+from . import attachments, nvidia, sriov
+from .ipam import pools
+from .names import MANAGED_BY, Members, Object, RenderError
 
-Object = typing.Dict[str, typing.Any]
-#: PCI addresses of a fabric's physical functions on each node
-Members = typing.Mapping[str, typing.Sequence[str]]
 
-API = "sriovnetwork.openshift.io/v1"
-HOSTNAME = "kubernetes.io/hostname"
+def _host_device(fabric: Fabric, cluster: Cluster) -> Object:
+    """A function out of a pool is NVIDIA's operator's; an interface by its name needs nobody."""
+    return (nvidia.network if attachment_kind(fabric) == HOST_DEVICE else attachments.host_device)(fabric, cluster)
+
+
+#: from which object pods get their interface; pods of a profile that is not here need none
+RENDERERS: typing.Dict[str, typing.Callable[[Fabric, Cluster], Object]] = {
+    "sriov_infiniband": sriov.network,
+    "sriov_ethernet": sriov.network,
+    "rdma_shared": nvidia.network,
+    "host_device": _host_device,
+    "macvlan": attachments.macvlan,
+    "ipoib": nvidia.network,
+}
 
 
 def namespace(name: str) -> Object:
@@ -33,91 +40,6 @@ def namespace(name: str) -> Object:
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": name, "labels": {**MANAGED_BY, "pod-security.kubernetes.io/enforce": "privileged"}},
-    }
-
-
-def policies(fabric: Fabric, cluster: Cluster, members: Members) -> typing.Tuple[Object, ...]:
-    """The fabric's policies: one for all nodes where the physical functions have the same addresses everywhere, else one a node.
-
-    :param members: may be empty; then the intent's own selectors must do
-    :raises RenderError: nothing selects a physical function, or on InfiniBand only vendor and device would: those take the HCAs of other fabrics, too
-    """
-    addressed = fabric.select.pci or fabric.select.netdev or any(members.values())
-    if fabric.profile == "sriov_infiniband" and not addressed:
-        raise RenderError(
-            f"rdma_fabrics '{fabric.name}': it is not known which HCAs are on this fabric, and vendor and device alone would take those of other fabrics, too;"
-            " see the stages discover and fabric, or list the addresses in select.pci"
-        )
-    groups = {tuple(sorted(addresses)) for addresses in members.values() if addresses}
-    if fabric.select.pci or len(groups) <= 1:
-        addresses = tuple(sorted(fabric.select.pci)) or next(iter(groups), ())
-        return (_policy(fabric, cluster, addresses, ""),)
-    return tuple(_policy(fabric, cluster, tuple(sorted(addresses)), node) for node, addresses in sorted(members.items()) if addresses)
-
-
-def _policy(fabric: Fabric, cluster: Cluster, addresses: typing.Tuple[str, ...], node: str) -> Object:
-    infiniband = fabric.profile == "sriov_infiniband"
-    selector: typing.Dict[str, typing.Any] = {}
-    if fabric.select.vendor:
-        selector["vendor"] = fabric.select.vendor
-    if fabric.select.device:
-        selector["deviceID"] = fabric.select.device
-    if addresses:
-        selector["rootDevices"] = list(addresses)
-    if fabric.select.netdev:
-        selector["pfNames"] = list(fabric.select.netdev)
-    if not selector:
-        raise RenderError(
-            f"rdma_fabrics '{fabric.name}': nothing selects its physical functions: no NIC of a node belongs to it, and select names no"
-            " pci, netdev, vendor or device; add one of them"
-        )
-    spec: typing.Dict[str, typing.Any] = {
-        "resourceName": fabric.resource_name,
-        "nodeSelector": {**cluster.node_selector, **({HOSTNAME: node} if node else {})},
-        "numVfs": fabric.virtual_functions,
-        "nicSelector": selector,
-        "deviceType": "netdevice",
-        "isRdma": infiniband or fabric.rdma,
-        "linkType": "IB" if infiniband else "ETH",
-    }
-    if fabric.mtu is not None:
-        spec["mtu"] = fabric.mtu
-    return _object("SriovNetworkNodePolicy", policy_name(fabric.name, node), fabric, cluster, spec)
-
-
-def node_pools(cluster: Cluster) -> typing.Tuple[Object, ...]:
-    """The SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without maxUnavailable all of them would drain at once."""
-    if cluster.node_pool is None:
-        return ()
-    spec: typing.Dict[str, typing.Any] = {"nodeSelector": {"matchLabels": dict(cluster.node_selector)}, "maxUnavailable": cluster.node_pool.max_unavailable}
-    if cluster.node_pool.rdma_mode is not None:
-        spec["rdmaMode"] = cluster.node_pool.rdma_mode
-    metadata = {"name": object_name("linerate"), "namespace": cluster.operator_namespace, "labels": dict(MANAGED_BY)}
-    return ({"apiVersion": API, "kind": "SriovNetworkPoolConfig", "metadata": metadata, "spec": spec},)
-
-
-def network(fabric: Fabric, cluster: Cluster) -> Object:
-    """The SriovIBNetwork or SriovNetwork, from which the operator makes the NetworkAttachmentDefinition."""
-    spec: typing.Dict[str, typing.Any] = {
-        "resourceName": fabric.resource_name,
-        "networkNamespace": fabric.network.namespace,
-        "ipam": json.dumps(ipam(fabric.ipam)),
-    }
-    if fabric.network.link_state is not None:
-        spec["linkState"] = fabric.network.link_state
-    if fabric.network.meta_plugins:
-        # the operator puts this text behind the first plugin of a list, so it is a row of objects and no list
-        spec["metaPlugins"] = ",".join(json.dumps(plugin, sort_keys=True) for plugin in fabric.network.meta_plugins)
-    kind = "SriovIBNetwork" if fabric.profile == "sriov_infiniband" else "SriovNetwork"
-    return _object(kind, fabric.network.name, fabric, cluster, spec)
-
-
-def _object(kind: str, name: str, fabric: Fabric, cluster: Cluster, spec: typing.Dict[str, typing.Any]) -> Object:
-    return {
-        "apiVersion": API,
-        "kind": kind,
-        "metadata": {"name": name, "namespace": cluster.operator_namespace, "labels": labels(fabric.name)},
-        "spec": spec,
     }
 
 
@@ -139,13 +61,15 @@ def render(fabrics: typing.Iterable[Fabric], cluster: Cluster, members: typing.M
     fabrics = tuple(fabrics)
     names = dict.fromkeys(fabric.network.namespace for fabric in fabrics)
     objects: typing.List[typing.Tuple[str, Object]] = [("", namespace(name)) for name in names]
-    objects += [("", pool) for pool in node_pools(cluster)] if fabrics else []
+    functions = [fabric for fabric in fabrics if traits(fabric).functions]
+    objects += [("", pool) for pool in sriov.node_pools(cluster)] if functions else []
     unmade: typing.Dict[str, str] = {}
-    for fabric in fabrics:
+    for fabric in functions:
         try:
-            objects.extend((fabric.name, policy) for policy in policies(fabric, cluster, members.get(fabric.name, {})))
+            objects.extend((fabric.name, policy) for policy in sriov.policies(fabric, cluster, members.get(fabric.name, {})))
         except RenderError as error:
             unmade[fabric.name] = str(error)
+    objects.extend(("", policy) for policy in nvidia.nic_policy(fabrics, cluster))
     objects.extend((fabric.name, pool) for fabric in fabrics for pool in pools(fabric, cluster))
-    objects.extend((fabric.name, network(fabric, cluster)) for fabric in fabrics)
+    objects.extend((fabric.name, RENDERERS[fabric.profile](fabric, cluster)) for fabric in fabrics if fabric.profile in RENDERERS)
     return Rendered(tuple(objects), unmade)

@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The pods of the bandwidth stage (row S1.10): each with one virtual function as a secondary interface.
+"""The pods of the bandwidth stage (row S1.10): each with one interface on the fabric beside its own.
 
 One pod a node and fabric, or one a rail where nodes have several HCAs on the fabric. Rails have pods of their own, because interfaces of one pod on
 one IP network answer for each other (ARP), and because a topology manager that wants one NUMA node admits no pod with HCAs of two.
@@ -15,9 +15,8 @@ from __future__ import annotations
 import typing
 
 from .._model.intent import Cluster, Fabric
-from .names import labels, object_name, resource
-
-Object = typing.Dict[str, typing.Any]
+from .._model.profiles import attachment_name, resource_of
+from .names import Object, labels, object_name
 
 CONTAINER = "rdma"
 #: a pod that nobody took back frees its virtual function after this time, in seconds
@@ -36,7 +35,8 @@ def pod(fabric: Fabric, cluster: Cluster, node: str, number: int = 0) -> Object:
     since a capability that is added is of use to root only.
     """
     wanted = fabric.pods
-    amounts = {"cpu": wanted.cpu, "memory": wanted.memory, resource(cluster.resource_prefix, fabric.resource_name): "1"}
+    resource, attachment = resource_of(fabric, cluster), attachment_name(fabric)
+    amounts = {"cpu": wanted.cpu, "memory": wanted.memory, **({resource: "1"} if resource else {})}
     container: typing.Dict[str, typing.Any] = {
         "name": CONTAINER,
         "image": wanted.image,
@@ -77,7 +77,7 @@ def pod(fabric: Fabric, cluster: Cluster, node: str, number: int = 0) -> Object:
             "name": pod_name(fabric.name, node, number),
             "namespace": fabric.network.namespace,
             "labels": labels(fabric.name),
-            "annotations": {"k8s.v1.cni.cncf.io/networks": f"{fabric.network.namespace}/{fabric.network.name}"},
+            "annotations": {"k8s.v1.cni.cncf.io/networks": attachment} if attachment else {},
         },
         "spec": spec,
     }

@@ -16,7 +16,7 @@ import dataclasses
 import typing
 
 from .._check import bandwidth, discover, fabric, operators, platform, reachability
-from .._check.membership import Membership, is_infiniband, resolve
+from .._check.membership import Membership, resolve
 from .._check.places import places, topology_of
 from .._check.table import TABLE
 from .._model.cluster import PairResult
@@ -25,6 +25,7 @@ from .._model.facts import ObservedPings, Ping, PingPlan, Place, Topology
 from .._model.findings import Judged
 from .._model.intent import Fabric, Intent
 from .._model.load import LoadError, load
+from .._model.profiles import is_infiniband
 from .._model.records import Record
 from .matrix import Cell, Matrix, by_number
 from .verdict import label

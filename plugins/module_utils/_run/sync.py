@@ -316,9 +316,7 @@ class Looks:
 
     def at(self, judgements: typing.Iterable[Judgement], world: World, now: float) -> World:
         """The world with what is due. What is suspect for the first time is given the same time to pass."""
-        suspects = {
-            (item.node.node, "pods" if item.suspect in self._PODS else "log") for item in judgements if item.suspect in (*self._PODS, *self._LOGS)
-        }
+        suspects = {(item.node.node, "pods" if item.suspect in self._PODS else "log") for item in judgements if item.suspect in (*self._PODS, *self._LOGS)}
         # pods are looked at at once: a drain that is held is seen on the first look
         self._since = {key: self._since.get(key, now if key[1] == "log" else now - LOOK_SECONDS) for key in suspects}
         due = [key for key, since in self._since.items() if now - since >= LOOK_SECONDS]

@@ -111,7 +111,7 @@ def fabric(name: str = "compute", profile: str = "sriov_infiniband", virtual_fun
     """A fabric of the intent; keywords are those of ``select``."""
     values = {"hcas_per_node": 4, "subnet_manager": "any", **select}
     ipam = Ipam("whereabouts", "100.100.0.0/22")
-    return Fabric(name, profile, Select(**values), virtual_functions, name, Network(name, "test"), ipam)  # type: ignore[arg-type]
+    return Fabric(name, profile, Network("test", name), Select(**values), virtual_functions, name, ipam)  # type: ignore[arg-type]
 
 
 def storage(**select: typing.Any) -> Fabric:

@@ -15,7 +15,8 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, DrainPool, Fabric, Ipam, Route
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods
+from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods, sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._render.ipam import ipam as ipam_of
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError, object_name
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -93,12 +94,12 @@ def test_a_pool_of_nodes_where_the_intent_asks_for_one():
     same_as_golden("node-pool.golden", [pool])
     read = kubernetes.node_pool(pool)
     assert (read.max_unavailable, read.rdma_mode, read.selector.labels) == ("2", "exclusive", cluster.node_selector)
-    assert "rdmaMode" not in network.node_pools(Cluster(node_pool=DrainPool(1)))[0]["spec"]
+    assert "rdmaMode" not in sriov.node_pools(Cluster(node_pool=DrainPool(1)))[0]["spec"]
 
 
 def test_nodes_with_other_addresses_get_policies_of_their_own():
     members = {"worker-1": RAILS, "worker-2": ("0000:1a:00.0", "0000:3c:00.0")}
-    first, second = network.policies(fabric(COMPUTE), Cluster(), members)
+    first, second = sriov.policies(fabric(COMPUTE), Cluster(), members)
     assert first["metadata"]["name"] == "linerate-compute-worker-1"
     assert second["spec"]["nodeSelector"]["kubernetes.io/hostname"] == "worker-2"
     assert second["spec"]["nicSelector"]["rootDevices"] == ["0000:1a:00.0", "0000:3c:00.0"]
@@ -106,19 +107,19 @@ def test_nodes_with_other_addresses_get_policies_of_their_own():
 
 def test_addresses_of_the_intent_come_first():
     select = {**COMPUTE["select"], "pci": ["0000:3c:00.0"]}
-    (policy,) = network.policies(fabric(COMPUTE, select=select), Cluster(), {"worker-1": RAILS, "worker-2": ()})
+    (policy,) = sriov.policies(fabric(COMPUTE, select=select), Cluster(), {"worker-1": RAILS, "worker-2": ()})
     assert policy["spec"]["nicSelector"]["rootDevices"] == ["0000:3c:00.0"]
 
 
 def test_infiniband_is_always_rdma():
-    (policy,) = network.policies(fabric(COMPUTE, rdma=False), Cluster(), {"worker-1": RAILS})
+    (policy,) = sriov.policies(fabric(COMPUTE, rdma=False), Cluster(), {"worker-1": RAILS})
     assert policy["spec"]["isRdma"] is True
     assert policy["spec"]["linkType"] == "IB"
 
 
 def test_nothing_to_select_by_is_refused():
     with pytest.raises(RenderError, match="rdma_fabrics 'storage': nothing selects"):
-        network.policies(fabric(STORAGE, select={"hcas_per_node": 1}), Cluster(), {"worker-1": ()})
+        sriov.policies(fabric(STORAGE, select={"hcas_per_node": 1}), Cluster(), {"worker-1": ()})
 
 
 def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric():
@@ -143,12 +144,12 @@ def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric():
     ],
 )
 def test_the_gateway_is_no_pod_s_address(ipam, exclude):
-    assert network.ipam(ipam).get("exclude", []) == exclude
+    assert ipam_of(ipam).get("exclude", []) == exclude
 
 
 def test_routes_lead_over_the_gateway_unless_they_name_another():
     routes = (Route("10.1.0.0/16"), Route("10.2.0.0/16", "10.0.0.9"))
-    written = network.ipam(Ipam("whereabouts", "10.0.0.0/24", gateway="10.0.0.1", routes=routes))
+    written = ipam_of(Ipam("whereabouts", "10.0.0.0/24", gateway="10.0.0.1", routes=routes))
     assert written["routes"] == [{"dst": "10.1.0.0/16", "gw": "10.0.0.1"}, {"dst": "10.2.0.0/16", "gw": "10.0.0.9"}]
 
 
@@ -205,7 +206,7 @@ def test_pods_of_a_tainted_and_closed_cluster():
 
 
 def test_the_rendered_policy_is_read_back():
-    (policy,) = network.policies(fabric(COMPUTE), Cluster(), {"worker-1": RAILS})
+    (policy,) = sriov.policies(fabric(COMPUTE), Cluster(), {"worker-1": RAILS})
     parsed = kubernetes.policy(policy)
     assert (parsed.vfs_count, parsed.root_devices, parsed.vendor, parsed.device) == (8, RAILS, "15b3", "1021")
 

@@ -1,0 +1,151 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The profiles, one row each: what every stage must know of them, so that no stage asks for a profile by its name.
+
+How a profile's objects are written is in _render/network.py (RENDERERS), what may stand against them in _check/attachments.py (RULES).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .intent import Cluster, Fabric
+
+#: kinds of attachments whose pods share one interface of the node
+MACVLAN, IPOIB, HOST_DEVICE, PLAIN = "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"
+_DEFINITIONS = {
+    PLAIN: "network-attachment-definitions.k8s.cni.cncf.io",
+    "SriovIBNetwork": "sriovibnetworks.sriovnetwork.openshift.io",
+    "SriovNetwork": "sriovnetworks.sriovnetwork.openshift.io",
+    "SriovNetworkNodePolicy": "sriovnetworknodepolicies.sriovnetwork.openshift.io",
+    "SriovNetworkNodeState": "sriovnetworknodestates.sriovnetwork.openshift.io",
+    "SriovOperatorConfig": "sriovoperatorconfigs.sriovnetwork.openshift.io",
+    "NicClusterPolicy": "nicclusterpolicies.mellanox.com",
+    MACVLAN: "macvlannetworks.mellanox.com",
+    IPOIB: "ipoibnetworks.mellanox.com",
+    HOST_DEVICE: "hostdevicenetworks.mellanox.com",
+}
+#: the only NicClusterPolicy that NVIDIA's network operator obeys
+NIC_POLICY = "nic-cluster-policy"
+#: pods of a node on a network that they share, unless the intent gives another number (row S3.1)
+SHARING_PODS = 63
+
+
+@dataclasses.dataclass(frozen=True)
+class Traits:
+    """One profile.
+
+    :ivar link: link layer of its HCAs; None: InfiniBand where ``select.subnet_manager`` is given, else Ethernet
+    :ivar members: HCAs of the nodes belong to it
+    :ivar functions: the SR-IOV network operator makes virtual functions for it
+    :ivar shared: many pods share one interface of the node, which ``select.netdev`` names
+    :ivar resource: whether its pods ask for a resource of a device plugin
+    :ivar prefix: of that resource; empty: ``rdma_cluster.resource_prefix``
+    :ivar rdma: its pods get an RDMA device, unless the fabric says ``rdma: false``
+    :ivar keys: keys of the fabric and its network that mean something to it, beside those that all have
+    :ivar predicates: what must hold before it is ready, in this order (_check/readiness.py)
+    """
+
+    link: typing.Optional[typing.Literal["InfiniBand", "Ethernet"]] = None
+    members: bool = True
+    functions: bool = False
+    shared: bool = False
+    resource: typing.Literal["needed", "possible", "none"] = "none"
+    prefix: str = ""
+    rdma: bool = False
+    keys: typing.Tuple[str, ...] = ()
+    predicates: typing.Tuple[str, ...] = ("node", "objects", "attachment", "pool", "resource", "ready")
+
+
+_VF = ("network.link_state", "network.meta_plugins", "mtu")
+PROFILES: typing.Dict[str, Traits] = {
+    "sriov_infiniband": Traits("InfiniBand", functions=True, resource="needed", rdma=True, keys=_VF, predicates=("virtual_functions",)),
+    "sriov_ethernet": Traits(
+        "Ethernet",
+        functions=True,
+        resource="needed",
+        rdma=True,
+        keys=(*_VF, "network.vlan", "network.vlan_qos", "network.trust", "network.spoof_check", "network.min_tx_rate", "network.max_tx_rate"),
+        predicates=("virtual_functions",),
+    ),
+    # MacvlanNetwork or IPoIBNetwork, and the devices by the plugin that shares them
+    "rdma_shared": Traits(shared=True, resource="needed", prefix="rdma", rdma=True, keys=("network.mode", "network.meta_plugins", "mtu", "pods_per_node")),
+    # a whole interface by its name, or one of a pool of functions
+    "host_device": Traits(resource="possible", prefix="nvidia.com", rdma=True, keys=("network.meta_plugins",)),
+    "macvlan": Traits("Ethernet", shared=True, keys=("network.mode", "network.meta_plugins", "mtu", "pods_per_node")),
+    "ipoib": Traits("InfiniBand", shared=True, keys=("pods_per_node",)),
+    # the baseline of each comparison: nothing is made, pods have it anyway
+    "pod_network": Traits("Ethernet", members=False, predicates=("node", "ready")),
+}
+
+
+def traits(fabric: Fabric) -> Traits:
+    """The row of the fabric's profile."""
+    return PROFILES[fabric.profile]
+
+
+def is_infiniband(fabric: Fabric) -> bool:
+    """Whether a subnet manager decides on the members of this fabric."""
+    link = traits(fabric).link
+    return link == "InfiniBand" or (link is None and fabric.select.subnet_manager is not None)
+
+
+def carries_rdma(fabric: Fabric) -> bool:
+    """Whether its pods get RDMA devices."""
+    return traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
+
+
+def attachment_kind(fabric: Fabric) -> str:
+    """Kind of the object from which pods get their interface; empty where they need none."""
+    if fabric.profile == "rdma_shared":
+        return IPOIB if is_infiniband(fabric) else MACVLAN
+    if fabric.profile == "host_device":
+        return HOST_DEVICE if fabric.resource_name else PLAIN
+    fixed = {"sriov_infiniband": "SriovIBNetwork", "sriov_ethernet": "SriovNetwork", "macvlan": PLAIN, "ipoib": IPOIB}
+    return fixed.get(fabric.profile, "")
+
+
+def attachment_name(fabric: Fabric) -> str:
+    """What pods name in their annotation, namespace/name; empty where they need none."""
+    return f"{fabric.network.namespace}/{fabric.network.name}" if attachment_kind(fabric) else ""
+
+
+def resource_of(fabric: Fabric, cluster: Cluster) -> str:
+    """The extended resource that its pods ask for, openshift.io/mlx_compute; empty when none."""
+    return f"{traits(fabric).prefix or cluster.resource_prefix}/{fabric.resource_name}" if fabric.resource_name else ""
+
+
+def pods_on_a_node(fabric: Fabric) -> int:
+    """Pods of one node that can be on the network at the same time, and so addresses that they take."""
+    if traits(fabric).functions:
+        return fabric.select.hcas_per_node * fabric.virtual_functions
+    if traits(fabric).shared:
+        return fabric.pods_per_node or SHARING_PODS
+    return fabric.select.hcas_per_node
+
+
+def rails(fabric: Fabric) -> range:
+    """Its rails, one for each HCA of a node; the pod network is one as well."""
+    return range(max(1, fabric.select.hcas_per_node))
+
+
+def definitions(fabric: Fabric) -> typing.Tuple[str, ...]:
+    """Names of the custom resource definitions of which its objects are."""
+    kinds = [attachment_kind(fabric)] if attachment_kind(fabric) else []
+    kinds += ["SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"] if traits(fabric).functions else []
+    kinds += [PLAIN] if kinds else []
+    kinds += ["NicClusterPolicy"] if needs_nic_policy(fabric) else []
+    names = [_DEFINITIONS[kind] for kind in kinds]
+    if fabric.ipam and fabric.ipam.type == "whereabouts":
+        names.append("ippools.whereabouts.cni.cncf.io")
+    return (*names, *([f"{fabric.pool.kind.lower()}s.nv-ipam.nvidia.com"] if fabric.pool else []))
+
+
+def needs_nic_policy(fabric: Fabric) -> bool:
+    """Whether NVIDIA's network operator must run something on the nodes for it."""
+    return attachment_kind(fabric) in (MACVLAN, IPOIB, HOST_DEVICE)

@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""NetworkAttachmentDefinitions that we write ourselves, where no operator makes them: macvlan, and a whole interface of the node (rows S2.1, S3.2).
+
+Configuration: the CNI plugins macvlan and host-device of containernetworking-plugins 1.x; chained ones follow in ``plugins``.
+"""
+
+from __future__ import annotations
+
+import json
+
+from .._model.intent import Cluster, Fabric
+from .._model.profiles import PLAIN
+from .ipam import ipam
+from .names import Object, filled, labels
+
+API = "k8s.cni.cncf.io/v1"
+CNI_VERSION = "0.3.1"
+
+
+def macvlan(fabric: Fabric, cluster: Cluster) -> Object:
+    """Interfaces of their own for pods, on one interface of the node."""
+    return _definition(fabric, type="macvlan", master=fabric.select.netdev[0], mode=fabric.network.mode or "bridge", mtu=fabric.mtu)
+
+
+def host_device(fabric: Fabric, cluster: Cluster) -> Object:
+    """One interface of the node, which leaves the node for the pod."""
+    return _definition(fabric, type="host-device", device=fabric.select.netdev[0])
+
+
+def _definition(fabric: Fabric, **fields: object) -> Object:
+    wanted = fabric.network
+    plugin = filled(**fields, ipam=ipam(fabric.ipam) if fabric.ipam else {})
+    config = {"cniVersion": CNI_VERSION, "name": wanted.name, "plugins": [plugin, *map(dict, wanted.meta_plugins)]}
+    metadata = {"name": wanted.name, "namespace": wanted.namespace, "labels": labels(fabric.name)}
+    return {"apiVersion": API, "kind": PLAIN, "metadata": metadata, "spec": {"config": json.dumps(config)}}

@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Objects for NVIDIA's network operator: the one NicClusterPolicy, and the networks of which it makes NetworkAttachmentDefinitions (rows S2.1, S3.1, S3.2).
+
+Fields as in mellanox.com/v1alpha1 of network-operator v26.4.1; configurations as in k8s-rdma-shared-dev-plugin v1.5.3 (pkg/types) and
+sriov-network-device-plugin v3.9 (pkg/types). ``metaPlugins`` of MacvlanNetwork and HostDeviceNetwork came after v26.4.1.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from .._model.intent import Cluster, Fabric, NetworkOperator
+from .._model.profiles import HOST_DEVICE, IPOIB, MACVLAN, NIC_POLICY, PROFILES, attachment_kind, needs_nic_policy, pods_on_a_node
+from .ipam import ipam_text
+from .names import MANAGED_BY, Object, filled, labels, plugins_text
+
+API = "mellanox.com/v1alpha1"
+
+
+def nic_policy(fabrics: typing.Sequence[Fabric], cluster: Cluster) -> typing.Tuple[Object, ...]:
+    """The NicClusterPolicy with what all fabrics together need of it; none where no fabric does.
+
+    Only these fields are ours: applied server-side, they join those of a policy that is there already. Which nodes it serves is left to the operator,
+    since a selector of ours would take the nodes of others away from it.
+    """
+    if not any(map(needs_nic_policy, fabrics)):
+        return ()
+    operator = cluster.network_operator
+    shared = [_shared_devices(fabric) for fabric in fabrics if fabric.profile == "rdma_shared"]
+    functions = [_host_devices(fabric) for fabric in fabrics if attachment_kind(fabric) == HOST_DEVICE]
+    ipoib = any(attachment_kind(fabric) == IPOIB for fabric in fabrics)
+    spec = filled(
+        ofedDriver=_ofed_driver(cluster) if operator.ofed_driver else None,
+        rdmaSharedDevicePlugin=_plugin(operator, "k8s-rdma-shared-dev-plugin", configList=shared) if shared else None,
+        sriovDevicePlugin=_plugin(operator, "sriov-network-device-plugin", resourceList=functions) if functions else None,
+        secondaryNetwork={"ipoib": _image(operator, "ipoib-cni")} if ipoib else None,
+        nvIpam=_image(operator, "nvidia-k8s-ipam") if operator.nv_ipam else None,
+        nicFeatureDiscovery=_image(operator, "nic-feature-discovery") if operator.nic_feature_discovery else None,
+    )
+    return ({"apiVersion": API, "kind": "NicClusterPolicy", "metadata": {"name": NIC_POLICY, "labels": dict(MANAGED_BY)}, "spec": spec},)
+
+
+def _image(operator: NetworkOperator, name: str) -> Object:
+    return {"image": name, "repository": operator.repository, "version": f"network-operator-{operator.version}"}
+
+
+def _ofed_driver(cluster: Cluster) -> Object:
+    """A new driver drains the node; where the intent allows no drain, only pods that are deleted by hand get it."""
+    operator, may_drain = cluster.network_operator, cluster.disruption != "none"
+    upgrade: Object = {"autoUpgrade": may_drain}
+    if may_drain:
+        upgrade.update(maxParallelUpgrades=cluster.node_pool.max_unavailable if cluster.node_pool else 1, drain={"enable": True, "timeoutSeconds": 300})
+    return {"image": "doca-driver", "repository": operator.repository, "version": operator.ofed_driver, "upgradePolicy": upgrade}
+
+
+def _plugin(operator: NetworkOperator, name: str, **config: typing.Any) -> Object:
+    return {**_image(operator, name), "config": json.dumps(config)}
+
+
+def _shared_devices(fabric: Fabric) -> Object:
+    """An entry of the shared device plugin: an empty selector is left out, since the plugin takes one that is there and empty for none at all."""
+    select = fabric.select
+    selectors = _selectors(ifNames=select.netdev, vendors=_one(select.vendor), deviceIDs=_one(select.device))
+    return {"resourceName": fabric.resource_name, "rdmaHcaMax": pods_on_a_node(fabric), "selectors": selectors}
+
+
+def _host_devices(fabric: Fabric) -> Object:
+    """An entry of the SR-IOV device plugin, which hands out whole functions as well."""
+    select = fabric.select
+    selectors = _selectors(pfNames=select.netdev, vendors=_one(select.vendor), devices=_one(select.device), pciAddresses=select.pci)
+    # the plugin's isRdma: false would mean functions that have none
+    rdma: Object = {"isRdma": True} if fabric.rdma else {}
+    return {"resourcePrefix": PROFILES[fabric.profile].prefix, "resourceName": fabric.resource_name, "selectors": {**selectors, **rdma}}
+
+
+def _one(value: typing.Optional[str]) -> typing.Tuple[str, ...]:
+    return (value,) if value else ()
+
+
+def _selectors(**names: typing.Sequence[str]) -> Object:
+    return {key: list(values) for key, values in names.items() if values}
+
+
+def network(fabric: Fabric, cluster: Cluster) -> Object:
+    """The MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. They have no namespace of their own, only that of the pods."""
+    kind, wanted = attachment_kind(fabric), fabric.network
+    fields: typing.Dict[str, Object] = {
+        MACVLAN: {"master": _master(fabric), "mode": wanted.mode or "bridge", "mtu": fabric.mtu},
+        IPOIB: {"master": _master(fabric)},
+        HOST_DEVICE: {"resourceName": fabric.resource_name},
+    }
+    spec = filled(networkNamespace=wanted.namespace, **fields[kind], ipam=ipam_text(fabric), metaPlugins=plugins_text(wanted))
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": wanted.name, "labels": labels(fabric.name)}, "spec": spec}
+
+
+def _master(fabric: Fabric) -> typing.Optional[str]:
+    return next(iter(fabric.select.netdev), None)
