@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._render import network
 
 Data = typing.Dict[str, typing.Any]
 
@@ -36,7 +37,7 @@ def lint_network(
     findings = lint_all(intent.fabrics, policies, world, [str(node) for node in nodes])
     stopped = held(findings, intent.waivers)
     return {
-        "objects": remaining(rendered["objects"], stopped),
+        "objects": network.without(remaining(rendered["objects"], stopped), intent, stopped),
         "lint": {"findings": to_data([item for mine in findings.values() for item in mine]), "held": stopped, "errors": list(seen.errors)},
     }
 

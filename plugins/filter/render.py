@@ -16,11 +16,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import attachment_name, reporting, resource_of, traits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods
-from ansible_collections.linerate.rdma.plugins.module_utils._render.names import resource
 
 Data = typing.Dict[str, typing.Any]
 
@@ -81,23 +81,33 @@ def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> 
 
 
 def render_targets(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any, applied: typing.Any, every: bool = False) -> typing.List[Data]:
-    """What sriov_sync waits for: the fabrics whose policies the API server took."""
+    """What sriov_sync waits for: the fabrics of which the API server took all; with ``every``, all whose virtual functions must go."""
     intent = _intent(fabrics, cluster, "render_targets")
     outcomes = _load(typing.Tuple[AppliedObject, ...], applied, "applied", "render_targets")
     targets = []
     for fabric in intent.fabrics:
-        mine = [item for item in outcomes if item.fabric == fabric.name and item.kind == "SriovNetworkNodePolicy"]
-        if (mine or every) and not any(item.action == "refused" for item in mine):
-            target = Target(
-                fabric=fabric.name,
-                policies=tuple(item.name for item in mine),
-                resource=resource(intent.cluster.resource_prefix, fabric.resource_name),
-                attachment=f"{fabric.network.namespace}/{fabric.network.name}",
-                nodes=tuple(str(node) for node in nodes),
-                hcas_per_node=fabric.select.hcas_per_node,
-            )
-            targets.append(to_data(target))
+        its = traits(fabric)
+        mine = [item for item in outcomes if item.fabric == fabric.name and (item.kind == "SriovNetworkNodePolicy" or not its.functions)]
+        there = (its.functions or not every) and (mine or every or not its.members)
+        if there and not any(item.action == "refused" for item in mine):
+            targets.append(to_data(target_of(fabric, intent.cluster, tuple(item.name for item in mine if its.functions), tuple(map(str, nodes)))))
     return targets
+
+
+def target_of(fabric: Fabric, cluster: Cluster, policies: typing.Tuple[str, ...], nodes: typing.Tuple[str, ...]) -> Target:
+    """What must become of a fabric."""
+    return Target(
+        fabric=fabric.name,
+        policies=policies,
+        resource=resource_of(fabric, cluster),
+        attachment=attachment_name(fabric),
+        nodes=nodes,
+        hcas_per_node=fabric.select.hcas_per_node,
+        predicates=traits(fabric).predicates,
+        objects=reporting(fabric),
+        plugin=network.plugin(fabric, cluster),
+        pool=f"{fabric.pool.kind}.nv-ipam.nvidia.com {fabric.pool.namespace}/{fabric.pool.name}" if fabric.pool and not traits(fabric).functions else "",
+    )
 
 
 class FilterModule:

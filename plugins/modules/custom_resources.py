@@ -16,6 +16,8 @@ description:
   - An object that the API server or a webhook refuses does not end the module; it is returned with the server's own words, and the others go on.
   - With O(state=absent) it deletes every object of O(kinds) that carries O(label_selector), in the order of O(kinds), and waits until it is gone.
   - A namespace that was there before and does not carry the collection's label is neither changed nor deleted.
+  - A cluster has one C(NicClusterPolicy) for all who use it. The collection's fields join what others wrote into it, and with O(state=absent)
+    only they are taken back; a field that somebody else owns with another value is refused.
 options:
   state:
     description: Whether to apply O(objects), or to take back what carries O(label_selector).
@@ -44,6 +46,11 @@ options:
       - Pod
       - SriovNetwork
       - SriovIBNetwork
+      - MacvlanNetwork
+      - IPoIBNetwork
+      - HostDeviceNetwork
+      - NetworkAttachmentDefinition
+      - NicClusterPolicy
       - SriovNetworkNodePolicy
       - SriovNetworkPoolConfig
       - IPPool.nv-ipam.nvidia.com
@@ -53,6 +60,11 @@ options:
       - Pod
       - SriovNetwork
       - SriovIBNetwork
+      - MacvlanNetwork
+      - IPoIBNetwork
+      - HostDeviceNetwork
+      - NetworkAttachmentDefinition
+      - NicClusterPolicy
       - SriovNetworkNodePolicy
       - SriovNetworkPoolConfig
       - IPPool.nv-ipam.nvidia.com
@@ -121,7 +133,8 @@ applied:
       type: str
     action:
       description:
-        - V(created), V(changed), V(unchanged), V(deleted), V(absent) or V(refused). In check mode what would become of it.
+        - V(created), V(changed), V(unchanged), V(deleted), V(released), V(absent) or V(refused). In check mode what would become of it.
+        - V(released) is an object in which others have a part and which lost the collection's fields.
         - V(unjudged) in check mode, when the kind or the namespace is not there yet, so that the API server cannot judge the object.
       type: str
     refusal:
@@ -156,7 +169,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply impor
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
-KINDS = ["Pod", "SriovNetwork", "SriovIBNetwork", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS, "Namespace"]
+NETWORKS = ["SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"]
+KINDS = ["Pod", *NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS, "Namespace"]
 
 
 def describe(outcome: Outcome) -> str:

@@ -111,6 +111,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import rails as fabric_rails
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench, Plan, Rails
 
@@ -129,7 +130,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
             RdmaPod(fabric.name, node, "", fabric.network.namespace, error=reason, rail=rail)
             for fabric in plan.fabrics
             for node in plan.nodes
-            for rail in range(fabric.select.hcas_per_node)
+            for rail in fabric_rails(fabric)
         )
         return {"bandwidth": to_data(BandwidthFacts(pods, ()))}
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open

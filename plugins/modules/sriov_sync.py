@@ -7,13 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sriov_sync
-short_description: Waits until the SR-IOV network operator has made what its policies ask for
+short_description: Waits until the operators have made of the fabrics what they ask for
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
   - Waits for each node of each fabric until the operator has seen the policy, its config daemon has made the virtual functions,
-    the kubelet offers them, and the C(NetworkAttachmentDefinition) is there.
+    the kubelet offers them, and the C(NetworkAttachmentDefinition) is there. For networks without virtual functions, until NVIDIA's network operator
+    reports C(ready) where it has a part, multus can read the attachment, nv-ipam has given each node a share, and the kubelet offers the devices.
   - Watches the API server, so that the wait ends within a second of the event and its requests do not grow with time.
     It survives a restart of the API server.
   - Ends early with the cause when waiting cannot help; a failed sync with the text of the config daemon's log, a config daemon that does not run,
@@ -57,6 +58,26 @@ options:
         description: Physical functions that the policies must select on each node.
         type: int
         required: true
+      predicates:
+        description:
+          - What must hold, by name. V(virtual_functions) alone waits for the SR-IOV network operator; networks without virtual functions
+            have V(objects), V(attachment), V(pool), V(resource) and V(ready).
+        type: list
+        elements: str
+        default: [virtual_functions]
+      objects:
+        description: Kind and name of each object that its operator must report as ready, such as C(NicClusterPolicy nic-cluster-policy).
+        type: list
+        elements: str
+        default: []
+      plugin:
+        description: Keys and values that the first CNI plugin of the attachment must have.
+        type: dict
+        default: {}
+      pool:
+        description: Kind, and namespace and name, of the pool of nv-ipam in which each node must have a share.
+        type: str
+        default: ""
   namespace:
     description: Namespace of the operator.
     type: str
@@ -132,7 +153,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, KINDS, SELECTORS, WatchFeed, look, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, SELECTORS, WatchFeed, kinds_of, look, wait
 
 TARGET = {
     "fabric": {"type": "str", "required": True},
@@ -141,6 +162,10 @@ TARGET = {
     "attachment": {"type": "str", "required": True},
     "nodes": {"type": "list", "elements": "str", "required": True},
     "hcas_per_node": {"type": "int", "required": True},
+    "predicates": {"type": "list", "elements": "str", "default": ["virtual_functions"]},
+    "objects": {"type": "list", "elements": "str", "default": []},
+    "plugin": {"type": "dict", "default": {}},
+    "pool": {"type": "str", "default": ""},
 }
 
 
@@ -151,7 +176,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     cluster, release = connect(module), options["state"] == "absent"
     if module.check_mode:
         return {"sync": to_data(look(cluster, namespaces, targets, release))}
-    feed = WatchFeed(cluster, namespaces, KINDS, selectors=SELECTORS)
+    feed = WatchFeed(cluster, namespaces, kinds_of(targets), selectors=SELECTORS)
     with progress(options["progress_file"]) as say:
         feed.start()
         try:

@@ -21,6 +21,7 @@ from .._model.cluster import BandwidthFacts, PairResult, RdmaPod
 from .._model.facts import ObservedHcas, ObservedSubnets, ObservedTopologies, Place
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
+from .._model.profiles import carries_rdma, rails
 from .membership import resolve
 from .places import places
 from .suspects import Element, suspects, trial
@@ -136,7 +137,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     for fabric in intent.fabrics:
         pods = {(pod.rail, pod.node): pod for pod in seen.pods if pod.fabric == fabric.name}
         pairs = [pair for pair in seen.pairs if pair.fabric == fabric.name]
-        for rail in range(fabric.select.hcas_per_node):
+        for rail in rails(fabric):
             findings += [_pod(fabric, (rail, name), pods.get((rail, name))) for name in facts.nodes]
             findings += _coverage(fabric, rail, facts.nodes, pods, pairs)
         best, shares = _best(pairs), shares_of(fabric, seen.pods)
@@ -190,6 +191,10 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
     if pod is None:
         why = "No pod was started on this node."
         return Finding("bandwidth.pod", subject, UNKNOWN, "no pod", expected, why, "See the stage network: does the node offer the resource?")
+    if pod.cause == "no_device" and not carries_rdma(fabric):
+        why = f"Pods of profile {fabric.profile} get no RDMA device, and only RDMA is measured: nothing is said about this network. {pod.error}."
+        remedy = "Nothing, where it is there for comparison only; else use a profile with RDMA."
+        return Finding("bandwidth.pod", subject, WARN, f"{pod.name}: no RDMA device", expected, why, remedy)
     if pod.error:
         status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
         why, remedy = CAUSES.get(pod.cause, ("", ""))
@@ -207,6 +212,8 @@ def _coverage(
 ) -> typing.List[Finding]:
     """What should have been measured and was not: whole rails, nodes, and pairs of those that could."""
     usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
+    if not usable and not carries_rdma(fabric) and any(pod.cause == "no_device" for pod in pods.values()):
+        return []  # the findings on the pods say that nothing can be measured
     if len(nodes) < 2:
         why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."
         return [Finding("bandwidth.measured", f"{fabric.name}{_on(fabric, rail)}", UNKNOWN, "no pair", "at least one pair", why, remedy)]

@@ -115,9 +115,7 @@ def _modes(intent: Intent) -> typing.List[Finding]:
     shared = [f"rdma_fabrics[{index}].profile" for index, fabric in enumerate(intent.fabrics) if fabric.profile == "rdma_shared"]
     if not (exclusive and shared):
         return [ok("validate.rdma_mode", "rdma_fabrics", "exclusive" if exclusive else "shared, or left as it is", "one RDMA mode for all fabrics")]
-    why = (
-        "The plugin that shares RDMA devices does not start on a node whose RDMA mode is exclusive, and pods of the other fabric get theirs in no other mode."
-    )
+    why = "The plugin that shares RDMA devices does not start on a node whose RDMA mode is exclusive, and pods of the other fabric get theirs in no other mode."
     remedy = "Use one of the two on these nodes, or split the nodes between two inventories."
     return [_bad("rdma_mode", place, "shared", f"exclusive, as {', '.join(exclusive)} asks for", why, remedy) for place in shared]
 

@@ -18,6 +18,8 @@ import typing
 from .._model.cluster import Policy
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
 from .._model.intent import Fabric
+from .._model.profiles import is_infiniband, traits
+from . import attachments
 from .policy_rules import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, Objection, World, objections, selected, why_not_selected
 
 #: what a fabric that breaks no rule is told
@@ -39,7 +41,12 @@ def lint_all(
     :param world: what is there
     """
     others = dataclasses.replace(world, policies={**world.policies, **{policy.name: policy for _fabric, policy in policies}})
-    return {fabric.name: lint(fabric, [policy for name, policy in policies if name == fabric.name], others, nodes) for fabric in fabrics}
+    return {
+        fabric.name: lint(fabric, [policy for name, policy in policies if name == fabric.name], others, nodes)
+        if traits(fabric).functions
+        else attachments.lint(fabric, others, nodes)
+        for fabric in fabrics
+    }
 
 
 def lint(fabric: Fabric, policies: typing.Sequence[Policy], world: World, nodes: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
@@ -146,7 +153,7 @@ def _rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
         remedy = "Set the nodes' RDMA mode to exclusive (rdma_cluster.node_pool.rdma_mode; it reboots them), or remove the plugin."
     else:
         why = "In the exclusive mode only the plugin rdma brings RDMA devices into pods, and the network names none: pods would find no device."
-        if fabric.profile == "sriov_infiniband":
+        if is_infiniband(fabric):
             # releases of ib-sriov can do it themselves (rdmaIsolation), which the operator's SriovIBNetwork does not ask for
             status, why = WARN, why + " Some releases of ib-sriov bring them as well."
         remedy = "Add {type: rdma} to network.meta_plugins, or set the nodes' RDMA mode to shared (it reboots them)."

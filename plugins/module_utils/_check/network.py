@@ -16,9 +16,14 @@ from .._model.cluster import AppliedObject, SyncFacts, SyncNode
 from .._model.disruption import DisruptionPlan
 from .._model.findings import FAIL, SKIPPED, UNKNOWN, Finding, ok
 from .._model.intent import Fabric, Intent
+from .._model.profiles import attachment_kind, traits
 from . import ipam, plan
 
-_CHECKS = {"SriovNetworkNodePolicy": "network.policy_accepted", "SriovNetwork": "network.attachment_accepted", "SriovIBNetwork": "network.attachment_accepted"}
+_POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"
+_CHECKS = {
+    "SriovNetworkNodePolicy": _POLICY,
+    **dict.fromkeys(("SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"), _ATTACHMENT),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +71,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     for fabric in intent.fabrics:
         findings += _objects(fabric, facts)
         nodes = facts.nodes or ("inventory",)
-        findings += [_allocatable(fabric, name, facts) for name in nodes]
+        findings += [_allocatable(fabric, name, facts) if traits(fabric).functions else _ready(fabric, name, facts) for name in nodes]
     return tuple(findings)
 
 
@@ -85,13 +90,14 @@ def _shared(item: AppliedObject) -> Finding:
 
 def _objects(fabric: Fabric, facts: Facts) -> typing.List[Finding]:
     mine = [item for item in facts.applied if item.fabric == fabric.name]
+    expected = [(_POLICY, "SriovNetworkNodePolicy")] if traits(fabric).functions else []
+    expected += [(_ATTACHMENT, attachment_kind(fabric))] if attachment_kind(fabric) else []
     if fabric.name in facts.lint.held:
         why = f"Nothing of the fabric was applied: {facts.lint.held[fabric.name]}."
         remedy = "Correct what the findings network.lint_* name; a waiver on such a finding lets the API server decide instead."
-        held = ("network.policy_accepted", "network.attachment_accepted")
-        return [Finding(check_id, fabric.name, SKIPPED, "held back", "accepted by the API server", why, remedy) for check_id in held]
+        return [Finding(check_id, fabric.name, SKIPPED, "held back", "accepted by the API server", why, remedy) for check_id, _kind in expected]
     findings = [_judge(item, _CHECKS.get(item.kind, "network.object_accepted"), f"{fabric.name} {item.kind} {item.name}") for item in mine]
-    for check_id, what in (("network.policy_accepted", "SriovNetworkNodePolicy"), ("network.attachment_accepted", "SriovNetwork or SriovIBNetwork")):
+    for check_id, what in expected:
         if not any(finding.check == check_id for finding in findings):
             why = facts.unmade.get(fabric.name, "No such object was handed to the API server.")
             findings.append(
@@ -164,14 +170,9 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     refused = [item for item in facts.applied if item.fabric == fabric.name and item.kind == "SriovNetworkNodePolicy" and item.action == "refused"]
     seen = _seen(fabric, name, facts.sync)
     if seen is None or (refused and seen.phase != "ready"):
+        why, remedy = _unasked(fabric, facts)
         if refused:
             why, remedy = f"The policy {refused[0].name} was refused, so nothing asks for virtual functions.", "See the finding on the policy."
-        elif fabric.name in facts.lint.held:
-            why, remedy = "The linter held the fabric back, so nothing asks for virtual functions.", "See the findings network.lint_*."
-        elif fabric.name in facts.unmade:
-            why, remedy = facts.unmade[fabric.name], "Correct what the reason names, and run the stage again."
-        else:
-            why, remedy = "The wait did not run for this node.", "Run the stage again; is the node in the group rdma_nodes?"
         return Finding("network.allocatable", subject, UNKNOWN, "nothing asked for", expected, why, remedy)
     measured = f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     if seen.phase == "ready" and seen.allocatable == wanted:
@@ -190,6 +191,40 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     why = f"The wait ended before it was there. Last state: {seen.detail}."
     remedy = f"{seen.remedy or 'Correct what it waits for.'} If it only takes longer, raise rdma_cluster.wait_seconds."
     return Finding("network.allocatable", subject, FAIL, measured, expected, why, remedy)
+
+
+def _ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
+    """Whether pods of the node can be attached, where no virtual functions are counted."""
+    subject, expected = f"{fabric.name} {name}", "all that pods need to be attached"
+    seen = _seen(fabric, name, facts.sync)
+    refused = next((item for item in facts.applied if item.action == "refused" and item.fabric in (fabric.name, "") and item.kind != "Namespace"), None)
+    if seen is None:
+        why, remedy = _unasked(fabric, facts)
+        return Finding("network.ready", subject, UNKNOWN, "not waited for", expected, why, remedy)
+    measured = f"{seen.phase} after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
+    if seen.phase == "ready" and refused is None:
+        return ok("network.ready", subject, f"{measured}: {seen.detail}", expected)
+    if facts.check_mode:
+        why = f"Nothing was applied. As it is now: {seen.detail}."
+        return Finding("network.ready", subject, UNKNOWN, measured, expected, why, "Run without --check.")
+    if seen.phase == "ready" and refused is not None:
+        why = f"What is there is of an earlier run: {refused.kind} {refused.name} was refused."
+        return Finding("network.ready", subject, FAIL, measured, expected, why, "See the finding on that object.")
+    why = f"{seen.detail}." if seen.phase == "failed" else f"The wait ended before it was there. Last state: {seen.detail}."
+    remedy = seen.remedy or "Correct what it waits for, or raise rdma_cluster.wait_seconds."
+    return Finding("network.ready", subject, FAIL, measured, expected, why, remedy)
+
+
+def _unasked(fabric: Fabric, facts: Facts) -> typing.Tuple[str, str]:
+    """Why nobody waited for the fabric."""
+    refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
+    if refused is not None:
+        return f"{refused.kind} {refused.name} was refused, so nothing can come of it.", "See the finding on that object."
+    if fabric.name in facts.lint.held:
+        return "The linter held the fabric back.", "See the findings network.lint_*."
+    if fabric.name in facts.unmade:
+        return facts.unmade[fabric.name], "Correct what the reason names, and run the stage again."
+    return "The wait did not run for this node.", "Run the stage again; is the node in the group rdma_nodes?"
 
 
 def _seen(fabric: Fabric, name: str, sync: typing.Optional[SyncFacts]) -> typing.Optional[SyncNode]:

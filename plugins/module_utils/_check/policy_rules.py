@@ -20,7 +20,7 @@ import functools
 import re
 import typing
 
-from .._model.cluster import ClusterNode, NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
+from .._model.cluster import ClusterNode, NicPolicy, NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
 from .._model.facts import Hca, NodeHcas, PciFunction
 from .._model.intent import Cluster
 from .operator_rules import MELLANOX, nearest_match, selects, wanted_by
@@ -28,6 +28,7 @@ from .operator_rules import MELLANOX, nearest_match, selects, wanted_by
 #: ids of the findings
 POLICY, SELECT, FUNCTIONS = "network.lint_policy", "network.lint_select", "network.lint_functions"
 OVERLAP, LINK, RDMA = "network.lint_overlap", "network.lint_link", "network.lint_rdma"
+OPERATOR = "network.lint_operator"
 INTEL = "8086"
 #: the operator raises NUM_OF_VFS of a Mellanox NIC by itself, up to this
 MELLANOX_MOST_VFS = 128
@@ -55,6 +56,7 @@ class World:
     :ivar supported: NICs that the operator supports; None when that is not known
     :ivar hcas: what each node itself shows; may be empty
     :ivar rdma_mode: that the nodes will get; empty: they keep the one that they have
+    :ivar nic_policies: NicClusterPolicies that are there
     """
 
     nodes: typing.Mapping[str, ClusterNode] = dataclasses.field(default_factory=dict)
@@ -63,6 +65,7 @@ class World:
     supported: typing.Optional[typing.Tuple[SupportedNic, ...]] = None
     hcas: typing.Mapping[str, NodeHcas] = dataclasses.field(default_factory=dict)
     rdma_mode: str = ""
+    nic_policies: typing.Tuple[NicPolicy, ...] = ()
 
     @functools.cached_property
     def _labelled(self) -> typing.Mapping[typing.Tuple[str, str], typing.Set[str]]:
@@ -99,6 +102,7 @@ def world_of(seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: 
         seen.supported_nics,
         hcas,
         (cluster.node_pool and cluster.node_pool.rdma_mode) or "",
+        seen.nic_policies,
     )
 
 

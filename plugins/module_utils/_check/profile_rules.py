@@ -114,4 +114,3 @@ def _rates(network: Network) -> typing.Iterator[Mistake]:
     low, high = network.min_tx_rate or 0, network.max_tx_rate or 0
     if high and low > high:
         yield "network.min_tx_rate", f"{low} Mb/s", f"{high} Mb/s at most (max_tx_rate)", "The sriov CNI plugin refuses it, and pods would not start."
-

@@ -16,9 +16,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import ClusterNode, NodeState, Policy, SyncNode, WantedInterface
+from .._model.cluster import Attachment, ClusterNode, NodeState, Policy, Reported, SyncNode, WantedInterface
 from .._model.disruption import Budget, ClusterPod, MachinePool, NodePool
 from .._parse.pod_stand import PodStand
+from .attached import first_missing
 from .operator_rules import (
     Turn,
     changes,
@@ -45,6 +46,10 @@ class Target:
     :ivar attachment: namespace/name of its NetworkAttachmentDefinition
     :ivar nodes: names of the nodes that must get there
     :ivar hcas_per_node: physical functions that each node must have
+    :ivar predicates: what must hold, by name (attached.py); ``virtual_functions`` is all that this file asks
+    :ivar objects: kind and name of what an operator must report as ready
+    :ivar plugin: of the attachment's first CNI plugin, what must be in it
+    :ivar pool: kind and namespace/name of the pool of nv-ipam in which each node must have a share
     """
 
     fabric: str
@@ -53,6 +58,15 @@ class Target:
     attachment: str
     nodes: typing.Tuple[str, ...]
     hcas_per_node: int
+    predicates: typing.Tuple[str, ...] = ("virtual_functions",)
+    objects: typing.Tuple[str, ...] = ()
+    plugin: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    pool: str = ""
+
+    @property
+    def functions(self) -> bool:
+        """Whether it waits for virtual functions."""
+        return self.predicates == ("virtual_functions",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +89,8 @@ class Course:
 class World:
     """What the API server shows, by name.
 
-    :ivar attachments: namespace/name of the NetworkAttachmentDefinitions
+    :ivar attachments: NetworkAttachmentDefinitions by namespace/name
+    :ivar reports: kind, then name or namespace/name, of what says itself how far it is
     :ivar unread: kinds that were not listed yet, each with the reason; nothing is judged before there are none
     :ivar blind: kinds that only explain and cannot be read, each with the reason
     :ivar stale: kinds that are known as they were, since the API server does not answer now
@@ -88,7 +103,8 @@ class World:
     nodes: typing.Mapping[str, ClusterNode] = dataclasses.field(default_factory=dict)
     states: typing.Mapping[str, NodeState] = dataclasses.field(default_factory=dict)
     policies: typing.Mapping[str, Policy] = dataclasses.field(default_factory=dict)
-    attachments: typing.FrozenSet[str] = frozenset()
+    attachments: typing.Mapping[str, Attachment] = dataclasses.field(default_factory=dict)
+    reports: typing.Mapping[str, typing.Mapping[str, Reported]] = dataclasses.field(default_factory=dict)
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     blind: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     stale: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -217,6 +233,8 @@ def _judge_node(target: Target, name: str, world: World, turns: Turns) -> Judgem
     if node is None:
         seen = ", ".join(sorted(world.nodes)) or "none"
         return _failed(target, name, f"the cluster has no node {name}; it has: {seen}", "Name the inventory's hosts as the cluster names its nodes.")
+    if not target.functions:
+        return _judge_attached(target, node, world)
     policies = [world.policies[policy] for policy in target.policies if policy in world.policies]
     if not policies:
         detail = f"there is no policy {' or '.join(target.policies) or 'of this fabric'}: nothing asks for virtual functions here"
@@ -230,6 +248,17 @@ def _judge_node(target: Target, name: str, world: World, turns: Turns) -> Judgem
         detail = "the operator has made no SriovNetworkNodeState for the node"
         return _waiting(target, name, f"{detail}{_readiness(node)}", "node_lost" if not node.ready else "not_seen")
     return _judge_state(target, node, state, mine[0], world, turns)
+
+
+def _judge_attached(target: Target, node: ClusterNode, world: World) -> Judgement:
+    """The same for a network without virtual functions, where one list of questions is all."""
+    offered = node.allocatable.get(target.resource)
+    missing = first_missing(target, node.name, world)
+    if missing is not None:
+        return _waiting(target, node.name, missing.detail, missing.suspect, offered=offered)
+    parts = [*target.objects, f"NetworkAttachmentDefinition {target.attachment}" if target.attachment else "", target.pool]
+    detail = ", ".join(part for part in parts if part) or "nothing had to be made"
+    return Judgement(SyncNode(target.fabric, node.name, "ready", detail, allocatable=offered))
 
 
 def _judge_state(target: Target, node: ClusterNode, state: NodeState, policy: Policy, world: World, turns: Turns) -> Judgement:
@@ -400,6 +429,12 @@ GRACE: typing.Dict[str, typing.Tuple[float, str]] = {
     "unschedulable": (60.0, "See what the scheduler misses: the resource, CPU, memory or a taint."),
     "image": (60.0, "Correct pods.image and pods.image_pull_policy, or give the nodes access to the registry."),
     "container": (30.0, "Correct what the kubelet names."),
+    "not_reported": (120.0, "See the log of NVIDIA's network operator: does it run, and does it accept the object?"),
+    "state_error": (60.0, "Correct what the operator names; its log has the whole story."),
+    "bad_attachment": (60.0, "See who writes the NetworkAttachmentDefinition: its operator's log, or another tool. Then run the stage again."),
+    "no_share": (60.0, "See the log of the controller of nv-ipam, and the nodeSelector and size of the pool."),
+    "not_shared": (300.0, "See the log of the device plugin on the node, and whether its selectors fit an interface there."),
+    "unread": (10.0, "Give the user of the kubeconfig the rights of docs/rbac.yml."),
     "vfs_left": (120.0, "If somebody else made them, leave them; else see the config daemon's log."),
     "no_attachment": (60.0, "See the operator's log: does the namespace exist, and is the ipam text valid JSON?"),
 }

@@ -14,6 +14,7 @@ import typing
 from .._model.cluster import AppliedObject, OperatorFacts, SyncFacts
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.intent import Intent
+from .._model.profiles import traits
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +40,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings = [_object(item) for item in facts.removed]
     if not findings:
         findings.append(ok("teardown.object", "objects", "none was there", "none is left"))
-    for fabric in intent.fabrics:
+    for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
     if facts.operator_removed:
         findings.append(_operator(facts.operators))
@@ -48,8 +49,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 
 def _object(item: AppliedObject) -> Finding:
     subject = f"{item.kind} {item.namespace + '/' if item.namespace else ''}{item.name}"
-    if item.action in ("deleted", "absent"):
-        return ok("teardown.object", subject, item.action, "gone")
+    if item.action in ("deleted", "absent", "released"):
+        said = "our fields taken back, the rest is others'" if item.action == "released" else item.action
+        return ok("teardown.object", subject, said, "gone")
     why = f"It could not be taken back: {item.refusal or item.action}."
     return Finding(
         "teardown.object",

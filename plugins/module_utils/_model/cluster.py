@@ -250,6 +250,54 @@ class OlmObject:
 
 
 @dataclasses.dataclass(frozen=True)
+class NicPolicy:
+    """A NicClusterPolicy (mellanox.com/v1alpha1).
+
+    :ivar state: ignore, notReady, ready or error; empty before the first report
+    :ivar ours: the collection made it
+    :ivar configs: texts for the device plugins, by the part of spec that holds them
+    :ivar owners: field manager of each of these parts, where the API server names another one than the collection
+    """
+
+    name: str
+    state: str = ""
+    ours: bool = False
+    configs: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    owners: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reported:
+    """An object whose own status says how far it is: NicClusterPolicy, MacvlanNetwork, IPoIBNetwork, HostDeviceNetwork, or a pool of nv-ipam.
+
+    :ivar state: status.state; empty before the first report
+    :ivar reason: status.reason
+    :ivar parts: of status.appliedStates, those that are not ready: name and state, with the message where there is one
+    :ivar nodes: of a pool, those that have a share
+    """
+
+    kind: str
+    name: str
+    state: str = ""
+    reason: str = ""
+    parts: typing.Tuple[str, ...] = ()
+    nodes: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Attachment:
+    """A NetworkAttachmentDefinition (k8s.cni.cncf.io/v1).
+
+    :ivar plugin: the first CNI plugin of its configuration
+    :ivar fault: why multus could not read it; empty when it can
+    """
+
+    name: str
+    plugin: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    fault: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class OperatorFacts:
     """Answer of sriov_operator_info.
 
@@ -264,6 +312,7 @@ class OperatorFacts:
     :ivar multus: DaemonSets that look like multus
     :ivar multus_pods: pods in the operator's namespace that carry multus' network-status: proof that it works, however it was installed
     :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
+    :ivar nic_policies: NicClusterPolicies of NVIDIA's network operator
     :ivar troubles: pods in the operator's namespace that are not ready, each with its cause
     :ivar errors: what could not be read, and why
     """
@@ -281,6 +330,7 @@ class OperatorFacts:
     multus: typing.Tuple[Workload, ...] = ()
     multus_pods: int = 0
     attachments: typing.Optional[int] = None
+    nic_policies: typing.Tuple[NicPolicy, ...] = ()
     troubles: typing.Tuple[str, ...] = ()
     errors: typing.Tuple[str, ...] = ()
 

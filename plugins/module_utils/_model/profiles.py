@@ -59,7 +59,7 @@ class Traits:
     prefix: str = ""
     rdma: bool = False
     keys: typing.Tuple[str, ...] = ()
-    predicates: typing.Tuple[str, ...] = ("node", "objects", "attachment", "pool", "resource", "ready")
+    predicates: typing.Tuple[str, ...] = ("objects", "attachment", "pool", "resource", "ready")
 
 
 _VF = ("network.link_state", "network.meta_plugins", "mtu")
@@ -80,7 +80,7 @@ PROFILES: typing.Dict[str, Traits] = {
     "macvlan": Traits("Ethernet", shared=True, keys=("network.mode", "network.meta_plugins", "mtu", "pods_per_node")),
     "ipoib": Traits("InfiniBand", shared=True, keys=("pods_per_node",)),
     # the baseline of each comparison: nothing is made, pods have it anyway
-    "pod_network": Traits("Ethernet", members=False, predicates=("node", "ready")),
+    "pod_network": Traits("Ethernet", members=False, predicates=("ready",)),
 }
 
 
@@ -144,6 +144,11 @@ def definitions(fabric: Fabric) -> typing.Tuple[str, ...]:
     if fabric.ipam and fabric.ipam.type == "whereabouts":
         names.append("ippools.whereabouts.cni.cncf.io")
     return (*names, *([f"{fabric.pool.kind.lower()}s.nv-ipam.nvidia.com"] if fabric.pool else []))
+
+
+def reporting(fabric: Fabric) -> typing.Tuple[str, ...]:
+    """Kind and name of the objects whose status says whether NVIDIA's network operator is done with them."""
+    return (f"NicClusterPolicy {NIC_POLICY}", f"{attachment_kind(fabric)} {fabric.network.name}") if needs_nic_policy(fabric) else ()
 
 
 def needs_nic_policy(fabric: Fabric) -> bool:

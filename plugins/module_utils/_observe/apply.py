@@ -17,6 +17,8 @@ from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of
 #: of server-side apply
 FIELD_MANAGER = "linerate.rdma"
 _LABEL = "app.kubernetes.io/managed-by"
+#: kinds of which a cluster has one object for all who use it: our fields join those of others, and leave them without deleting the rest
+_JOINT = ("NicClusterPolicy",)
 _VOLATILE = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "finalizers", "deletionTimestamp")
 
 
@@ -32,7 +34,7 @@ class Outcome:
 
     @property
     def changed(self) -> bool:
-        return self.applied.action in ("created", "changed", "deleted", "unjudged")
+        return self.applied.action in ("created", "changed", "deleted", "released", "unjudged")
 
 
 def ours(resource: Resource) -> bool:
@@ -43,31 +45,35 @@ def ours(resource: Resource) -> bool:
 def apply_all(cluster: Cluster, wanted: typing.Sequence[typing.Tuple[str, Resource]], check_mode: bool) -> typing.Tuple[Outcome, ...]:
     """Server-side dry run of all objects, then apply those that it takes and that would change. A refusal is an outcome, not an end.
 
-    A namespace that somebody else made is left as it is.
+    A namespace that somebody else made is left as it is. An object of a joint kind that somebody else made gets our fields, and stays theirs.
 
     :param wanted: fabric and object
     :param check_mode: stop after the dry run
     :raises ApiError: the server cannot be reached
     """
-    planned = [(definition, _plan(cluster, fabric, definition)) for fabric, definition in wanted]
+    planned = [_plan(cluster, fabric, definition) for fabric, definition in wanted]
     if check_mode:
         return tuple(_unjudged(definition, outcome) for definition, outcome in planned)
     return tuple(_commit(cluster, definition, outcome) if outcome.changed else outcome for definition, outcome in planned)
 
 
-def _plan(cluster: Cluster, fabric: str, definition: Resource) -> Outcome:
+def _plan(cluster: Cluster, fabric: str, definition: Resource) -> typing.Tuple[Resource, Outcome]:
+    """What would become of an object, and the definition with which it would."""
     applied = _identity(fabric, definition)
     existing = _existing(cluster, definition)
     if existing is not None and definition["kind"] == "Namespace" and not ours(existing):
-        return Outcome(dataclasses.replace(applied, action="unchanged"), stable(existing), stable(existing))
+        return definition, Outcome(dataclasses.replace(applied, action="unchanged"), stable(existing), stable(existing))
+    if existing is not None and definition["kind"] in _JOINT and not ours(existing):
+        # our label would have the teardown delete what is not ours
+        definition = {**definition, "metadata": {"name": definition["metadata"]["name"]}}
     before = stable(existing) if existing is not None else None
     try:
         result, warnings = cluster.apply(definition, FIELD_MANAGER, dry_run=True)
     except ApiError as error:
-        return Outcome(_refused(applied, error), before)
+        return definition, Outcome(_refused(applied, error), before)
     after = stable(result)
     action = "created" if before is None else "unchanged" if before == after else "changed"
-    return Outcome(dataclasses.replace(applied, action=action, warnings=warnings), before, after)
+    return definition, Outcome(dataclasses.replace(applied, action=action, warnings=warnings), before, after)
 
 
 def _unjudged(definition: Resource, planned: Outcome) -> Outcome:
@@ -102,7 +108,7 @@ class Removal:
 
 
 def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]) -> typing.Tuple[Outcome, ...]:
-    """Delete what carries the label, kind by kind, and wait until each kind is gone.
+    """Delete what carries the label, kind by kind, and wait until each kind is gone. What others have a part in only loses ours.
 
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the server cannot be reached, or does not let us list
@@ -121,10 +127,29 @@ def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Cloc
 def _remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
     applied = _identity((item["metadata"].get("labels") or {}).get("linerate.rdma/fabric", ""), item)
     try:
+        if item["kind"] in _JOINT and _is_joint(item):
+            # an empty wish takes back the fields that nobody else owns
+            result, _warnings = cluster.apply(_bare(item), FIELD_MANAGER, dry_run=check_mode)
+            return Outcome(dataclasses.replace(applied, action="released"), stable(item), stable(result))
         there = cluster.delete(kind_of(item), applied.namespace, applied.name, dry_run=check_mode)
     except ApiError as error:
         return Outcome(_refused(applied, error), stable(item), stable(item))
     return Outcome(dataclasses.replace(applied, action="deleted" if there else "absent"), stable(item))
+
+
+def _managers(item: Resource) -> typing.Dict[str, bool]:
+    """Who wrote into spec, and whether it was by server-side apply. What a controller writes is in status."""
+    entries = [entry for entry in item["metadata"].get("managedFields") or [] if "f:spec" in (entry.get("fieldsV1") or {})]
+    return {str(entry.get("manager")): entry.get("operation") == "Apply" for entry in entries}
+
+
+def _is_joint(item: Resource) -> bool:
+    """Whether others have a part in the object."""
+    return not ours(item) or bool(set(_managers(item)) - {FIELD_MANAGER})
+
+
+def _bare(item: Resource) -> Resource:
+    return {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": {"name": item["metadata"]["name"]}}
 
 
 def _await_gone(
@@ -132,7 +157,8 @@ def _await_gone(
 ) -> typing.Dict[typing.Tuple[str, str], Resource]:
     end = clock() + removal.limit
     while True:
-        left = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in _list(cluster, kind, removal)}
+        found = _list(cluster, kind, removal)
+        left = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in found if kind not in _JOINT or not _is_joint(item)}
         if not left or clock() >= end:
             return left
         pause(1.0)
@@ -149,6 +175,8 @@ def _still_there(outcome: Outcome, left: typing.Mapping[typing.Tuple[str, str], 
 
 def _list(cluster: Cluster, kind: str, removal: Removal) -> typing.Tuple[Resource, ...]:
     try:
+        if kind in _JOINT:
+            return tuple(item for item in cluster.list(kind).items if ours(item) or _managers(item).get(FIELD_MANAGER))
         items = cluster.list(kind, selector=removal.selector).items
         return tuple(item for item in items if kind != "Namespace" or item["metadata"]["name"] not in removal.keep)
     except ApiError as error:

@@ -14,12 +14,13 @@ import typing
 from .._model.cluster import OperatorFacts, Workload
 from .._model.errors import RdmaError
 from .._parse import kubernetes as parse
+from .._parse import network_operator
 from .._parse.operators import olm_object
 from .._parse.pod_stand import stand_of_pod
 from .kubernetes import ApiError, Cluster, Resource
 
 #: of the custom resource definitions, those of these API groups
-GROUPS = ("sriovnetwork.openshift.io", "k8s.cni.cncf.io", "whereabouts.cni.cncf.io", "nv-ipam.nvidia.com")
+GROUPS = ("sriovnetwork.openshift.io", "k8s.cni.cncf.io", "whereabouts.cni.cncf.io", "nv-ipam.nvidia.com", "mellanox.com")
 DAEMON = "sriov-network-config-daemon"
 #: ConfigMap of the operator, whichever way it was installed
 SUPPORTED_NICS = "supported-nic-ids"
@@ -53,6 +54,7 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
     daemons = read("DaemonSet") or ()
     configs = read("SriovOperatorConfig") or ()
     attachments = read("NetworkAttachmentDefinition")
+    nic_policies = read("NicClusterPolicy") or ()
     nodes = read("Node") or ()
     states = read("SriovNetworkNodeState", namespace) or ()
     pods = read("Pod", namespace) or ()
@@ -74,6 +76,7 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
             multus=tuple(parse.workload(item) for item in daemons if "multus" in item["metadata"]["name"]),
             multus_pods=sum(parse.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=len(attachments) if attachments is not None else None,
+            nic_policies=tuple(network_operator.nic_policy(item) for item in nic_policies),
             troubles=tuple(filter(None, map(_trouble, pods))),
             errors=tuple(errors),
         )

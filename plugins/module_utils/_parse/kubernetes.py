@@ -421,6 +421,23 @@ def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typ
     return str(entry["interface"]), str(addresses[0]), str(address).lower() if address else None
 
 
+def own_interface(pod: Resource) -> typing.Tuple[str, str, None]:
+    """The same of a pod's own network: the entry that multus calls the default, else the name that every runtime gives it.
+
+    :raises ResourceError: the pod has no address yet
+    """
+    address = _mapping(pod, "status").get("podIP")
+    if not address:
+        raise ResourceError(f"pod {name_of(pod)} has no status.podIP")
+    try:
+        entries = json.loads(_mapping(pod, "metadata", "annotations").get(STATUS_ANNOTATION) or "[]")
+    except (TypeError, ValueError, RecursionError):
+        # where multus says nothing that can be read, the name is the runtime's own
+        entries = []
+    named = [entry.get("interface") for entry in entries if isinstance(entry, dict) and entry.get("default")] if isinstance(entries, list) else []
+    return str(next(filter(None, named), "eth0")), str(address), None
+
+
 def status_message(channel: str) -> str:
     """The words of a v1 Status, which is what the error channel of exec holds; the text itself where it has none."""
     try:

@@ -9,9 +9,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import typing
 
-from .._model.intent import Cluster, Fabric
+from .._model.intent import Cluster, Fabric, Intent
 from .._model.profiles import HOST_DEVICE, attachment_kind, traits
 from . import attachments, nvidia, sriov
 from .ipam import pools
@@ -41,6 +42,18 @@ def namespace(name: str) -> Object:
         "kind": "Namespace",
         "metadata": {"name": name, "labels": {**MANAGED_BY, "pod-security.kubernetes.io/enforce": "privileged"}},
     }
+
+
+def plugin(fabric: Fabric, cluster: Cluster) -> Object:
+    """What the first CNI plugin of a fabric's NetworkAttachmentDefinition must say when it is of this wish; nothing for virtual functions, which tell it
+    by their own means."""
+    if traits(fabric).functions or fabric.profile not in RENDERERS:
+        return {}
+    made = RENDERERS[fabric.profile](fabric, cluster)
+    if "config" in made["spec"]:
+        return dict(json.loads(made["spec"]["config"])["plugins"][0])
+    said = {key: made["spec"][key] for key in ("master", "mode", "mtu") if key in made["spec"]}
+    return {**said, "ipam": json.loads(made["spec"]["ipam"])}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,3 +86,13 @@ def render(fabrics: typing.Iterable[Fabric], cluster: Cluster, members: typing.M
     objects.extend((fabric.name, pool) for fabric in fabrics for pool in pools(fabric, cluster))
     objects.extend((fabric.name, RENDERERS[fabric.profile](fabric, cluster)) for fabric in fabrics if fabric.profile in RENDERERS)
     return Rendered(tuple(objects), unmade)
+
+
+def without(objects: typing.Sequence[Object], intent: Intent, held: typing.Container[str]) -> typing.List[Object]:
+    """Objects that may be applied, each with its fabric's name: what fabrics share is written anew, without those that are held back."""
+    kept = [item for item in objects if item["object"]["kind"] != "NicClusterPolicy"]
+    there = {item["fabric"] for item in kept}
+    policy = nvidia.nic_policy([fabric for fabric in intent.fabrics if fabric.name in there and fabric.name not in held], intent.cluster)
+    # before what needs it, behind the namespaces
+    first = next((index for index, item in enumerate(kept) if item["fabric"]), len(kept))
+    return [*kept[:first], *({"fabric": "", "object": item} for item in policy), *kept[first:]]

@@ -22,6 +22,8 @@ from .._check.readiness import GRACE
 from .._model.cluster import BandwidthFacts, CommandResult, PairResult, RdmaPod, SweepRow
 from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
+from .._model.profiles import rails as fabric_rails
+from .._model.profiles import resource_of
 from .._model.text import both_ends
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse import kubernetes as parse
@@ -29,7 +31,7 @@ from .._parse import perftest, pod_probe, rping
 from .._parse.pod_stand import stand_of_pod
 from .._parse.rdma_failure import RETRIED, Failure, classify
 from .._render import commands
-from .._render.names import FABRIC_LABEL, MANAGED_BY, resource
+from .._render.names import FABRIC_LABEL, MANAGED_BY
 from .._render.pods import CONTAINER, pod, pod_name
 from .._schedule.measurements import Step, Task, again, orders, steps
 from .sync import WatchFeed
@@ -112,13 +114,14 @@ class Bench:
         pods: typing.List[RdmaPod] = []
         with self._pool() as pool:
             for fabric in self._plan.fabrics:
-                wanted = resource(self._plan.cluster.resource_prefix, fabric.resource_name)
+                wanted = resource_of(fabric, self._plan.cluster)
                 offered = {}
                 for name in self._plan.nodes:
-                    offered[name] = known[name].allocatable.get(wanted, 0) if name in known else 0
+                    # pods that ask for nothing are taken by any node
+                    offered[name] = (known[name].allocatable.get(wanted, 0) if wanted else fabric_rails(fabric).stop) if name in known else 0
                     if offered[name] < 1:
                         error = f"the node offers no {wanted}" if name in known else "the cluster knows no such node"
-                        pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in _rails(fabric)]
+                        pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in fabric_rails(fabric)]
                 pods += self._draw(pool, fabric, {name: number for name, number in offered.items() if number})
         order = {name: place for place, name in enumerate(self._plan.nodes)}
         # sorted is stable: the fabrics stay in their order
@@ -130,8 +133,8 @@ class Bench:
         Whose virtual function a pod gets is the device plugin's choice. So as many pods are started as a node has HCAs, and again as many, until
         each rail has one: with V functions on each of H HCAs, (H - 1) x V + 1 pods have them all. Those that are too many go at once.
         """
-        hcas = fabric.select.hcas_per_node
-        most = {name: min(number, (hcas - 1) * fabric.virtual_functions + 1) for name, number in offered.items()}
+        hcas = fabric_rails(fabric).stop
+        most = {name: min(number, (hcas - 1) * max(1, fabric.virtual_functions) + 1) for name, number in offered.items()}
         held: typing.Dict[str, typing.List[RdmaPod]] = {name: [] for name in offered}
         while True:
             tasks = [
@@ -148,7 +151,7 @@ class Bench:
             looked = dict(zip(ready, pool.map(lambda entry: self._look(fabric, *entry), ready.values())))
             for item in made:
                 held[item.node].append(looked.get(item.name, item))
-        chosen = [self._choose(fabric, name, rail, pods) for name, pods in held.items() for rail in _rails(fabric)]
+        chosen = [self._choose(fabric, name, rail, pods) for name, pods in held.items() for rail in fabric_rails(fabric)]
         used = {item.name for item in chosen}
         surplus = [item for pods in held.values() for item in pods if item.name not in used]
         list(pool.map(self._discard, surplus))
@@ -254,7 +257,8 @@ class Bench:
             return item
         network = (found["metadata"].get("annotations") or {}).get("k8s.v1.cni.cncf.io/networks", "")
         try:
-            interface, address, pci = parse.network_interface(found, network)
+            interface, address, pci = parse.network_interface(found, network) if network else parse.own_interface(found)
+            pci = pci or self._shared_function(fabric, item.node)
             greeting = self._shell(item, pci or "").wait(PROBE_LIMIT)
         except (parse.ResourceError, ApiError) as error:
             return dataclasses.replace(item, error=str(error))
@@ -287,6 +291,10 @@ class Bench:
                 binding=binding,
             ),
         )
+
+    def _shared_function(self, fabric: Fabric, node: str) -> typing.Optional[str]:
+        """PCI address of the one function whose RDMA device all pods of a node share; the interface in the pod has none of its own."""
+        return next(iter(self._plan.rails.get(fabric.name, {}).get(node, {})), None) if fabric.profile == "rdma_shared" else None
 
     def _on_rail(self, fabric: Fabric, item: RdmaPod) -> RdmaPod:
         """The pod with the rail of its HCA. Where nodes have one HCA it needs no name, but if both are known they must agree."""
@@ -347,7 +355,7 @@ class Bench:
         with self._pool() as pool:
             for fabric in self._plan.fabrics:
                 usable = {(item.rail, item.node): item for item in pods if item.fabric == fabric.name and not item.error}
-                rails = {rail: [node for number, node in usable if number == rail] for rail in _rails(fabric)}
+                rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
                 mine: typing.List[PairResult] = []
                 for step in steps(rails, fabric.bandwidth):
                     mine += self._step(pool, fabric, usable, step)
@@ -499,10 +507,6 @@ class Bench:
             if stand.phase != "ready":
                 return Failure("pod_gone", f"the pod {item.name} on {item.node}: {stand.detail}"[:300])
         return None
-
-
-def _rails(fabric: Fabric) -> range:
-    return range(fabric.select.hcas_per_node)
 
 
 def _failure(result: CommandResult) -> typing.Optional[Failure]:

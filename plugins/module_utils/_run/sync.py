@@ -18,6 +18,7 @@ from .._model.cluster import SyncFacts, SyncNode
 from .._model.disruption import ClusterPod
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse import kubernetes as parse
+from .._parse import network_operator
 from .._parse.daemon_log import last_error
 from .._parse.pod_stand import stand_of_pod
 
@@ -35,6 +36,8 @@ _FIELDS = {
 }
 REQUIRED = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "NetworkAttachmentDefinition")
 KINDS = tuple(_FIELDS)
+#: where no fabric has virtual functions
+_PLAIN_KINDS = ("Node", "NetworkAttachmentDefinition")
 #: of the pods, only the config daemon's
 SELECTORS = {"Pod": "app=sriov-network-config-daemon"}
 #: of the operator's namespace
@@ -51,6 +54,14 @@ LOOK_SECONDS = 30.0
 MANY_NODES = 10
 #: seconds of a log that are read: a sync that fails is repeated more often than that
 LOG_SECONDS = 120
+
+
+def kinds_of(targets: typing.Iterable[Target]) -> typing.Tuple[str, ...]:
+    """What must be watched for these targets."""
+    targets = tuple(targets)
+    reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
+    plain = bool(targets) and not any(target.functions for target in targets)
+    return (*(_PLAIN_KINDS if plain else KINDS), *sorted(reporting))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +199,7 @@ _PARSERS: typing.Dict[str, typing.Callable[[Resource], typing.Any]] = {
     "Node": parse.node,
     "SriovNetworkNodeState": parse.node_state,
     "SriovNetworkNodePolicy": parse.policy,
-    "NetworkAttachmentDefinition": parse.name_of,
+    "NetworkAttachmentDefinition": network_operator.attachment,
     "SriovNetworkPoolConfig": parse.node_pool,
     "MachineConfigPool": parse.machine_pool,
     "PodDisruptionBudget": parse.budget,
@@ -208,29 +219,30 @@ def take(world: World, change: Change) -> World:
     changed: typing.Dict[str, typing.Any] = {
         name: {other: reason for other, reason in getattr(world, name).items() if other != kind} for name in ("unread", "blind", "stale")
     }
-    field = _FIELDS[kind]
-    after = {} if change.action == "replace" else _as_mapping(getattr(world, field))
+    after = {} if change.action == "replace" else dict(_known(world, kind))
     news = {}
     for item in change.items:
         key = _key(kind, item)
         if change.action != "drop":
-            news[key] = after[key] = _PARSERS[kind](item)
+            news[key] = after[key] = _PARSERS.get(kind, network_operator.reported)(item)
         # the pod of a node may be gone after its successor has come
         elif kind != "Pod" or after.get(key, ("",))[0] == parse.name_of(item):
             after.pop(key, None)
-    changed[field] = frozenset(after) if kind == "NetworkAttachmentDefinition" else after
+    changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**world.reports, kind: after}
     return dataclasses.replace(world, **changed, courses=_courses(world, kind, news))
 
 
-def _as_mapping(known: typing.Any) -> typing.Dict[str, typing.Any]:
-    return dict.fromkeys(known) if isinstance(known, frozenset) else dict(known or {})
+def _known(world: World, kind: str) -> typing.Mapping[str, typing.Any]:
+    """What was known of a kind; what is not in _FIELDS says itself how far it is."""
+    known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
+    return known or {}
 
 
 def _blinded(world: World, kind: str, error: str) -> World:
     """A kind that was read once is still known as it was; the watch goes on by itself."""
     if kind in world.unread and kind in REQUIRED:
         return dataclasses.replace(world, unread={**world.unread, kind: error})
-    if kind not in REQUIRED and not getattr(world, _FIELDS[kind]):
+    if kind not in REQUIRED and not _known(world, kind):
         unread = {other: reason for other, reason in world.unread.items() if other != kind}
         return dataclasses.replace(world, unread=unread, blind={**world.blind, kind: error})
     return dataclasses.replace(world, stale={**world.stale, kind: error})
@@ -240,7 +252,9 @@ def _key(kind: str, item: Resource) -> str:
     if kind == "Pod":
         return parse.pod(item).node
     name = parse.name_of(item)
-    return f"{item['metadata'].get('namespace')}/{name}" if kind in ("NetworkAttachmentDefinition", "PodDisruptionBudget") else name
+    if kind in ("NetworkAttachmentDefinition", "PodDisruptionBudget") or kind.endswith(".nv-ipam.nvidia.com"):
+        return f"{item['metadata'].get('namespace')}/{name}"
+    return name
 
 
 def _courses(world: World, kind: str, news: typing.Mapping[str, typing.Any]) -> typing.Mapping[str, Course]:
@@ -279,7 +293,7 @@ def wait(
     :param settle: seconds for which news is gathered before it is judged
     """
     start = clock()
-    world = World(unread=dict.fromkeys(KINDS, "no answer yet"))
+    world = World(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
     patience, told, looked = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {}), Looks(feed)
     while True:
         now = clock()
@@ -343,7 +357,7 @@ def look(cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing
     :raises ApiError: a kind cannot be read
     """
     world = World()
-    for kind in KINDS:
+    for kind in kinds_of(targets):
         try:
             items = cluster.list(kind, namespaces.get(kind, ""), SELECTORS.get(kind, "")).items
         except ApiError as error:

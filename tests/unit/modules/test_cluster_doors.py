@@ -100,6 +100,10 @@ def test_targets_of_accepted_policies():
         "attachment": "test/net",
         "nodes": ["a"],
         "hcas_per_node": 1,
+        "predicates": ["virtual_functions"],
+        "objects": [],
+        "plugin": {},
+        "pool": "",
     }
 
 
