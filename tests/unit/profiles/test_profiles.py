@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Each profile from intent to objects: one folder a profile, with an intent and what becomes of it. LINERATE_UPDATE_GOLDEN=1 writes them anew.
+
+Take away or misspell any field of any object, and something refuses it: the schemas here (schemas.yml), or the wait, which compares the attachment.
+What an object may have or not is named in ``optional`` of the folder's intent; the golden file holds it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pathlib
+
+import jsonschema
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
+from ansible_collections.linerate.rdma.plugins.module_utils._check.attached import PREDICATES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.attachments import RULES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import PROFILES, attachment_kind, definitions, traits
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._render import pods
+from ansible_collections.linerate.rdma.plugins.module_utils._render.network import RENDERERS, render
+
+HERE = pathlib.Path(__file__).parent
+SCHEMAS = yaml.safe_load((HERE / "schemas.yml").read_text(encoding="utf-8"))
+FOLDERS = sorted(path.parent.name for path in HERE.glob("*/intent.yml"))
+#: fields that hold a text of JSON, and the schema of it
+TEXTS = {"/spec/ipam": "ipam", "/spec/config": "config"}
+TEXTS.update({f"/spec/{part}/config": part for part in ("rdmaSharedDevicePlugin", "sriovDevicePlugin")})
+#: in each text of addresses, what the intent may leave out
+ADDRESSES = ("gateway", "exclude", "routes", "gw")
+#: mappings whose keys are the user's
+FREE = ("/metadata/labels", "/spec/nodeSelector/", "/spec/nicSelector/")
+
+
+def written(profile):
+    return yaml.safe_load((HERE / profile / "intent.yml").read_text(encoding="utf-8"))
+
+
+def intent_of(profile):
+    data = written(profile)
+    return parse_intent(data["fabrics"], None, data.get("cluster"))
+
+
+def objects_of(profile):
+    intent = intent_of(profile)
+    rendered = render(intent.fabrics, intent.cluster, {})
+    assert rendered.unmade == {}
+    return [item for _fabric, item in rendered.objects]
+
+
+def problems(item):
+    """What speaks against an object: its schema, and those of the texts in it."""
+    if set(item) != {"apiVersion", "kind", "metadata", "spec"}:
+        return ["the object is no custom resource"]
+    kind = SCHEMAS["kinds"].get(item["kind"])
+    if kind is None:
+        return [f"kind {item['kind']} is not known"]
+    if item["apiVersion"] not in (
+        path_of(name).removeprefix("/apis/").rpartition("/")[0] for name in (item["kind"], f"{item['kind']}.nv-ipam.nvidia.com") if known(name)
+    ):
+        return [f"{item['apiVersion']} has no {item['kind']}"]
+    found = [error.message for error in jsonschema.Draft202012Validator(kind["spec"]).iter_errors(item["spec"])]
+    for path, name in TEXTS.items():
+        text = at(item, path)
+        if text is not None:
+            try:
+                found += [error.message for error in jsonschema.Draft202012Validator(SCHEMAS["texts"][name]["schema"]).iter_errors(json.loads(text))]
+            except ValueError as error:
+                found.append(str(error))
+    metadata = item["metadata"]
+    namespaced = path_of(next(name for name in (item["kind"], f"{item['kind']}.nv-ipam.nvidia.com") if known(name)), "there").count("/namespaces/") == 1
+    required = {"name", "labels"} | ({"namespace"} if namespaced else set())
+    if set(metadata) != required or metadata["labels"].get("app.kubernetes.io/managed-by") != "linerate.rdma":
+        found.append(f"metadata has {sorted(metadata)}, and the teardown looks for the collection's label")
+    return found
+
+
+def known(kind):
+    try:
+        return bool(path_of(kind))
+    except KeyError:
+        return False
+
+
+def at(item, path):
+    for key in path.strip("/").split("/"):
+        item = item.get(key) if isinstance(item, dict) else None
+    return item
+
+
+def places(value, path=""):
+    """Each key and each item of a list, with its path; texts of JSON are gone into."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        yield f"{path}/{key}"
+        yield from places(inner, f"{path}/{key}")
+
+
+def change(value, path, act):
+    """The value, with what ``act`` does to the parent of ``path``."""
+    value = copy.deepcopy(value)
+    keys = path.strip("/").split("/")
+    parent = value
+    for key in keys[:-1]:
+        parent = parent[int(key) if isinstance(parent, list) else key]
+    act(parent, int(keys[-1]) if isinstance(parent, list) else keys[-1])
+    return value
+
+
+def take(parent, key):
+    del parent[key]
+
+
+def misspell(parent, key):
+    parent[f"{key}x"] = parent.pop(key)
+
+
+def mutants(item):
+    """Each wrong object: where, what was done there, and the object."""
+    for path in places(item):
+        if path in TEXTS:
+            inner = json.loads(at(item, path))
+            for inside in (inside for inside in places(inner) if not inside.startswith("/plugins/1/")):
+                for act in (take, misspell):
+                    if act is misspell and is_item(inside):
+                        continue
+                    text = json.dumps(change(inner, inside, act))
+                    yield f"{path}:{inside}", act, change(item, path, lambda parent, key, text=text: parent.update({key: text}))
+        if not path.startswith(FREE):
+            yield path, take, change(item, path, take)
+            if not is_item(path):
+                yield path, misspell, change(item, path, misspell)
+
+
+def is_item(path):
+    return path.rpartition("/")[2].isdigit()
+
+
+def test_each_profile_has_a_folder_a_row_of_rules_and_what_it_needs():
+    assert FOLDERS == sorted(PROFILES)
+    assert sorted(RULES) == sorted(name for name, its in PROFILES.items() if not its.functions)
+    assert sorted(RENDERERS) == sorted(name for name, its in PROFILES.items() if its.members)
+    for its in PROFILES.values():
+        assert its.predicates == ("virtual_functions",) or set(its.predicates) <= set(PREDICATES)
+
+
+@pytest.mark.parametrize("profile", FOLDERS)
+def test_the_intent_is_a_right_one(profile):
+    intent = intent_of(profile)
+    found = validate.check(intent, validate.Facts(("worker-1", "worker-2"), ("rdma_fabrics",)))
+    assert [finding for finding in found if finding.status not in ("pass", "warn")] == []
+    assert {fabric.profile for fabric in intent.fabrics} == {profile}
+
+
+@pytest.mark.parametrize("profile", FOLDERS)
+def test_objects_and_pods(profile):
+    intent = intent_of(profile)
+    made = objects_of(profile) + [pods.pod(fabric, intent.cluster, "worker-1") for fabric in intent.fabrics]
+    text = "---\n" + yaml.safe_dump_all(made, sort_keys=False, default_flow_style=False, width=150)
+    path = HERE / profile / "objects.golden"
+    if os.environ.get("LINERATE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("profile", FOLDERS)
+def test_a_field_that_is_missing_or_misspelt_is_refused(profile):
+    passed, misspelt = set(), set()
+    for item in (item for item in objects_of(profile) if item["kind"] != "Namespace"):
+        assert problems(item) == []
+        for path, act, mutant in mutants(item):
+            if not problems(mutant):
+                (passed if act is take else misspelt).add(path)
+    assert misspelt == set()
+    free = {path for path in passed if is_item(path) or path.rpartition("/")[2] in ADDRESSES}
+    assert passed - free == set(written(profile).get("optional", []))
+
+
+@pytest.mark.parametrize("profile", FOLDERS)
+def test_each_kind_has_a_definition_that_stage_operators_looks_for(profile):
+    intent = intent_of(profile)
+    wanted = {name for fabric in intent.fabrics for name in definitions(fabric)}
+    for item in objects_of(profile):
+        if item["kind"] not in ("Namespace", "SriovNetworkPoolConfig"):
+            group = item["apiVersion"].partition("/")[0]
+            assert any(name.endswith(group) for name in wanted), item["kind"]
+    for fabric in intent.fabrics:
+        assert bool(attachment_kind(fabric)) == traits(fabric).members
