@@ -17,19 +17,19 @@ from .._model.findings import FAIL, Finding, ok
 from .._model.intent import Fabric, Network, Select
 from .._model.profiles import IPOIB, PROFILES, attachment_kind, traits
 
-#: keys that only some profiles take, with what the reader should know of them
+#: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
 _KEYS = {
     "mtu": "Nothing would set it on the interface of the pods.",
     "pods_per_node": "Only networks whose pods share one interface of the node count pods.",
-    "network.link_state": "Only virtual functions have a link state of their own.",
-    "network.meta_plugins": "Nothing chains CNI plugins behind this attachment.",
-    "network.mode": "Only macvlan has modes.",
-    "network.vlan": "Only a virtual function on Ethernet is put into a VLAN by its physical one.",
-    "network.vlan_qos": "Only a virtual function on Ethernet is put into a VLAN by its physical one.",
-    "network.trust": "Only virtual functions on Ethernet are trusted or not.",
-    "network.spoof_check": "Only virtual functions on Ethernet are checked.",
-    "network.min_tx_rate": "Only virtual functions on Ethernet have a rate of their own.",
-    "network.max_tx_rate": "Only virtual functions on Ethernet have a rate of their own.",
+    "link_state": "Only virtual functions have a link state of their own.",
+    "meta_plugins": "Nothing chains CNI plugins behind this attachment.",
+    "mode": "Only macvlan has modes.",
+    "vlan": "Only a virtual function on Ethernet is put into a VLAN by its physical one.",
+    "vlan_qos": "Only a virtual function on Ethernet is put into a VLAN by its physical one.",
+    "trust": "Only virtual functions on Ethernet are trusted or not.",
+    "spoof_check": "Only virtual functions on Ethernet are checked.",
+    "min_tx_rate": "Only virtual functions on Ethernet have a rate of their own.",
+    "max_tx_rate": "Only virtual functions on Ethernet have a rate of their own.",
 }
 
 #: key, what was seen, what is expected, why
@@ -48,16 +48,16 @@ def check(fabric: Fabric, path: str) -> typing.List[Finding]:
 
 
 def _foreign(fabric: Fabric) -> typing.Iterator[Mistake]:
+    infiniband = attachment_kind(fabric) == IPOIB
     for key, why in _KEYS.items():
-        owner: typing.Any = fabric.network if key.startswith("network.") else fabric
-        value = getattr(owner, key.rpartition(".")[2])
-        if value not in (None, ()) and key not in traits(fabric).keys:
-            yield key, str(value), f"no {key.rpartition('.')[2]} with {fabric.profile}", why
-    if fabric.network.meta_plugins and attachment_kind(fabric) == IPOIB and "network.meta_plugins" in traits(fabric).keys:
-        yield "network.meta_plugins", str(len(fabric.network.meta_plugins)), "no meta_plugins on InfiniBand", "An IPoIBNetwork chains no CNI plugins."
-    if (fabric.mtu is not None or fabric.network.mode) and attachment_kind(fabric) == IPOIB and "network.mode" in traits(fabric).keys:
-        key = "network.mode" if fabric.network.mode else "mtu"
-        yield key, str(fabric.network.mode or fabric.mtu), f"no {key} on InfiniBand", "An IPoIBNetwork has neither; the MTU is that of the partition."
+        of_network = hasattr(fabric.network, key)
+        value, path = getattr(fabric.network if of_network else fabric, key), f"network.{key}" if of_network else key
+        if value in (None, ()):
+            continue
+        if key not in traits(fabric).keys:
+            yield path, str(value), f"no {key} with {fabric.profile}", why
+        elif infiniband and key in ("mtu", "mode", "meta_plugins"):
+            yield path, str(value), f"no {key} on InfiniBand", "An IPoIBNetwork has none; its MTU is that of the partition."
 
 
 def _needed(fabric: Fabric) -> typing.Iterator[Mistake]:

@@ -62,7 +62,7 @@ class Traits:
     predicates: typing.Tuple[str, ...] = ("objects", "attachment", "pool", "resource", "ready")
 
 
-_VF = ("network.link_state", "network.meta_plugins", "mtu")
+_VF = ("link_state", "meta_plugins", "mtu")
 PROFILES: typing.Dict[str, Traits] = {
     "sriov_infiniband": Traits("InfiniBand", functions=True, resource="needed", rdma=True, keys=_VF, predicates=("virtual_functions",)),
     "sriov_ethernet": Traits(
@@ -70,14 +70,14 @@ PROFILES: typing.Dict[str, Traits] = {
         functions=True,
         resource="needed",
         rdma=True,
-        keys=(*_VF, "network.vlan", "network.vlan_qos", "network.trust", "network.spoof_check", "network.min_tx_rate", "network.max_tx_rate"),
+        keys=(*_VF, "vlan", "vlan_qos", "trust", "spoof_check", "min_tx_rate", "max_tx_rate"),
         predicates=("virtual_functions",),
     ),
     # MacvlanNetwork or IPoIBNetwork, and the devices by the plugin that shares them
-    "rdma_shared": Traits(shared=True, resource="needed", prefix="rdma", rdma=True, keys=("network.mode", "network.meta_plugins", "mtu", "pods_per_node")),
+    "rdma_shared": Traits(shared=True, resource="needed", prefix="rdma", rdma=True, keys=("mode", "meta_plugins", "mtu", "pods_per_node")),
     # a whole interface by its name, or one of a pool of functions
-    "host_device": Traits(resource="possible", prefix="nvidia.com", rdma=True, keys=("network.meta_plugins",)),
-    "macvlan": Traits("Ethernet", shared=True, keys=("network.mode", "network.meta_plugins", "mtu", "pods_per_node")),
+    "host_device": Traits(resource="possible", prefix="nvidia.com", rdma=True, keys=("meta_plugins",)),
+    "macvlan": Traits("Ethernet", shared=True, keys=("mode", "meta_plugins", "mtu", "pods_per_node")),
     "ipoib": Traits("InfiniBand", shared=True, keys=("pods_per_node",)),
     # the baseline of each comparison: nothing is made, pods have it anyway
     "pod_network": Traits("Ethernet", members=False, predicates=("ready",)),

@@ -127,7 +127,9 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
 @pytest.mark.parametrize(
     ("change", "key", "measured"),
     [
-        ({"profile": "ipoib"}, "validate.profile on rdma_fabrics[0]", "ipoib"),
+        ({"profile": "ipoib"}, "validate.profile on rdma_fabrics[0].virtual_functions", "8"),
+        ({"network__vlan": 5}, "validate.profile on rdma_fabrics[0].network.vlan", "5"),
+        ({"resource_name": ""}, "validate.profile on rdma_fabrics[0].resource_name", "none"),
         ({"resource_name": "mlx-compute"}, "validate.names on rdma_fabrics[0].resource_name", "'mlx-compute'"),
         ({"resource_name": "_mlx"}, "validate.names on rdma_fabrics[0].resource_name", "'_mlx'"),
         ({"resource_name": "mlx\n"}, "validate.names on rdma_fabrics[0].resource_name", "'mlx\n'"),
