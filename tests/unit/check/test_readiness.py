@@ -27,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.network_operator import attachment
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_stand import PodStand
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
@@ -40,7 +41,7 @@ def items(name):
 NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
 STATE = kubernetes.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
 POLICY = kubernetes.policy(next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy"))
-ATTACHMENTS = frozenset(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in items("networkattachmentdefinitions.yaml"))
+ATTACHMENTS = {f"{item['metadata']['namespace']}/{item['metadata']['name']}": attachment(item) for item in items("networkattachmentdefinitions.yaml")}
 READY = World({"kl-a": NODE}, {"kl-a": STATE}, {"pol1": POLICY}, ATTACHMENTS)
 
 
@@ -112,7 +113,7 @@ def grouped(**changes):
         (node(allocatable={}), "offers no openshift.io/igbvf of 4", "not_offered"),
         (node(allocatable={"openshift.io/igbvf": 0}), "offers 0 openshift.io/igbvf of 4", "not_offered"),
         (node(ready=False, not_ready="Kubelet stopped posting node status."), "NotReady: Kubelet stopped posting node status.", "node_lost"),
-        (dataclasses.replace(READY, attachments=frozenset()), "NetworkAttachmentDefinition default/op-net", "no_attachment"),
+        (dataclasses.replace(READY, attachments={}), "NetworkAttachmentDefinition default/op-net", "no_attachment"),
         (dataclasses.replace(READY, states={}), "no SriovNetworkNodeState", "not_seen"),
         (dataclasses.replace(READY, unread={"Node": "connection refused"}), "Node not read yet: connection refused", ""),
     ],

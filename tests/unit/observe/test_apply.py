@@ -186,3 +186,69 @@ def test_a_kind_that_the_server_does_not_know_has_no_objects():
 
     api.list = unknown
     assert remove(api) == ()
+
+
+class Joint(Api):
+    """An API server with the one object of all, and who wrote what into it."""
+
+    def list(self, kind, namespace="", selector=""):
+        return Listing(tuple(item for key, item in self.items.items() if key[0] == kind), "1")
+
+    def apply(self, definition, manager, dry_run):
+        self.log.append(("dry" if dry_run else "apply", definition))
+        before = self.items.get(self.key(definition), {"metadata": {"name": "nic-cluster-policy"}, "spec": {}})
+        theirs = {part: value for part, value in before["spec"].items() if part not in OUR_PARTS}
+        result = copy.deepcopy({**before, **definition, "spec": {**theirs, **definition.get("spec", {})}})
+        result["metadata"] = {**before["metadata"], **definition["metadata"], "managedFields": managers(theirs, definition.get("spec"))}
+        if not dry_run:
+            self.items[self.key(definition)] = result
+        return result, ()
+
+
+OUR_PARTS = {"rdmaSharedDevicePlugin"}
+
+
+def managers(theirs, ours):
+    parts = [("helm", theirs), ("linerate.rdma", ours)]
+    fields = [{"manager": name, "operation": "Apply", "fieldsV1": {"f:spec": {f"f:{part}": {} for part in spec}}} for name, spec in parts if spec]
+    return [*fields, {"manager": "controller", "operation": "Update", "fieldsV1": {"f:status": {}}}]
+
+
+def nic_policy(spec, **metadata):
+    return {"apiVersion": "mellanox.com/v1alpha1", "kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-policy", **metadata}, "spec": spec}
+
+
+PART = {"rdmaSharedDevicePlugin": {"config": "{}"}}
+REMOVAL = Removal(("NicClusterPolicy",), "app.kubernetes.io/managed-by=linerate.rdma")
+
+
+def taken_back(api, check_mode=False):
+    return remove_all(api, REMOVAL, check_mode, lambda: 0.0, lambda seconds: None)
+
+
+def test_a_policy_of_others_is_joined_and_left_again():
+    theirs = {"nvIpam": {"image": "x"}}
+    api = Joint(nic_policy(theirs, managedFields=managers(theirs, None)))
+    assert actions(apply_all(api, [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "changed")]
+    (item,) = api.items.values()
+    # with our label on it the teardown would delete what is theirs
+    assert item["spec"] == {**theirs, **PART} and "labels" not in item["metadata"]
+    assert actions(apply_all(api, [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "unchanged")]
+    assert actions(taken_back(api, True)) == [("nic-cluster-policy", "released")] and item in api.items.values()
+    assert actions(taken_back(api)) == [("nic-cluster-policy", "released")]
+    assert next(iter(api.items.values()))["spec"] == theirs
+    assert taken_back(api) == ()
+
+
+def test_a_policy_that_is_all_ours_is_deleted():
+    api = Joint()
+    assert actions(apply_all(api, [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "created")]
+    assert actions(taken_back(api)) == [("nic-cluster-policy", "deleted")]
+    assert api.items == {}
+
+
+def test_a_policy_of_ours_that_others_joined_stays_theirs():
+    theirs = {"nvIpam": {"image": "x"}}
+    api = Joint(nic_policy({**theirs, **PART}, labels=OURS, managedFields=managers(theirs, PART)))
+    assert actions(taken_back(api)) == [("nic-cluster-policy", "released")]
+    assert next(iter(api.items.values()))["spec"] == theirs

@@ -168,6 +168,7 @@ FABRIC = {
     "ipam": {"type": "whereabouts", "range": "100.100.0.0/22"},
 }
 CIDR_POOL = named(kind="CIDRPool", spec={"cidr": "10.0.0.0/16", "perNodeNetworkPrefix": 24}, status={"allocations": [{"nodeName": "a"}]})
+NIC_STATUS = {"state": "notReady", "reason": "x", "appliedStates": [{"name": "state-OFED", "state": "notReady", "message": "y"}]}
 DATA: typing.Dict[str, Data] = {
     "kubernetes.name_of": Data(parser("kubernetes.name_of"), [named()]),
     "kubernetes.node": Data(parser("kubernetes.node"), objects("node-worker-sriov.yaml", "Node")),
@@ -183,6 +184,12 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.workload": Data(parser("kubernetes.workload"), [DEPLOYMENT]),
     "kubernetes.installation": Data(parser("kubernetes.installation"), [DEPLOYMENT]),
     "kubernetes.network_interface": Data(lambda pod: parser("kubernetes.network_interface")(pod, "default/op-hl"), POD),
+    "kubernetes.own_interface": Data(parser("kubernetes.own_interface"), POD),
+    "network_operator.reported": Data(parser("network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]),
+    "network_operator.nic_policy": Data(
+        parser("network_operator.nic_policy"), [named(kind="NicClusterPolicy", spec={"rdmaSharedDevicePlugin": {"config": "{}"}}, status=NIC_STATUS)]
+    ),
+    "network_operator.attachment": Data(parser("network_operator.attachment"), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")),
     "kubernetes.supported_nics": Data(parser("kubernetes.supported_nics"), [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})], ((),)),
     "operators.is_worker": Data(parser("operators.is_worker"), [WORKER], (False,)),
     "operators.config_maps": Data(parser("operators.config_maps"), [WORKER], ((),)),

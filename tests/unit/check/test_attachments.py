@@ -1,0 +1,356 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Networks without virtual functions: what the linter says before, what the wait asks for, what stage network makes of it, and what fabrics may not share."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import (
+    bandwidth,
+    conflicts,
+    discover,
+    fabric,
+    network,
+    operators,
+    platform,
+    virtual_functions,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.attachments import lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import lint_all
+from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import World as Surroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import GRACE, Patience, Target, World, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import (
+    AppliedObject,
+    Attachment,
+    BandwidthFacts,
+    ClusterNode,
+    NicPolicy,
+    NodeState,
+    OperatorFacts,
+    RdmaPod,
+    Reported,
+    SyncFacts,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+NIC = Hca(
+    "mlx5_0",
+    "mlx5_0",
+    (Netdev("ens1", "aa:bb", 1500, "up"),),
+    PciFunction("0000:3c:00.0", "15b3", "1021", "0200", "mlx5_core"),
+    ports=(Port(1, link_layer="Ethernet"),),
+)
+RANGES = iter(range(256))
+
+
+def made(profile, **changes):
+    data = {
+        "name": profile.replace("_", "-"),
+        "profile": profile,
+        "select": {"hcas_per_node": 1, "netdev": ["ens1"]},
+        "network": {"name": profile.replace("_", "-"), "namespace": "training"},
+        "ipam": {"type": "whereabouts", "range": f"10.{next(RANGES)}.0.0/24"},
+        **({"resource_name": "shared"} if profile == "rdma_shared" else {}),
+        **({"virtual_functions": 4, "resource_name": "vfs"} if profile.startswith("sriov") else {}),
+        **changes,
+    }
+    return {key: value for key, value in data.items() if value is not None}
+
+
+def intent_of(*fabrics, cluster=None):
+    return parse_intent(list(fabrics), None, cluster)
+
+
+def one(profile, **changes):
+    return intent_of(made(profile, **changes)).fabrics[0]
+
+
+def around(hca=NIC, **changes):
+    return Surroundings(hcas={"a": NodeHcas((hca,))}, **changes)
+
+
+def judged(findings):
+    return {(finding.check, finding.status) for finding in findings}
+
+
+# The linter
+
+
+@pytest.mark.parametrize("profile", ["macvlan", "rdma_shared", "host_device"])
+def test_a_good_network_has_nothing_against_it(profile):
+    found = lint(one(profile), around(), ["a"])
+    assert found and {finding.status for finding in found} == {"pass"}
+
+
+def test_the_pod_network_needs_nothing():
+    assert lint(intent_of({"name": "pods", "profile": "pod_network", "network": {"namespace": "training"}}).fabrics[0], around(), ["a"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("profile", "changes", "world", "check", "status", "said"),
+    [
+        ("macvlan", {}, around(dataclasses.replace(NIC, netdevs=(Netdev("ens2", "aa:bb", 1500, "up"),))), "network.lint_select", "fail", "ens2"),
+        ("macvlan", {}, Surroundings(), "network.lint_select", "unknown", "gave no answer"),
+        ("macvlan", {}, Surroundings(), "network.lint_link", "unknown", "nothing to judge by"),
+        ("macvlan", {"mtu": 9000}, around(), "network.lint_link", "fail", "must be [0, master MTU(1500)]"),
+        (
+            "macvlan",
+            {},
+            around(dataclasses.replace(NIC, netdevs=(Netdev("ens1", "aa:bb", 1500, "down"),))),
+            "network.lint_link",
+            "warn",
+            "nothing gets through",
+        ),
+        ("rdma_shared", {}, around(dataclasses.replace(NIC, rdma_device=None)), "network.lint_rdma", "fail", "no RDMA device of the interface"),
+        ("rdma_shared", {}, around(states={"a": NodeState("a", rdma_mode="exclusive")}), "network.lint_rdma", "fail", "incorrect RDMA subsystem"),
+        ("rdma_shared", {}, around(rdma_mode="exclusive"), "network.lint_rdma", "fail", "incorrect RDMA subsystem"),
+        ("rdma_shared", {}, Surroundings(), "network.lint_rdma", "unknown", "does not show the interface"),
+        ("rdma_shared", {}, around(nic_policies=(NicPolicy("other", "ignore"),)), "network.lint_operator", "warn", "obeys only one name"),
+        (
+            "rdma_shared",
+            {},
+            around(
+                nic_policies=(
+                    NicPolicy("nic-cluster-policy", "ready", False, {"rdmaSharedDevicePlugin": '{"configList": []}'}, {"rdmaSharedDevicePlugin": "helm"}),
+                )
+            ),
+            "network.lint_operator",
+            "fail",
+            "The text is helm's",
+        ),
+    ],
+)
+def test_each_rule(profile, changes, world, check, status, said):
+    found = [finding for finding in lint(one(profile, **changes), world, ["a"]) if finding.check == check]
+    assert [finding.status for finding in found] == [status]
+    assert said in found[0].why
+
+
+def test_a_policy_that_is_ours_or_has_other_parts_is_joined():
+    for policy in (
+        NicPolicy("nic-cluster-policy", "ready", True, {"rdmaSharedDevicePlugin": "{}"}),
+        NicPolicy("nic-cluster-policy", "ready", False, {"sriovDevicePlugin": "{}"}),
+    ):
+        found = lint(one("rdma_shared"), around(nic_policies=(policy,)), ["a"])
+        assert ("network.lint_operator", "pass") in judged(found)
+
+
+def test_both_kinds_of_fabrics_are_linted_together():
+    intent = intent_of(made("macvlan"), made("sriov_ethernet"))
+    found = lint_all(intent.fabrics, [], around(), ["a"])
+    assert found["sriov-ethernet"] == () and found["macvlan"]
+
+
+# The wait
+
+OBJECTS = ("NicClusterPolicy nic-cluster-policy", "MacvlanNetwork net")
+POOL = "IPPool.nv-ipam.nvidia.com nvidia-network-operator/pool"
+PREDICATES = ("objects", "attachment", "pool", "resource", "ready")
+TARGET = Target("roce", (), "rdma/shared", "training/net", ("a",), 1, PREDICATES, OBJECTS, {"master": "ens1"}, POOL)
+REPORTS = {
+    "NicClusterPolicy": {"nic-cluster-policy": Reported("NicClusterPolicy", "nic-cluster-policy", "ready")},
+    "MacvlanNetwork": {"net": Reported("MacvlanNetwork", "net", "ready")},
+    "IPPool.nv-ipam.nvidia.com": {"nvidia-network-operator/pool": Reported("IPPool", "pool", nodes=("a",))},
+}
+READY = World(
+    {"a": ClusterNode("a", ready=True, allocatable={"rdma/shared": 63})},
+    attachments={"training/net": Attachment("net", {"type": "macvlan", "master": "ens1"})},
+    reports=REPORTS,
+)
+
+
+def reports(kind, **changes):
+    (name, seen), *_rest = REPORTS[kind].items()
+    return dataclasses.replace(READY, reports={**REPORTS, kind: {name: dataclasses.replace(seen, **changes)} if changes else {}})
+
+
+def attached(*seen):
+    return dataclasses.replace(READY, attachments=dict.fromkeys(["training/net"][: len(seen)], next(iter(seen), None)))
+
+
+def test_all_that_is_there_is_ready():
+    (found,) = judge((TARGET,), READY)
+    assert (found.node.phase, found.node.allocatable) == ("ready", 63)
+    assert "MacvlanNetwork net" in found.node.detail
+
+
+@pytest.mark.parametrize(
+    ("world", "said", "suspect"),
+    [
+        (reports("NicClusterPolicy"), "there is no NicClusterPolicy", "not_reported"),
+        (reports("NicClusterPolicy", state=""), "has not reported on NicClusterPolicy", "not_reported"),
+        (reports("NicClusterPolicy", state="notReady", parts=("state-OFED notReady",)), "not ready: state-OFED notReady", ""),
+        (
+            reports("NicClusterPolicy", state="ignore", reason="unsupported instance name"),
+            "ignores NicClusterPolicy nic-cluster-policy: unsupported",
+            "state_error",
+        ),
+        (reports("MacvlanNetwork", state="error", reason="namespace not found"), "in state error: namespace not found", "state_error"),
+        (reports("MacvlanNetwork", state="error"), "it gives no reason", "state_error"),
+        (dataclasses.replace(READY, blind={"MacvlanNetwork": "HTTP 403"}), "MacvlanNetwork can't be read: HTTP 403", "unread"),
+        (attached(), "there is no NetworkAttachmentDefinition training/net", "no_attachment"),
+        (attached(Attachment("net", fault="spec.config is no JSON")), "multus can't read", "bad_attachment"),
+        (attached(Attachment("net", {"master": "ens2"})), "master is 'ens2' instead of 'ens1'", "bad_attachment"),
+        (reports("IPPool.nv-ipam.nvidia.com"), "there is no IPPool", "no_share"),
+        (reports("IPPool.nv-ipam.nvidia.com", nodes=("b",)), "no share for the node; it has some for: b", "no_share"),
+        (dataclasses.replace(READY, blind={"IPPool.nv-ipam.nvidia.com": "HTTP 403"}), "can't be read", "unread"),
+        (dataclasses.replace(READY, nodes={"a": ClusterNode("a", ready=True)}), "the node offers no rdma/shared", "not_shared"),
+        (dataclasses.replace(READY, nodes={"a": ClusterNode("a", allocatable={"rdma/shared": 63}, not_ready="no report")}), "NotReady: no report", "node_lost"),
+        (dataclasses.replace(READY, unread={"Node": "HTTP 500"}), "Node not read yet", ""),
+    ],
+)
+def test_what_is_missing_is_named(world, said, suspect):
+    (found,) = judge((TARGET,), world)
+    assert (found.node.phase, found.suspect) == ("waiting", suspect)
+    assert said in found.node.detail
+    assert not suspect or suspect in GRACE
+
+
+def test_a_node_that_the_cluster_does_not_know_fails_at_once():
+    (found,) = judge((TARGET,), dataclasses.replace(READY, nodes={}))
+    assert found.node.phase == "failed"
+
+
+def test_an_error_that_stays_is_the_end_with_its_cause():
+    world, patience = reports("MacvlanNetwork", state="error", reason="namespace not found"), Patience()
+    assert [node.phase for node in patience.apply(judge((TARGET,), world), 0.0)] == ["waiting"]
+    (node,) = patience.apply(judge((TARGET,), world), GRACE["state_error"][0])
+    assert node.phase == "failed" and "namespace not found" in node.detail and node.remedy
+
+
+# Stage network
+
+
+APPLIED = (AppliedObject("NetworkAttachmentDefinition", "macvlan", "training", "macvlan", "created"),)
+
+
+def synced(world=READY, **changes):
+    target = dataclasses.replace(TARGET, fabric="macvlan", objects=(), pool="", resource="", **changes)
+    nodes = tuple(item.node for item in judge((target,), world))
+    return SyncFacts(all(node.phase != "waiting" for node in nodes), False, 3.0, nodes)
+
+
+def ready_of(**facts):
+    intent = intent_of(made("macvlan"))
+    found = network.check(intent, network.Facts(("a",), **facts))
+    assert "network.policy_accepted" not in {finding.check for finding in found}
+    return next(finding for finding in found if finding.check == "network.ready")
+
+
+@pytest.mark.parametrize(
+    ("facts", "status", "said"),
+    [
+        ({"applied": APPLIED, "sync": synced()}, "pass", ""),
+        ({"applied": APPLIED, "sync": synced(attached())}, "fail", "there is no NetworkAttachmentDefinition"),
+        ({"applied": APPLIED, "sync": synced(dataclasses.replace(READY, nodes={}))}, "fail", "the cluster has no node"),
+        ({"applied": APPLIED, "sync": synced(attached()), "check_mode": True}, "unknown", "Nothing was applied"),
+        ({"applied": APPLIED}, "unknown", "The wait did not run"),
+        ({"applied": (dataclasses.replace(APPLIED[0], action="refused"),)}, "unknown", "was refused"),
+        ({"applied": (dataclasses.replace(APPLIED[0], action="refused"),), "sync": synced()}, "fail", "of an earlier run"),
+        ({"unmade": {"macvlan": "addresses are in use"}}, "unknown", "addresses are in use"),
+        ({"lint": network.LintFacts(held={"macvlan": "1 finding"})}, "unknown", "held the fabric back"),
+    ],
+)
+def test_whether_pods_can_be_attached(facts, status, said):
+    finding = ready_of(**facts)
+    assert finding.status == status
+    assert said in finding.why
+
+
+# What several fabrics take from each other
+
+
+@pytest.mark.parametrize(
+    ("fabrics", "cluster", "check", "places"),
+    [
+        ((made("sriov_ethernet"), made("host_device")), None, "claims", ("rdma_fabrics[0].select", "rdma_fabrics[1].select")),
+        ((made("macvlan"), made("host_device")), None, "claims", ("rdma_fabrics[0].select", "rdma_fabrics[1].select")),
+        ((made("rdma_shared"), made("rdma_shared", name="b", resource_name="b")), None, "claims", ("rdma_fabrics[0].select", "rdma_fabrics[1].select")),
+        (
+            (made("macvlan", pods_per_node=1, network={"name": "m", "namespace": "t", "mode": "passthru"}), made("sriov_ethernet")),
+            None,
+            "claims",
+            ("rdma_fabrics[0].select", "rdma_fabrics[1].select"),
+        ),
+        ((made("macvlan"), made("macvlan")), None, "unique_names", ("rdma_fabrics[0]", "rdma_fabrics[1]")),
+        (
+            (made("rdma_shared"), made("sriov_ethernet", network={"name": "s", "namespace": "t", "meta_plugins": [{"type": "rdma"}]})),
+            None,
+            "rdma_mode",
+            ("rdma_fabrics[0].profile", "rdma_fabrics[1].network.meta_plugins"),
+        ),
+        (
+            (made("rdma_shared"),),
+            {"node_pool": {"max_unavailable": 1, "rdma_mode": "exclusive"}},
+            "rdma_mode",
+            ("rdma_fabrics[0].profile", "rdma_cluster.node_pool.rdma_mode"),
+        ),
+    ],
+)
+def test_a_conflict_names_both_places(fabrics, cluster, check, places):
+    found = [finding for finding in conflicts.check(intent_of(*fabrics, cluster=cluster)) if finding.check == f"validate.{check}" and finding.status == "fail"]
+    assert found
+    text = " ".join(f"{finding.subject} {finding.measured} {finding.expected}" for finding in found)
+    assert all(place in text for place in places)
+
+
+@pytest.mark.parametrize(
+    "fabrics",
+    [
+        (made("macvlan"), made("sriov_ethernet")),
+        (made("macvlan"), made("rdma_shared")),
+        (made("rdma_shared"), made("sriov_ethernet")),
+        (made("host_device"), made("macvlan", select={"hcas_per_node": 1, "netdev": ["ens2"]})),
+        (made("host_device"), {"name": "pods", "profile": "pod_network", "network": {"namespace": "training"}}),
+        # a software device of the plugin needs no mode
+        (made("rdma_shared"), made("sriov_ethernet", rdma=False, network={"name": "s", "namespace": "t", "meta_plugins": [{"type": "rdma"}]})),
+    ],
+)
+def test_fabrics_that_can_live_beside_each_other(fabrics):
+    assert {finding.status for finding in conflicts.check(intent_of(*fabrics))} == {"pass"}
+
+
+# The other stages
+
+
+def test_stages_say_what_they_do_not_cover():
+    pods = {"name": "pods", "profile": "pod_network", "network": {"namespace": "training"}}
+    intent = intent_of(made("macvlan"), pods)
+    nodes = {"a": ObservedHcas(NodeHcas((NIC,)))}
+    found = [
+        *discover.check(intent, discover.Facts(nodes)),
+        *fabric.check(intent, fabric.Facts(nodes)),
+        *virtual_functions.check(intent, virtual_functions.Facts(nodes)),
+        *(finding for finding in platform.check(intent, platform.Facts(nodes)) if finding.check == "platform.scope"),
+    ]
+    assert {finding.status for finding in found} <= {"pass", "warn"}
+    said = {(finding.check, finding.subject): finding.measured for finding in found}
+    assert "it makes no VFs" in said["virtual_functions.members", "macvlan"]
+    assert "it makes no VFs" in said["platform.scope", "pods"]
+    assert "no HCA belongs to it alone" in said["fabric.membership", "pods"]
+    assert said["fabric.hcas", "a macvlan"] == "1 HCAs: mlx5_0"
+
+
+def test_without_virtual_functions_nobody_misses_the_sriov_operator():
+    intent = intent_of(made("rdma_shared"))
+    seen = OperatorFacts(("network-attachment-definitions.k8s.cni.cncf.io",), (), (), (ClusterNode("a", ready=True),))
+    found = {finding.subject: finding for finding in operators.check(intent, operators.Facts(("a",), seen)) if finding.check != "operators.rights"}
+    assert "SR-IOV network operator" not in found
+    assert found["a"].status == "pass"
+    missing = found["macvlannetworks.mellanox.com"]
+    assert (missing.status, missing.remedy) == ("fail", "Install NVIDIA's network operator.")
+
+
+def test_a_network_without_rdma_is_not_measured_and_says_so():
+    intent = intent_of(made("macvlan"))
+    pods = tuple(RdmaPod("macvlan", name, "pod", "training", error="no RDMA device on net1", cause="no_device") for name in ("a", "b"))
+    found = bandwidth.check(intent, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, ())))
+    assert judged(found) == {("bandwidth.pod", "warn"), ("bandwidth.cleanup", "pass")}
+    shared = intent_of(made("rdma_shared", name="macvlan"))
+    assert ("bandwidth.pod", "fail") in judged(bandwidth.check(shared, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, ()))))

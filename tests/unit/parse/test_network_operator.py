@@ -1,0 +1,112 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Objects of NVIDIA's network operator and NetworkAttachmentDefinitions. Shapes: network-operator v26.4.1 api/v1alpha1, controllers/conditions.go."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ResourceError, own_interface
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.network_operator import attachment, nic_policy, reported
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
+STATES = [
+    {"name": "state-OFED", "state": "notReady", "message": "2 of 4 pods"},
+    {"name": "state-multus-cni", "state": "ignore"},
+    {"name": "x", "state": "ready"},
+]
+
+
+def policy(status=None, **metadata):
+    return {
+        "apiVersion": "mellanox.com/v1alpha1",
+        "kind": "NicClusterPolicy",
+        "metadata": {"name": "nic-cluster-policy", "generation": 2, **metadata},
+        "spec": {"rdmaSharedDevicePlugin": {"image": "x", "config": "{}"}, "nvIpam": {"image": "y"}},
+        "status": status or {},
+    }
+
+
+def test_a_policy_that_is_not_ready_names_its_parts():
+    seen = reported(policy({"state": "notReady", "reason": "waiting", "appliedStates": STATES}))
+    assert (seen.kind, seen.name, seen.state, seen.reason, seen.parts) == (
+        "NicClusterPolicy",
+        "nic-cluster-policy",
+        "notReady",
+        "waiting",
+        ("state-OFED notReady: 2 of 4 pods",),
+    )
+
+
+@pytest.mark.parametrize(("generation", "state"), [(1, ""), (2, "ready")])
+def test_a_status_of_an_older_wish_is_none(generation, state):
+    assert reported(policy({"state": "ready", "conditions": [{"type": "Ready", "observedGeneration": generation}]})).state == state
+
+
+def test_shares_of_a_pool():
+    pool = {"kind": "IPPool", "metadata": {"name": "pool", "namespace": "ops"}, "status": {"allocations": [{"nodeName": "a"}, {"nodeName": "b"}]}}
+    assert (reported(pool).name, reported(pool).nodes) == ("ops/pool", ("a", "b"))
+
+
+def test_whose_a_policy_is():
+    fields = {"f:spec": {"f:rdmaSharedDevicePlugin": {"f:config": {}}}}
+    seen = nic_policy(policy(managedFields=[{"manager": "helm", "fieldsV1": fields}]))
+    assert (seen.ours, seen.configs, seen.owners) == (False, {"rdmaSharedDevicePlugin": "{}"}, {"rdmaSharedDevicePlugin": "helm"})
+    ours = nic_policy(policy(labels={"app.kubernetes.io/managed-by": "linerate.rdma"}, managedFields=[{"manager": "linerate.rdma", "fieldsV1": fields}]))
+    assert (ours.ours, ours.owners) == (True, {})
+
+
+def test_real_attachments_are_read():
+    items = yaml.safe_load((FIXTURES / "networkattachmentdefinitions.yaml").read_text())["items"]
+    read = [attachment(item) for item in items]
+    assert read and all(item.plugin["type"] and not item.fault for item in read)
+
+
+@pytest.mark.parametrize(
+    ("config", "fault"),
+    [
+        (None, "is empty"),
+        ("", "is empty"),
+        ('{"type": "macvlan"', "no JSON"),
+        ("[]", "no mapping"),
+        ("{}", "no plugin with a type"),
+        ('{"plugins": []}', "no plugin with a type"),
+        ('{"plugins": [{"master": "ens1"}]}', "no plugin with a type"),
+        ("[" * 100000, "no JSON"),
+    ],
+)
+def test_what_multus_could_not_read(config, fault):
+    assert fault in attachment({"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net"}, "spec": {"config": config}}).fault
+
+
+@hypothesis.given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_any_configuration_is_read_or_has_a_fault(value):
+    seen = attachment({"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net"}, "spec": {"config": json.dumps(value)}})
+    assert bool(seen.fault) != bool(seen.plugin)
+
+
+@pytest.mark.parametrize("parser", [reported, nic_policy, attachment])
+@pytest.mark.parametrize("wrong", [None, [], {}, {"metadata": []}, {"metadata": {"name": ""}}, {"metadata": {"name": "x"}, "status": "ready", "spec": "x"}])
+def test_another_shape_is_an_error(parser, wrong):
+    with pytest.raises(ResourceError):
+        parser(wrong)
+
+
+def test_the_interface_of_a_pod_s_own_network():
+    pod = {"metadata": {"name": "pod"}, "status": {"podIP": "10.244.1.7"}}
+    assert own_interface(pod) == ("eth0", "10.244.1.7", None)
+    status = json.dumps([{"name": "net", "interface": "net1"}, {"name": "cbr0", "interface": "ens3", "default": True}])
+    annotated = {**pod, "metadata": {"name": "pod", "annotations": {"k8s.v1.cni.cncf.io/network-status": status}}}
+    assert own_interface(annotated) == ("ens3", "10.244.1.7", None)
+    broken = {**pod, "metadata": {"name": "pod", "annotations": {"k8s.v1.cni.cncf.io/network-status": "["}}}
+    assert own_interface(broken) == ("eth0", "10.244.1.7", None)
+    with pytest.raises(ResourceError, match=r"no status\.podIP"):
+        own_interface({"metadata": {"name": "pod"}})
