@@ -105,7 +105,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import lines, may_go_on
+from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import lines, may_go_on, untouched
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -121,7 +121,10 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         tuple(policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
     )
-    planned = read_plan(connect(module), intent.operator_namespace, rendered, nodes, intent.resource_prefix)
+    if objects and rendered == Rendered():
+        planned = untouched(nodes)
+    else:
+        planned = read_plan(connect(module), intent.operator_namespace, rendered, nodes, intent.resource_prefix)
     return {"allowed": may_go_on(intent, planned, nodes), "lines": list(lines(planned)), "plan": to_data(planned)}
 
 

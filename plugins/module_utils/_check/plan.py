@@ -59,6 +59,11 @@ def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterab
     return DisruptionPlan(tuple(nodes), _pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread))
 
 
+def untouched(inventory: typing.Iterable[str]) -> DisruptionPlan:
+    """The plan where nothing is for the SR-IOV network operator to do, which need not even be there."""
+    return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory))
+
+
 def disturbed(nodes: typing.Iterable[NodePlan]) -> typing.Tuple[str, ...]:
     """Names of the nodes that are drained or rebooted."""
     return tuple(node.node for node in nodes if node.action in ("drain", "reboot"))

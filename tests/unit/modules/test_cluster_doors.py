@@ -86,6 +86,65 @@ def test_a_fabric_that_can_t_come_to_anything_is_held_back_unless_waived():
         lint_network(rendered, [fabric], {}, [], None, {}, [])
 
 
+MACVLAN = {
+    "name": "fast",
+    "profile": "macvlan",
+    "select": {"hcas_per_node": 1, "netdev": ["eth1"]},
+    "network": {"name": "fast", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.83.0.0/24"},
+}
+SHARED = {
+    **MACVLAN,
+    "name": "roce",
+    "profile": "rdma_shared",
+    "resource_name": "shared",
+    "network": {"name": "roce", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.84.0.0/24"},
+}
+
+
+def test_what_fabrics_share_is_written_without_those_that_are_held_back():
+    nic = {"name": "eth1", "rdma_device": None, "netdevs": [{"name": "eth1", "hardware_address": "aa", "mtu": 1500, "state": "up"}]}
+    nic["pci"] = {"address": "0000:01:00.0", "vendor": "8086", "device": "10c9", "device_class": "0200", "driver": "igb"}
+    hcas = {"a": {"value": {"hcas": [nic]}}}
+    fabrics = [MACVLAN, SHARED, {**SHARED, "name": "other", "resource_name": "other", "network": {"name": "other", "namespace": "test"}}]
+    rendered = FILTERS["render_network"](fabrics, {}, {})
+    seen = to_data(OperatorFacts((), (), (), ()))
+    linted = lint_network(rendered, fabrics, {}, [], seen, hcas, ["a"])
+    # without an RDMA device nothing can be shared
+    assert set(linted["lint"]["held"]) == {"roce", "other"}
+    assert [item["object"]["kind"] for item in linted["objects"]] == ["Namespace", "NetworkAttachmentDefinition"]
+    waivers = [{"check": "network.lint_rdma", "subject": "roce*", "reason": "the driver comes later"}]
+    waived = lint_network(rendered, fabrics, {}, waivers, seen, hcas, ["a"])
+    assert [item["object"]["kind"] for item in waived["objects"]] == ["Namespace", "NicClusterPolicy", "NetworkAttachmentDefinition", "MacvlanNetwork"]
+    config = json.loads(waived["objects"][1]["object"]["spec"]["rdmaSharedDevicePlugin"]["config"])
+    assert [item["resourceName"] for item in config["configList"]] == ["shared"]
+
+
+def test_targets_of_networks_without_virtual_functions():
+    pods = {"name": "pods", "profile": "pod_network", "network": {"namespace": "test"}}
+    applied = [
+        {"kind": "NetworkAttachmentDefinition", "name": "fast", "namespace": "test", "fabric": "fast", "action": "created"},
+        {"kind": "MacvlanNetwork", "name": "roce", "fabric": "roce", "action": "created"},
+    ]
+    fast, roce, baseline = FILTERS["render_targets"]([MACVLAN, SHARED, pods], {}, ["a"], applied)
+    assert (fast["resource"], fast["attachment"], fast["objects"]) == ("", "test/fast", [])
+    assert fast["plugin"] == {"type": "macvlan", "master": "eth1", "mode": "bridge", "ipam": {"type": "whereabouts", "range": "10.83.0.0/24"}}
+    assert (roce["resource"], roce["objects"]) == ("rdma/shared", ["NicClusterPolicy nic-cluster-policy", "MacvlanNetwork roce"])
+    assert (baseline["attachment"], baseline["predicates"]) == ("", ["ready"])
+    refused = [{**applied[0], "action": "refused"}, applied[1]]
+    assert [target["fabric"] for target in FILTERS["render_targets"]([MACVLAN, SHARED], {}, ["a"], refused)] == ["roce"]
+    # on the way back only virtual functions are waited for
+    assert FILTERS["render_targets"]([MACVLAN, SHARED, pods], {}, ["a"], applied, True) == []
+
+
+def test_without_virtual_functions_no_node_is_touched(capsys):
+    objects = [{"fabric": "fast", "object": {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "fast"}}}]
+    code, result = run_module("sriov_plan", {"objects": objects, "nodes": ["a"]}, capsys)
+    assert (code, result["allowed"], result["lines"]) == (0, True, [])
+    assert [(node["node"], node["action"]) for node in result["plan"]["nodes"]] == [("a", "nothing")]
+
+
 def test_one_pod_a_node_and_fabric():
     pods = FILTERS["render_pods"]([FABRIC], {}, ["a", "b"])
     assert [item["object"]["metadata"]["name"] for item in pods] == ["linerate-storage-a", "linerate-storage-b"]

@@ -12,10 +12,10 @@ import pathlib
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target, World
+from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target, World, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import KINDS, REQUIRED, Change, WatchFeed, take, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import KINDS, REQUIRED, Change, WatchFeed, kinds_of, take, wait
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
@@ -393,3 +393,58 @@ def test_a_kind_of_another_cluster_is_asked_once():
 
 def test_a_kind_that_must_be_there_is_asked_again():
     assert follow([ApiError(404, "NotFound", "no such kind", "GET")], 1)[1][0].action == "error"
+
+
+SHARED = Target(
+    "roce",
+    (),
+    "",
+    "training/net",
+    ("kl-a",),
+    1,
+    ("objects", "attachment", "pool", "ready"),
+    ("MacvlanNetwork net",),
+    {"master": "ens1"},
+    "IPPool.nv-ipam.nvidia.com ops/pool",
+)
+
+
+def test_only_what_targets_need_is_watched():
+    assert kinds_of([TARGET]) == KINDS == kinds_of([])
+    assert kinds_of([SHARED]) == ("Node", "NetworkAttachmentDefinition", "IPPool.nv-ipam.nvidia.com", "MacvlanNetwork")
+    assert set(kinds_of([TARGET, SHARED])) == {*KINDS, "IPPool.nv-ipam.nvidia.com", "MacvlanNetwork"}
+
+
+def network(state):
+    return {"kind": "MacvlanNetwork", "metadata": {"name": "net"}, "status": {"state": state} if state else {}}
+
+
+def test_a_network_of_another_operator_is_followed_to_its_end():
+    world = World(unread=dict.fromkeys(kinds_of([SHARED]), "no answer yet"))
+    attachment = {
+        "kind": "NetworkAttachmentDefinition",
+        "metadata": {"name": "net", "namespace": "training"},
+        "spec": {"config": '{"type": "macvlan", "master": "ens1"}'},
+    }
+    pool = {"kind": "IPPool.nv-ipam.nvidia.com", "metadata": {"name": "pool", "namespace": "ops"}, "status": {"allocations": [{"nodeName": "kl-a"}]}}
+    said = []
+    for change in (
+        Change("Node", "replace", (NODE,)),
+        Change("MacvlanNetwork", "replace", (network(""),)),
+        Change("IPPool.nv-ipam.nvidia.com", "replace", (pool,)),
+        Change("NetworkAttachmentDefinition", "replace"),
+        Change("MacvlanNetwork", "put", (network("ready"),)),
+        Change("NetworkAttachmentDefinition", "put", (attachment,)),
+        Change("MacvlanNetwork", "drop", (network("ready"),)),
+    ):
+        world = take(world, change)
+        (found,) = judge([SHARED], world)
+        said.append(found.suspect or found.node.phase)
+    assert said == ["waiting", "waiting", "waiting", "not_reported", "no_attachment", "ready", "not_reported"]
+
+
+def test_a_kind_that_may_not_be_read_is_said_and_what_was_known_stays():
+    blind = take(World(unread={"MacvlanNetwork": "no answer yet"}), Change("MacvlanNetwork", "error", error="Forbidden"))
+    assert blind.blind == {"MacvlanNetwork": "Forbidden"}
+    stale = take(take(World(), Change("MacvlanNetwork", "replace", (network("ready"),))), Change("MacvlanNetwork", "error", error="away"))
+    assert stale.stale == {"MacvlanNetwork": "away"} and stale.reports["MacvlanNetwork"]["net"].state == "ready"
