@@ -102,7 +102,7 @@ def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:
 def _rates(network: Network) -> typing.Iterator[Mistake]:
     """Values that the API server or the kernel would refuse, or take for something else."""
     if network.vlan is not None and not 0 <= network.vlan <= 4094:
-        yield "network.vlan", str(network.vlan), "0 to 4094", "The API server takes 4095 and 4096, and the kernel refuses them on the node."
+        yield "network.vlan", str(network.vlan), "0 to 4094", "The API server takes 4095 and 4096, the sriov CNI plugin refuses them, and pods would not start."
     if network.vlan_qos is not None and not 0 <= network.vlan_qos <= 7:
         yield "network.vlan_qos", str(network.vlan_qos), "0 to 7", "A priority has three bits."
     if network.vlan_qos and not network.vlan:
@@ -113,4 +113,4 @@ def _rates(network: Network) -> typing.Iterator[Mistake]:
             yield f"network.{key}", f"{rate} Mb/s", "0 Mb/s at least", "The API server refuses it."
     low, high = network.min_tx_rate or 0, network.max_tx_rate or 0
     if high and low > high:
-        yield "network.min_tx_rate", f"{low} Mb/s", f"{high} Mb/s at most (max_tx_rate)", "The sriov CNI plugin refuses it, and pods would not start."
+        yield "network.min_tx_rate", f"{low} Mb/s", f"{high} Mb/s at most (max_tx_rate)", "The kernel refuses it (EINVAL), and pods would not start."

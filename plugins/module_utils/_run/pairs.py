@@ -299,10 +299,12 @@ class Bench:
     def _on_rail(self, fabric: Fabric, item: RdmaPod) -> RdmaPod:
         """The pod with the rail of its HCA. Where nodes have one HCA it needs no name, but if both are known they must agree."""
         rails = self._plan.rails.get(fabric.name, {}).get(item.node, {})
-        if fabric.select.hcas_per_node == 1 and not (rails and item.physical_function):
+        if fabric_rails(fabric).stop == 1 and not (rails and item.physical_function):
             return item
-        if item.physical_function in rails:
-            return dataclasses.replace(item, rail=rails[item.physical_function])
+        # a function that a pod gets as a whole is the HCA itself
+        function = item.physical_function or item.pci
+        if function in rails:
+            return dataclasses.replace(item, rail=rails[function])
         error = f"its virtual function {item.pci} is of {item.physical_function or 'no HCA that sysfs names'}"
         return dataclasses.replace(item, error=f"{error}; HCAs of this fabric on the node: {', '.join(rails) or 'none known'}", cause="rail")
 

@@ -472,3 +472,66 @@ def test_an_image_that_cannot_even_sleep():
     facts, _lines = run(Pause())
     assert [pod.cause for pod in facts.pods] == ["no_tool"] * 2
     assert facts.pods[0].error == ('the pod did not become ready: it ended: Failed; StartError: exec: "sleep": executable file not found in $PATH: unknown')
+
+
+def profile(name, **changes):
+    """Changes that make another profile of FABRIC."""
+    return {"profile": name, "virtual_functions": 0, "resource_name": "", **changes}
+
+
+def test_pods_that_ask_for_no_resource_start_where_none_is_offered():
+    facts, _lines = run(Api(offered="0"), **profile("macvlan", select={"hcas_per_node": 1, "netdev": ["eth1"]}))
+    assert [(pod.node, pod.interface, pod.error) for pod in facts.pods] == [("a", "net1", ""), ("b", "net1", "")]
+    assert len(facts.pairs) == 2
+
+
+def test_the_pod_network_is_measured_over_the_pods_own_interface():
+    class Own(Api):
+        def create(self, definition):
+            assert definition["metadata"]["annotations"] == {}
+            super().create(definition)
+            pod = self.pods[definition["metadata"]["name"]]
+            pod["metadata"]["annotations"] = {}
+            pod["status"]["podIP"] = f"10.244.0.{len(self.made)}"
+
+        def greeting(self, pod, node):
+            return CommandResult("shell", 0, f'rdma [{{"ifname":"siw-{node}","netdev":"eth0"}}]\n')
+
+    data = {key: value for key, value in FABRIC.items() if key not in ("select", "ipam", "virtual_functions", "resource_name")}
+    intent = parse_intent([{**data, "profile": "pod_network", "network": {"namespace": "test"}}])
+    facts = Bench(Own(offered="0"), Plan(intent.fabrics, intent.cluster, ("a", "b"), {}), Clock(), lambda seconds: None, lambda line: None).run()
+    assert [(pod.device, pod.interface, pod.address) for pod in facts.pods] == [("siw-a", "eth0", "10.244.0.1"), ("siw-b", "eth0", "10.244.0.2")]
+    assert len(facts.pairs) == 2
+
+
+def test_a_shared_device_is_that_of_the_function_which_the_fabric_selects():
+    class Shared(Api):
+        def list(self, kind, namespace="", selector=""):
+            if kind != "Node":
+                return super().list(kind, namespace, selector)
+            nodes = ({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"rdma/igb": "63"}}} for name in self.nodes)
+            return Listing(tuple(nodes), "1")
+
+        def greeting(self, pod, node):
+            # no device is on the pod's own interface: all pods see those of the node
+            return CommandResult("shell", 0, 'rdma [{"ifname":"mlx5_0"},{"ifname":"mlx5_1"}]\npci 0000:3c:00.0 mlx5_0\npci 0000:4d:00.0 mlx5_1\n')
+
+    rails = {"storage": {node: {"0000:4d:00.0": 0} for node in ("a", "b")}}
+    facts, _lines = run(Shared(), rails=rails, **profile("rdma_shared", resource_name="igb", select={"hcas_per_node": 1, "netdev": ["ens1"]}))
+    assert [(pod.device, pod.error) for pod in facts.pods] == [("mlx5_1", ""), ("mlx5_1", "")]
+
+
+def test_a_whole_function_is_the_hca_of_its_rail():
+    class Whole(rail_probe((1, 2))):
+        def list(self, kind, namespace="", selector=""):
+            if kind != "Node":
+                return super().list(kind, namespace, selector)
+            nodes = ({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"nvidia.com/igb": "2"}}} for name in self.nodes)
+            return Listing(tuple(nodes), "1")
+
+        def greeting(self, pod, node):
+            text = super().greeting(pod, node).output
+            return CommandResult("shell", 0, "\n".join(line.replace(":10.0", ":00.0") for line in text.splitlines() if not line.startswith("physfn")) + "\n")
+
+    facts, _lines = run(Whole(), rails=RAILS, **profile("host_device", resource_name="igb", select={"hcas_per_node": 2}))
+    assert [(pod.node, pod.rail, pod.pci, pod.error) for pod in facts.pods if pod.node == "a"] == [("a", 0, "0000:01:00.0", ""), ("a", 1, "0000:02:00.0", "")]
