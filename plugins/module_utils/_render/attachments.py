@@ -16,7 +16,7 @@ import json
 from .._model.intent import Cluster, Fabric
 from .._model.profiles import PLAIN
 from .ipam import ipam
-from .names import Object, filled, labels
+from .names import Object, filled, interface, labels
 
 API = "k8s.cni.cncf.io/v1"
 CNI_VERSION = "0.3.1"
@@ -24,12 +24,12 @@ CNI_VERSION = "0.3.1"
 
 def macvlan(fabric: Fabric, cluster: Cluster) -> Object:
     """Interfaces of their own for pods, on one interface of the node."""
-    return _definition(fabric, type="macvlan", master=fabric.select.netdev[0], mode=fabric.network.mode or "bridge", mtu=fabric.mtu)
+    return _definition(fabric, type="macvlan", master=interface(fabric), mode=fabric.network.mode or "bridge", mtu=fabric.mtu)
 
 
 def host_device(fabric: Fabric, cluster: Cluster) -> Object:
     """One interface of the node, which leaves the node for the pod."""
-    return _definition(fabric, type="host-device", device=fabric.select.netdev[0])
+    return _definition(fabric, type="host-device", device=interface(fabric))
 
 
 def _definition(fabric: Fabric, **fields: object) -> Object:

@@ -13,7 +13,7 @@ import re
 import typing
 
 from .._model.errors import RdmaError
-from .._model.intent import Network
+from .._model.intent import Fabric, Network
 
 Object = typing.Dict[str, typing.Any]
 #: PCI addresses of a fabric's physical functions on each node
@@ -52,6 +52,16 @@ def policy_name(fabric: str, node: str = "") -> str:
 def resource(prefix: str, resource_name: str) -> str:
     """Extended resource that the device plugin offers: openshift.io/mlx_compute."""
     return f"{prefix}/{resource_name}"
+
+
+def interface(fabric: Fabric) -> str:
+    """The one interface of the node on which pods are put.
+
+    :raises RenderError: the fabric names none, or several
+    """
+    if len(fabric.select.netdev) != 1:
+        raise RenderError(f"rdma_fabrics '{fabric.name}': select.netdev names {len(fabric.select.netdev)} interfaces, and pods are put on one; name one")
+    return fabric.select.netdev[0]
 
 
 def filled(**fields: typing.Any) -> Object:

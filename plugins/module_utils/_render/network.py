@@ -84,7 +84,11 @@ def render(fabrics: typing.Iterable[Fabric], cluster: Cluster, members: typing.M
             unmade[fabric.name] = str(error)
     objects.extend(("", policy) for policy in nvidia.nic_policy(fabrics, cluster))
     objects.extend((fabric.name, pool) for fabric in fabrics for pool in pools(fabric, cluster))
-    objects.extend((fabric.name, RENDERERS[fabric.profile](fabric, cluster)) for fabric in fabrics if fabric.profile in RENDERERS)
+    for fabric in (fabric for fabric in fabrics if fabric.profile in RENDERERS):
+        try:
+            objects.append((fabric.name, RENDERERS[fabric.profile](fabric, cluster)))
+        except RenderError as error:
+            unmade[fabric.name] = str(error)
     return Rendered(tuple(objects), unmade)
 
 

@@ -18,7 +18,7 @@ import typing
 from .._model.intent import Cluster, Fabric, NetworkOperator
 from .._model.profiles import HOST_DEVICE, IPOIB, MACVLAN, NIC_POLICY, PROFILES, attachment_kind, needs_nic_policy, pods_on_a_node
 from .ipam import ipam_text
-from .names import MANAGED_BY, Object, filled, labels, plugins_text
+from .names import MANAGED_BY, Object, filled, interface, labels, plugins_text
 
 API = "mellanox.com/v1alpha1"
 
@@ -90,14 +90,10 @@ def _selectors(**names: typing.Sequence[str]) -> Object:
 def network(fabric: Fabric, cluster: Cluster) -> Object:
     """The MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. They have no namespace of their own, only that of the pods."""
     kind, wanted = attachment_kind(fabric), fabric.network
-    fields: typing.Dict[str, Object] = {
-        MACVLAN: {"master": _master(fabric), "mode": wanted.mode or "bridge", "mtu": fabric.mtu},
-        IPOIB: {"master": _master(fabric)},
-        HOST_DEVICE: {"resourceName": fabric.resource_name},
-    }
-    spec = filled(networkNamespace=wanted.namespace, **fields[kind], ipam=ipam_text(fabric), metaPlugins=plugins_text(wanted))
+    fields: Object = {"resourceName": fabric.resource_name}
+    if kind == MACVLAN:
+        fields = {"master": interface(fabric), "mode": wanted.mode or "bridge", "mtu": fabric.mtu}
+    elif kind == IPOIB:
+        fields = {"master": interface(fabric)}
+    spec = filled(networkNamespace=wanted.namespace, **fields, ipam=ipam_text(fabric), metaPlugins=plugins_text(wanted))
     return {"apiVersion": API, "kind": kind, "metadata": {"name": wanted.name, "labels": labels(fabric.name)}, "spec": spec}
-
-
-def _master(fabric: Fabric) -> typing.Optional[str]:
-    return next(iter(fabric.select.netdev), None)

@@ -11,6 +11,7 @@ What an object may have or not is named in ``optional`` of the folder's intent; 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import os
 import pathlib
@@ -22,6 +23,7 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.attached import PREDICATES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.attachments import RULES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import PROFILES, attachment_kind, definitions, traits
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -194,3 +196,13 @@ def test_each_kind_has_a_definition_that_stage_operators_looks_for(profile):
             assert any(name.endswith(group) for name in wanted), item["kind"]
     for fabric in intent.fabrics:
         assert bool(attachment_kind(fabric)) == traits(fabric).members
+
+
+@pytest.mark.parametrize("profile", [name for name, its in PROFILES.items() if its.shared])
+def test_a_fabric_without_its_one_interface_is_not_made_and_keeps_nobody_back(profile):
+    intent = intent_of(profile)
+    bare = [dataclasses.replace(fabric, select=Select(1)) for fabric in intent.fabrics]
+    baseline = intent_of("macvlan").fabrics[0]
+    rendered = render([*bare, dataclasses.replace(baseline, name="good")], intent.cluster, {})
+    assert {name: "select.netdev names 0 interfaces" in why for name, why in rendered.unmade.items()} == {fabric.name: True for fabric in bare}
+    assert "good" in {name for name, _object in rendered.objects}
