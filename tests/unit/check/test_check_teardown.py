@@ -43,7 +43,7 @@ def removed(action, refusal=""):
     return (AppliedObject("Pod", "p", "test", "storage", action, refusal),)
 
 
-@pytest.mark.parametrize(("action", "status"), [("deleted", "pass"), ("absent", "pass"), ("refused", "fail"), ("", "fail")])
+@pytest.mark.parametrize(("action", "status"), [("deleted", "pass"), ("absent", "pass"), ("released", "pass"), ("refused", "fail"), ("", "fail")])
 def test_objects(action, status):
     assert statuses(Facts(("worker-1",), removed(action), GONE)) == [("object", status), ("virtual_functions", "pass")]
 

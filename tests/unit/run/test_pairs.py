@@ -63,9 +63,10 @@ class Shell:
 class Api:
     """One API server with a kubelet that starts every pod at once. ``answers``: what a tool's client and server do."""
 
-    def __init__(self, nodes=("a", "b"), offered="4", answers=None, refuse=None, probe="", refused_shell=None):
+    def __init__(self, nodes=("a", "b"), offered="4", answers=None, refuse=None, probe="", refused_shell=None, resource="openshift.io/igb"):
         self.nodes = nodes
         self.offered = offered
+        self.resource = resource
         self.answers = answers or {}
         self.refuse = refuse
         self.pods = {}
@@ -79,7 +80,7 @@ class Api:
     def list(self, kind, namespace="", selector=""):
         if kind == "Node":
             return Listing(
-                tuple({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"openshift.io/igb": self.offered}}} for name in self.nodes), "1"
+                tuple({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {self.resource: self.offered}}} for name in self.nodes), "1"
             )
         if kind == "Pod":
             assert selector == "app.kubernetes.io/managed-by=linerate.rdma,linerate.rdma/fabric"
@@ -506,32 +507,22 @@ def test_the_pod_network_is_measured_over_the_pods_own_interface():
 
 def test_a_shared_device_is_that_of_the_function_which_the_fabric_selects():
     class Shared(Api):
-        def list(self, kind, namespace="", selector=""):
-            if kind != "Node":
-                return super().list(kind, namespace, selector)
-            nodes = ({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"rdma/igb": "63"}}} for name in self.nodes)
-            return Listing(tuple(nodes), "1")
-
         def greeting(self, pod, node):
             # no device is on the pod's own interface: all pods see those of the node
             return CommandResult("shell", 0, 'rdma [{"ifname":"mlx5_0"},{"ifname":"mlx5_1"}]\npci 0000:3c:00.0 mlx5_0\npci 0000:4d:00.0 mlx5_1\n')
 
     rails = {"storage": {node: {"0000:4d:00.0": 0} for node in ("a", "b")}}
-    facts, _lines = run(Shared(), rails=rails, **profile("rdma_shared", resource_name="igb", select={"hcas_per_node": 1, "netdev": ["ens1"]}))
+    facts, _lines = run(
+        Shared(resource="rdma/igb"), rails=rails, **profile("rdma_shared", resource_name="igb", select={"hcas_per_node": 1, "netdev": ["ens1"]})
+    )
     assert [(pod.device, pod.error) for pod in facts.pods] == [("mlx5_1", ""), ("mlx5_1", "")]
 
 
 def test_a_whole_function_is_the_hca_of_its_rail():
     class Whole(rail_probe((1, 2))):
-        def list(self, kind, namespace="", selector=""):
-            if kind != "Node":
-                return super().list(kind, namespace, selector)
-            nodes = ({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"nvidia.com/igb": "2"}}} for name in self.nodes)
-            return Listing(tuple(nodes), "1")
-
         def greeting(self, pod, node):
             text = super().greeting(pod, node).output
             return CommandResult("shell", 0, "\n".join(line.replace(":10.0", ":00.0") for line in text.splitlines() if not line.startswith("physfn")) + "\n")
 
-    facts, _lines = run(Whole(), rails=RAILS, **profile("host_device", resource_name="igb", select={"hcas_per_node": 2}))
+    facts, _lines = run(Whole(offered="2", resource="nvidia.com/igb"), rails=RAILS, **profile("host_device", resource_name="igb", select={"hcas_per_node": 2}))
     assert [(pod.node, pod.rail, pod.pci, pod.error) for pod in facts.pods if pod.node == "a"] == [("a", 0, "0000:01:00.0", ""), ("a", 1, "0000:02:00.0", "")]
