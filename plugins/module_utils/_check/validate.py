@@ -36,6 +36,7 @@ VARIABLES = (
 # the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both ends
 _RESOURCE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_]*[a-zA-Z0-9])?")
 # RFC 1123 label: what Kubernetes takes as the name of an object and of a namespace
+_RELEASE = re.compile(r"v\d+\.\d+\.\d+(-[a-z]+\.\d+)?", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _GUID = re.compile(r"0x[0-9a-f]{16}")
@@ -243,6 +244,16 @@ def _check_cluster(intent: Intent) -> typing.List[Finding]:
         why = "No node would ever get its turn, and the wait would end with its time."
         expected = "1 node at least"
         findings.append(_bad("cluster", "rdma_cluster.node_pool.max_unavailable", str(cluster.node_pool.max_unavailable), expected, why, "Correct it."))
+    if not _RELEASE.fullmatch(cluster.network_operator.version):
+        why = "Images of NVIDIA's network operator are named after its releases, and there would be none of this name."
+        expected = "a release, such as v26.4.1"
+        seen = f"'{cluster.network_operator.version}'"
+        findings.append(_bad("cluster", "rdma_cluster.network_operator.version", seen, expected, why, "Copy it out of the operator's release notes."))
+    if cluster.network_operator.ofed_driver is not None and cluster.disruption == "none":
+        why = "A driver that is loaded anew takes the RDMA devices from all pods of the node, so the operator drains it."
+        remedy = "Allow drains in rdma_cluster.disruption, or leave the driver to the nodes."
+        expected = "no driver with disruption: none"
+        findings.append(_bad("cluster", "rdma_cluster.network_operator.ofed_driver", cluster.network_operator.ofed_driver, expected, why, remedy))
     if not _LABEL.fullmatch(cluster.operator_namespace):
         why = "It is the name of a namespace, and the API server knows no such one."
         expected = "lower-case letters, digits and hyphens"

@@ -51,11 +51,9 @@ def _image(operator: NetworkOperator, name: str) -> Object:
 
 
 def _ofed_driver(cluster: Cluster) -> Object:
-    """A new driver drains the node; where the intent allows no drain, only pods that are deleted by hand get it."""
-    operator, may_drain = cluster.network_operator, cluster.disruption != "none"
-    upgrade: Object = {"autoUpgrade": may_drain}
-    if may_drain:
-        upgrade.update(maxParallelUpgrades=cluster.node_pool.max_unavailable if cluster.node_pool else 1, drain={"enable": True, "timeoutSeconds": 300})
+    """A new driver takes the RDMA devices from all pods of the node, so the node is drained first, as many at a time as for virtual functions."""
+    operator, at_once = cluster.network_operator, cluster.node_pool.max_unavailable if cluster.node_pool else 1
+    upgrade = {"autoUpgrade": True, "maxParallelUpgrades": at_once, "drain": {"enable": True, "timeoutSeconds": 300}}
     return {"image": "doca-driver", "repository": operator.repository, "version": operator.ofed_driver, "upgradePolicy": upgrade}
 
 

@@ -341,6 +341,8 @@ def test_good_waiver_passes(fabrics: typing.Any) -> None:
         ({"wait_seconds": 0}, "rdma_cluster.wait_seconds"),
         ({"node_pool": {"max_unavailable": 0}}, "rdma_cluster.node_pool.max_unavailable"),
         ({"operator_namespace": "My Operator"}, "rdma_cluster.operator_namespace"),
+        ({"network_operator": {"version": "26.4.1"}}, "rdma_cluster.network_operator.version"),
+        ({"network_operator": {"ofed_driver": "doca3.4.0"}, "disruption": "none"}, "rdma_cluster.network_operator.ofed_driver"),
     ],
 )
 def test_wrong_cluster_is_found(fabrics: typing.Any, cluster: typing.Dict[str, typing.Any], subject: str) -> None:

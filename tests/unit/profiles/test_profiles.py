@@ -20,7 +20,7 @@ import jsonschema
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
+from ansible_collections.linerate.rdma.plugins.module_utils._check import profile_rules, validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.attached import PREDICATES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.attachments import RULES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Select
@@ -206,3 +206,48 @@ def test_a_fabric_without_its_one_interface_is_not_made_and_keeps_nobody_back(pr
     rendered = render([*bare, dataclasses.replace(baseline, name="good")], intent.cluster, {})
     assert {name: "select.netdev names 0 interfaces" in why for name, why in rendered.unmade.items()} == {fabric.name: True for fabric in bare}
     assert "good" in {name for name, _object in rendered.objects}
+
+
+ETHERNET = {"profile": "sriov_ethernet", "virtual_functions": 2, "resource_name": "r", "select": {"hcas_per_node": 1, "netdev": ["ens1"]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "said"),
+    [
+        ({**ETHERNET, "virtual_functions": 0}, "virtual_functions", "get virtual functions"),
+        ({**ETHERNET, "ipam": None}, "ipam", "need addresses"),
+        ({**ETHERNET, "pods_per_node": 4}, "pods_per_node", "count pods"),
+        ({**ETHERNET, "network": {"namespace": "t"}}, "network.name", "name the attachment"),
+        ({**ETHERNET, "network": {"vlan": 4095}}, "network.vlan", "refuses them"),
+        ({**ETHERNET, "network": {"vlan": 5, "vlan_qos": 8}}, "network.vlan_qos", "three bits"),
+        ({**ETHERNET, "network": {"vlan_qos": 3}}, "network.vlan_qos", "priority without a VLAN"),
+        ({**ETHERNET, "network": {"max_tx_rate": -1}}, "network.max_tx_rate", "refuses it"),
+        ({**ETHERNET, "network": {"min_tx_rate": 200, "max_tx_rate": 100}}, "network.min_tx_rate", "EINVAL"),
+        ({"profile": "macvlan", "network": {"trust": False}}, "network.trust", "trusted or not"),
+        ({"profile": "macvlan", "resource_name": "r"}, "resource_name", "No device plugin"),
+        ({"profile": "macvlan", "virtual_functions": 2}, "virtual_functions", "makes no virtual functions"),
+        ({"profile": "macvlan", "select": {"hcas_per_node": 1}}, "select.netdev", "names one interface"),
+        ({"profile": "macvlan", "select": {"hcas_per_node": 2, "netdev": ["ens1"]}}, "select.hcas_per_node", "One interface is one HCA"),
+        ({"profile": "macvlan", "pods_per_node": 0}, "pods_per_node", "proves nothing"),
+        ({"profile": "macvlan", "network": {"mode": "passthru"}}, "pods_per_node", "belongs to one pod"),
+        ({"profile": "rdma_shared"}, "resource_name", "name of a resource"),
+        ({"profile": "rdma_shared", "resource_name": "r", "rdma": False}, "rdma", "the profile macvlan or ipoib"),
+        (
+            {"profile": "rdma_shared", "resource_name": "r", "mtu": 4000, "select": {"hcas_per_node": 1, "netdev": ["ib0"], "subnet_manager": "any"}},
+            "mtu",
+            "that of the partition",
+        ),
+        ({"profile": "ipoib", "network": {"meta_plugins": [{"type": "tuning"}]}}, "network.meta_plugins", "Nothing chains"),
+        ({"profile": "host_device", "select": {"hcas_per_node": 2, "netdev": ["ens1", "ens2"]}}, "select.hcas_per_node", "One interface is one HCA"),
+        ({"profile": "pod_network"}, "ipam", "of the cluster's own network already"),
+        ({"profile": "pod_network"}, "select", "No HCA belongs"),
+    ],
+)
+def test_a_key_that_does_not_go_with_the_profile_is_refused(changes, key, said):
+    data = {"name": "f", "select": {"hcas_per_node": 1, "netdev": ["ens1"]}, "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"}, **changes}
+    network = changes.get("network", {})
+    data["network"] = network if set(network) == {"namespace"} else {"name": "n", "namespace": "t", **network}
+    intent = parse_intent([{name: value for name, value in data.items() if value is not None}])
+    found = {finding.subject: finding for finding in profile_rules.check(intent.fabrics[0], "rdma_fabrics[0]")}
+    assert found[f"rdma_fabrics[0].{key}"].status == "fail"
+    assert said in found[f"rdma_fabrics[0].{key}"].why
