@@ -96,13 +96,12 @@ def pod_networks(pod: Resource) -> typing.Tuple[str, typing.Tuple[str, ...]]:
     return name, _texts([address for address in addresses if address], f"Pod {name}: status.podIPs")
 
 
-def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) -> typing.Tuple[Taken, ...]:
-    """Networks out of which a NetworkAttachmentDefinition gives addresses; none where it gives no addresses.
+def attachment_plugins(resource: Resource, name: str) -> typing.List[typing.Dict[str, typing.Any]]:
+    """The CNI plugins of a NetworkAttachmentDefinition, in their order.
 
-    :param pools: of nv-ipam, to which an attachment refers by name
-    :raises ResourceError: its configuration is not in the object or is no JSON, or its IPAM plugin keeps its ranges elsewhere
+    :param name: namespace/name, for the message
+    :raises ResourceError: its configuration is not in the object, or is no JSON
     """
-    name = f"{_mapping(resource, 'metadata').get('namespace', '')}/{name_of(resource)}"
     text = _mapping(resource, "spec").get("config")
     if not text:
         raise ResourceError(f"{name}: its configuration is in a file on the nodes")
@@ -112,7 +111,17 @@ def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) 
         raise ResourceError(f"{name}: its configuration is no JSON: {error}") from None
     if not isinstance(config, dict):
         raise ResourceError(f"{name}: its configuration is no mapping")
-    plugins = _items(config, "plugins", name) or [config]
+    return _items(config, "plugins", name) or [config]
+
+
+def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) -> typing.Tuple[Taken, ...]:
+    """Networks out of which a NetworkAttachmentDefinition gives addresses; none where it gives no addresses.
+
+    :param pools: of nv-ipam, to which an attachment refers by name
+    :raises ResourceError: its configuration is not in the object or is no JSON, or its IPAM plugin keeps its ranges elsewhere
+    """
+    name = f"{_mapping(resource, 'metadata').get('namespace', '')}/{name_of(resource)}"
+    plugins = attachment_plugins(resource, name)
     taken: typing.List[Taken] = []
     for ipam in filter(None, (_mapping(plugin, "ipam") for plugin in plugins)):
         kind = str(ipam.get("type", ""))

@@ -1,0 +1,239 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Training jobs: what the user wants of one (``rdma_job``), and what is in one that somebody wrote, whatever its kind."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .cluster import ClusterNode
+
+
+@dataclasses.dataclass(frozen=True)
+class Mount:
+    """Something of the job's namespace that its pods see as a folder.
+
+    :ivar name: of the PersistentVolumeClaim or ConfigMap
+    :ivar path: where it is mounted
+    """
+
+    name: str
+    path: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """The training job that is rendered.
+
+    :ivar kind: PyTorchJob (training operator v1), or TrainJob (Kubeflow Trainer v2) with a TrainingRuntime of its own
+    :ivar name: of the job; the operators make host names of it
+    :ivar nodes: how many nodes; one pod each
+    :ivar gpus_per_node: GPUs and processes of a pod
+    :ivar image: has the training program, torchrun and sh
+    :ivar command: what each pod starts: torchrun finds the other pods by the operator's PET_ variables
+    :ivar cpu: request and limit, as Kubernetes writes it
+    :ivar memory: request and limit, as Kubernetes writes it
+    :ivar fabric: name of the fabric; None takes the pod network, which is the baseline of a comparison and nothing to train on
+    :ivar namespace: of the job; None takes that of the fabric's network
+    :ivar interfaces: attachments of a pod to the fabric; None takes one for each HCA of a node
+    :ivar shared_memory: size of /dev/shm, as Kubernetes writes it
+    :ivar claim: a PersistentVolumeClaim that all pods mount, so it needs ReadWriteMany
+    :ivar config: a ConfigMap that all pods mount, with the configuration of the training
+    :ivar nic_map: a ConfigMap out of which pods take their addresses; see docs/job.md
+    :ivar queue: LocalQueue of Kueue
+    :ivar topology_file: NCCL_TOPO_FILE, a path in the image
+    :ivar environment: further variables of the container
+    :ivar gpu_resource: extended resource of the GPUs
+    :ivar tolerations: of the pods, as Kubernetes reads them
+    :ivar service_account: whose rights admit IPC_LOCK, where the namespace's default account has none (OpenShift)
+    :ivar image_pull_secrets: names of secrets in the job's namespace
+    """
+
+    name: str
+    nodes: int
+    gpus_per_node: int
+    image: str
+    command: typing.Tuple[str, ...]
+    cpu: str
+    memory: str
+    kind: typing.Literal["PyTorchJob", "TrainJob"] = "PyTorchJob"
+    fabric: typing.Optional[str] = None
+    namespace: typing.Optional[str] = None
+    interfaces: typing.Optional[int] = None
+    shared_memory: str = "20Gi"
+    claim: typing.Optional[Mount] = None
+    config: typing.Optional[Mount] = None
+    nic_map: typing.Optional[str] = None
+    queue: typing.Optional[str] = None
+    topology_file: typing.Optional[str] = None
+    environment: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    gpu_resource: str = "nvidia.com/gpu"
+    tolerations: typing.Tuple[typing.Dict[str, typing.Any], ...] = ()
+    service_account: typing.Optional[str] = None
+    image_pull_secrets: typing.Tuple[str, ...] = ()
+
+
+# What is in a job
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable:
+    """An environment variable of a container.
+
+    :ivar value: None where another object holds it (valueFrom)
+    :ivar place: where in the object it is set
+    """
+
+    name: str
+    value: typing.Optional[str]
+    place: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Container:
+    """A container of a pod template.
+
+    :ivar environment: of env, and NAME=value of NCCL's variables in command and args
+    :ivar sources: ConfigMaps and Secrets that it takes its whole environment from (envFrom)
+    :ivar requests: as the API server defaults them: what has no request takes the limit
+    :ivar mounts: path: name of the volume
+    :ivar user: runAsUser of the container, else of the pod; None where neither says
+    """
+
+    name: str
+    path: str
+    environment: typing.Tuple[Variable, ...] = ()
+    sources: typing.Tuple[str, ...] = ()
+    requests: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    limits: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    capabilities: typing.Tuple[str, ...] = ()
+    privileged: bool = False
+    user: typing.Optional[int] = None
+    non_root: bool = False
+    mounts: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkRequest:
+    """One element of the annotation k8s.v1.cni.cncf.io/networks.
+
+    :ivar interface: that the pod gets; net1, net2 ... by their order where the annotation names none [multus]
+    :ivar default_route: it asks for the pod's default route
+    """
+
+    namespace: str
+    name: str
+    interface: str
+    default_route: bool = False
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclasses.dataclass(frozen=True)
+class PodTemplate:
+    """What a job makes pods of.
+
+    :ivar path: in the object, as a reader would write it: ``spec.pytorchReplicaSpecs.Worker``
+    :ivar count: pods that are made of it
+    :ivar helpers: containers that run before the others (initContainers)
+    :ivar volumes: names of all
+    :ivar memory_volumes: volumes in memory, each with its size limit, empty where it has none
+    :ivar claims: PersistentVolumeClaims that it mounts
+    """
+
+    path: str
+    count: int
+    containers: typing.Tuple[Container, ...]
+    helpers: typing.Tuple[Container, ...] = ()
+    networks: typing.Tuple[NetworkRequest, ...] = ()
+    host_network: bool = False
+    volumes: typing.Tuple[str, ...] = ()
+    memory_volumes: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    claims: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A job as somebody wrote it, or as it is in the cluster.
+
+    :ivar queue: LocalQueue of Kueue that it asks for; empty where it asks for none
+    :ivar lost: why its pods will not find each other; empty where nothing is known against it
+    """
+
+    kind: str
+    name: str
+    namespace: str
+    templates: typing.Tuple[PodTemplate, ...]
+    queue: str = ""
+    lost: str = ""
+
+    @property
+    def subject(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+# What a job meets in the cluster
+
+
+@dataclasses.dataclass(frozen=True)
+class Attachment:
+    """A NetworkAttachmentDefinition.
+
+    :ivar name: namespace/name
+    :ivar kinds: types of its CNI plugins, in their order
+    :ivar resource: extended resource that a pod must ask for; empty where it needs none
+    :ivar default_route: its addresses bring a default route
+    :ivar problem: why its configuration is not known; empty where it is
+    """
+
+    name: str
+    kinds: typing.Tuple[str, ...] = ()
+    resource: str = ""
+    default_route: bool = False
+    problem: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A PersistentVolumeClaim: namespace/name, accessModes, status.phase."""
+
+    name: str
+    modes: typing.Tuple[str, ...]
+    phase: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PodDevices:
+    """What multus says of a pod that runs.
+
+    :ivar interfaces: of its secondary networks
+    :ivar devices: RDMA devices of those (device-info); empty where it says nothing of them
+    """
+
+    name: str
+    interfaces: typing.Tuple[str, ...]
+    devices: typing.Tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """What a job meets.
+
+    :ivar pods: of the job, where it runs
+    :ivar devices: names of the HCAs of each node (hca_info), where they were asked for
+    :ivar errors: what could not be read; what is not in the rest is not known then
+    """
+
+    nodes: typing.Tuple[ClusterNode, ...] = ()
+    attachments: typing.Tuple[Attachment, ...] = ()
+    claims: typing.Tuple[Claim, ...] = ()
+    pods: typing.Tuple[PodDevices, ...] = ()
+    devices: typing.Dict[str, typing.Tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    errors: typing.Tuple[str, ...] = ()

@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Quantities as Kubernetes writes them: 500m, 2, 1Gi, 1e3. [k8s.io/apimachinery pkg/api/resource/quantity.go]"""
+
+from __future__ import annotations
+
+import decimal
+import re
+import typing
+
+from .kubernetes import ResourceError
+
+_SUFFIXES = {"": 1, **{sign: 1000**power for power, sign in enumerate("kMGTPE", 1)}, **{f"{sign}i": 1024**power for power, sign in enumerate("KMGTPE", 1)}}
+_PARTS = {sign: decimal.Decimal(10) ** -power for sign, power in (("n", 9), ("u", 6), ("m", 3))}
+_FORM = re.compile(r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?")
+
+
+def quantity(value: typing.Any, what: str) -> decimal.Decimal:
+    """Its value, exactly.
+
+    :param what: where it stands, for the message
+    :raises ResourceError: no quantity
+    """
+    match = None if isinstance(value, bool) else _FORM.fullmatch(str(value))
+    if match is None:
+        raise ResourceError(f"{what}: '{str(value)[:100]}' is no quantity such as 2, 500m or 1Gi")
+    number, suffix, exponent = match.groups()
+    if exponent:
+        return decimal.Decimal(number) * decimal.Decimal(10) ** int(exponent)
+    return decimal.Decimal(number) * (_PARTS[suffix] if suffix in _PARTS else _SUFFIXES[suffix or ""])

@@ -1,0 +1,181 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""A training job on a fabric (rows S2.3, S2.4, S3.5): PyTorchJob of the training operator v1, or TrainJob of Kubeflow Trainer v2.
+
+A TrainJob comes with a TrainingRuntime of its own, in which its pods are: the TrainJob alone can set neither their volumes nor their capabilities in every
+release of v2. [src kubeflow/trainer v1.9.4 manifests/base/crds/kubeflow.org_pytorchjobs.yaml, pkg/webhooks/pytorch; v2.0.0, v2.3.0 pkg/apis/trainer/v1alpha1]
+"""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.intent import Cluster, Fabric
+from .._model.job import Job
+from . import job_start
+from .names import MANAGED_BY, RenderError, labels, resource
+
+Object = typing.Dict[str, typing.Any]
+
+JOB_LABEL = "linerate.rdma/job"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+_TRAINER = "trainer.kubeflow.org/v1alpha1"
+
+
+def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: Cluster) -> typing.Tuple[Object, ...]:
+    """The objects of a job, in the order in which they are applied.
+
+    :raises RenderError: it is on a fabric that the intent does not have, or in no namespace
+    """
+    fabric = next((item for item in fabrics if item.name == job.fabric), None)
+    if fabric is None and job.fabric is not None:
+        raise RenderError(f"rdma_job.fabric: no fabric is named '{job.fabric}'; rdma_fabrics has {', '.join(item.name for item in fabrics)}")
+    namespace = job.namespace or (fabric.network.namespace if fabric else "")
+    if not namespace:
+        raise RenderError("rdma_job.namespace: missing; a job on the pod network has no fabric that would name one")
+    if job.kind == "PyTorchJob":
+        return (_pytorch_job(job, namespace, _template(job, fabric, cluster, "pytorch")),)
+    return _train_job(job, namespace, _template(job, fabric, cluster, "node"))
+
+
+def _metadata(job: Job, namespace: str, **more: str) -> Object:
+    return {"name": job.name, "namespace": namespace, "labels": {**MANAGED_BY, JOB_LABEL: job.name, **more}}
+
+
+def _pytorch_job(job: Job, namespace: str, template: Object) -> Object:
+    replicas = {"Master": 1, "Worker": job.nodes - 1}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": _metadata(job, namespace, **_queue(job)),
+        "spec": {
+            "nprocPerNode": str(job.gpus_per_node),
+            "pytorchReplicaSpecs": {role: {"replicas": count, "restartPolicy": "OnFailure", "template": template} for role, count in replicas.items() if count},
+        },
+    }
+
+
+def _train_job(job: Job, namespace: str, template: Object) -> typing.Tuple[Object, Object]:
+    pods = {"name": "node", "template": {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}, "spec": {"template": template}}}
+    runtime = {
+        "apiVersion": _TRAINER,
+        "kind": "TrainingRuntime",
+        "metadata": _metadata(job, namespace),
+        "spec": {"mlPolicy": {"numNodes": job.nodes, "torch": {}}, "template": {"spec": {"replicatedJobs": [pods]}}},
+    }
+    train = {
+        "apiVersion": _TRAINER,
+        "kind": "TrainJob",
+        "metadata": _metadata(job, namespace, **_queue(job)),
+        "spec": {
+            "runtimeRef": {"apiGroup": _TRAINER.partition("/")[0], "kind": "TrainingRuntime", "name": job.name},
+            "trainer": {"numNodes": job.nodes, "numProcPerNode": job.gpus_per_node},
+        },
+    }
+    return runtime, train
+
+
+def _queue(job: Job) -> typing.Dict[str, str]:
+    return {QUEUE_LABEL: job.queue} if job.queue else {}
+
+
+def _template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster, name: str) -> Object:
+    """A pod of the job: one a node. Requests equal limits (QoS class Guaranteed).
+
+    :param name: of the container, by which the operator knows it
+    """
+    mounts, volumes = _folders(job)
+    amounts = {"cpu": job.cpu, "memory": job.memory, job.gpu_resource: str(job.gpus_per_node)}
+    container: Object = {
+        "name": name,
+        "image": job.image,
+        "command": list(job.command),
+        "env": [{"name": key, "value": value} for key, value in environment(job, fabric).items()],
+        "volumeMounts": mounts,
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}},
+    }
+    metadata: Object = {"labels": {**(labels(fabric.name) if fabric else MANAGED_BY), JOB_LABEL: job.name}}
+    spec: Object = {"affinity": _apart(job), "automountServiceAccountToken": False, "containers": [container], "volumes": volumes}
+    if fabric is not None:
+        count = interfaces(job, fabric)
+        device = resource(cluster.resource_prefix, fabric.resource_name)
+        amounts[device] = str(count)
+        metadata["annotations"] = {"k8s.v1.cni.cncf.io/networks": ",".join([f"{fabric.network.namespace}/{fabric.network.name}"] * count)}
+        if has_rdma(fabric):
+            container["command"] = list(job_start.start(device, is_roce(fabric), job.command))
+            container["securityContext"]["capabilities"]["add"] = ["IPC_LOCK"]
+        if job.nic_map is not None:
+            volumes.append({"name": "nic-map", "configMap": {"name": job.nic_map}})
+            spec["initContainers"] = [_addresses(fabric)]
+    container["resources"] = {"requests": dict(amounts), "limits": dict(amounts)}
+    for key, value in (
+        ("tolerations", [dict(item) for item in job.tolerations]),
+        ("serviceAccountName", job.service_account),
+        ("imagePullSecrets", [{"name": secret} for secret in job.image_pull_secrets]),
+    ):
+        if value:
+            spec[key] = value
+    return {"metadata": metadata, "spec": spec}
+
+
+def _folders(job: Job) -> typing.Tuple[typing.List[Object], typing.List[Object]]:
+    mounts: typing.List[Object] = [{"name": "shared-memory", "mountPath": "/dev/shm"}]
+    volumes: typing.List[Object] = [{"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": job.shared_memory}}]
+    if job.claim is not None:
+        mounts.append({"name": "claim", "mountPath": job.claim.path})
+        volumes.append({"name": "claim", "persistentVolumeClaim": {"claimName": job.claim.name}})
+    if job.config is not None:
+        mounts.append({"name": "config", "mountPath": job.config.path})
+        volumes.append({"name": "config", "configMap": {"name": job.config.name}})
+    return mounts, volumes
+
+
+def _apart(job: Job) -> Object:
+    """No two pods of the job on one node: their traffic would not leave it."""
+    term = {"labelSelector": {"matchLabels": {JOB_LABEL: job.name}}, "topologyKey": "kubernetes.io/hostname"}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def _addresses(fabric: Fabric) -> Object:
+    amounts = {"cpu": "100m", "memory": "64Mi"}
+    return {
+        "name": "addresses",
+        "image": fabric.pods.image,
+        "imagePullPolicy": fabric.pods.image_pull_policy,
+        "command": list(job_start.addresses()),
+        "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "volumeMounts": [{"name": "nic-map", "mountPath": job_start.MAP_FOLDER}],
+        "resources": {"requests": dict(amounts), "limits": dict(amounts)},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]}},
+    }
+
+
+def interfaces(job: Job, fabric: Fabric) -> int:
+    """Attachments of a pod: net1 to net<n>."""
+    return fabric.select.hcas_per_node if job.interfaces is None else job.interfaces
+
+
+def has_rdma(fabric: Fabric) -> bool:
+    return fabric.rdma or fabric.profile == "sriov_infiniband"
+
+
+def is_roce(fabric: Fabric) -> bool:
+    """Whether NCCL needs the index of a GID: on InfiniBand it does not."""
+    return fabric.profile not in ("sriov_infiniband", "ipoib")
+
+
+def environment(job: Job, fabric: typing.Optional[Fabric]) -> typing.Dict[str, str]:
+    """NCCL's variables as far as they are the same in all pods, and the user's own, which come last."""
+    if fabric is None:
+        network = {"NCCL_SOCKET_IFNAME": "=eth0", "NCCL_IB_DISABLE": "1"}
+    else:
+        network = {"NCCL_SOCKET_IFNAME": "=" + ",".join(f"net{number}" for number in range(1, interfaces(job, fabric) + 1))}
+    # NET says for each HCA whether GPUDirect is on
+    variables = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET", **network}
+    if job.topology_file:
+        variables["NCCL_TOPO_FILE"] = job.topology_file
+    return {**variables, **job.environment}
