@@ -83,7 +83,31 @@ WHAT = {
     "virtual_functions": ("allocatable", "count", "driver", "guids", "link_state", "members", "mtu", "node", "rdma_device", "report"),
     "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping", "suspect", "sweep"),
 }
+#: what is looked at beside the stages, by modules that a user calls for a training job
+BESIDE = {
+    "job": (
+        "claims",
+        "devices",
+        "evidence",
+        "framework",
+        "guaranteed",
+        "hcas",
+        "interfaces",
+        "memlock",
+        "nccl_variables",
+        "networks",
+        "read",
+        "resources",
+        "routes",
+        "shared_memory",
+        "transport",
+        "volumes",
+    ),
+}
 #: findings of the frame itself, about any stage: its role failed, it did not run, the intent is wrong
 OF_THE_FRAME = ("error", "run", "intent")
 
-CHECKS = tuple(f"{stage}.{what}" for stage in STAGES for what in sorted({*WHAT[stage], *OF_THE_FRAME}))
+CHECKS = (
+    *(f"{stage}.{what}" for stage in STAGES for what in sorted({*WHAT[stage], *OF_THE_FRAME})),
+    *(f"{subject}.{what}" for subject, names in BESIDE.items() for what in names),
+)

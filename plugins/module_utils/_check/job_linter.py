@@ -30,6 +30,8 @@ _OWN = ("lo", "eth0")
 #: CNI plugins that give a pod a virtual function of its own, whose name is known only when the pod starts
 _VIRTUAL = ("sriov", "ib-sriov")
 _INFINIBAND = ("ib-sriov", "ipoib")
+#: beginnings of the names of all HCAs of a driver, which look like names
+_DRIVERS = ("mlx4", "mlx5")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -294,10 +296,11 @@ def _hcas(scope: Scope) -> typing.Iterator[Finding]:
             why = f"The node has no such HCA: {', '.join(missing)}. NCCL passes over it in silence, and over all of them to TCP."
             findings.append(Finding(check, f"{subject} on {node}", FAIL, value, ", ".join(names) or "no HCA", why, "Names differ between nodes: see discover."))
     kinds = {kind for _request, item in scope.attachments() if item for kind in item.kinds}
-    if not choice.exclude and kinds & set(_VIRTUAL) and any(pattern[-1:].isdigit() for pattern in choice.patterns):
+    named = not choice.exclude and any(pattern[-1:].isdigit() and pattern not in _DRIVERS for pattern in choice.patterns)
+    if named and kinds & set(_VIRTUAL):
         why = "Each pod gets another virtual function, and its name is known only when the pod starts; this one is given to one pod at most."
         findings.append(Finding(check, subject, FAIL, value, expected, why, "Find the name at the start of the pod, as the rendered job does, or remove it."))
-    elif not choice.exact and not choice.exclude and any(pattern[-1:].isdigit() for pattern in choice.patterns):
+    elif named and not choice.exact:
         why = "Names are prefixes: mlx5_1 also takes mlx5_10 to mlx5_19."
         findings.append(Finding(check, subject, WARN, value, "exact names", why, remedy))
     yield from findings or [ok(check, subject, value, expected)]

@@ -62,10 +62,18 @@ def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
     """Why the operator will not tell the pods of each other. [kubeflow/trainer v1.9.4 pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]"""
     kind, spec = body.get("kind"), _mapping(body, "spec")
     if kind == "PyTorchJob":
+        other = [str(role) for role in _mapping(spec, "pytorchReplicaSpecs") if role not in ("Master", "Worker")]
+        if other:
+            return f"The training operator knows the roles Master and Worker, and refuses {', '.join(other)}"
+        if len(templates) < len(_mapping(spec, "pytorchReplicaSpecs")):
+            return "One of its roles has no template with containers, and the training operator refuses it"
         if not all(any(container.name == "pytorch" for container in template.containers) for template in templates):
             return "The training operator looks for a container named pytorch in each of its pods, and refuses the job without one"
         if "Master" not in _mapping(spec, "pytorchReplicaSpecs") and not spec.get("elasticPolicy"):
             return "Without a Master, and without an elasticPolicy, no pod is told where the others meet"
+    if kind == "TrainJob":
+        if not any(_is_trainer(item) for item in _items(_mapping(spec, "template", "spec"), "replicatedJobs", "its runtime")):
+            return f"No job of its runtime carries the label {_ANCESTOR}: trainer, so the trainer starts one pod and passes over what the TrainJob says"
     if kind == "TrainJob" and not [key for key in _mapping(spec, "mlPolicy") if key != "numNodes"] and sum(item.count for item in templates) > 1:
         return "Its runtime names no framework in mlPolicy (torch, mpi ...), so the trainer sets none of the variables by which its pods meet"
     return ""
@@ -137,8 +145,14 @@ def _container(item: Resource, spec: Resource, path: str) -> Container:
         privileged=bool(context.get("privileged", False)),
         user=None if user is None else _number(user, f"{path}: runAsUser"),
         non_root=bool(context.get("runAsNonRoot", of_pod.get("runAsNonRoot", False))),
-        mounts={str(mount.get("mountPath", "")).rstrip("/"): str(mount.get("name", "")) for mount in _items(item, "volumeMounts", path)},
+        mounts={_path(mount, path): str(mount.get("name", "")) for mount in _items(item, "volumeMounts", path)},
     )
+
+
+def _path(mount: Resource, path: str) -> str:
+    if not mount.get("mountPath"):
+        raise ResourceError(f"{path}.volumeMounts: one has no mountPath")
+    return str(mount["mountPath"]).rstrip("/")
 
 
 def _variable(entry: Resource, path: str) -> Variable:
@@ -221,12 +235,14 @@ def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> Resourc
     spec, trainer = copy.deepcopy(_mapping(found[0], "spec")), _mapping(job, "spec", "trainer")
     jobs = _items(_mapping(spec, "template", "spec"), "replicatedJobs", name)
     for item in jobs:
+        if not item.get("name"):
+            raise ResourceError(f"{kind} {name}: a job in spec.template.spec.replicatedJobs has no name")
         pod = _mapping(item, "template", "spec", "template")
-        if _mapping(item, "template", "metadata", "labels").get(_ANCESTOR) == "trainer":
+        if _is_trainer(item):
             item["replicas"] = 1
             # EnforceMLPolicy: the number of nodes becomes the number of pods of this job
             nodes = trainer.get("numNodes") or _mapping(spec, "mlPolicy").get("numNodes")
-            if nodes is not None:
+            if nodes is not None and pod:
                 item["template"]["spec"]["parallelism"] = nodes
             for container in _items(_mapping(pod, "spec"), "containers", name):
                 if container.get("name") == _TRAINER:
@@ -234,6 +250,10 @@ def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> Resourc
         for patch in _patches(job, str(item.get("name", ""))):
             _patch(pod, patch, name)
     return {"kind": "TrainJob", "spec": spec}
+
+
+def _is_trainer(item: Resource) -> bool:
+    return _mapping(item, "template", "metadata", "labels").get(_ANCESTOR) == "trainer"
 
 
 def _overwrite(container: typing.Dict[str, typing.Any], trainer: Resource, what: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.doc_fragments._attributes import ModuleDocFragment
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CHECKS, WHAT
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, CHECKS, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.table import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
@@ -107,11 +107,11 @@ def test_check_ids_are_those_that_the_checks_use() -> None:
     for path in (ROOT / "plugins" / "module_utils" / "_check").glob("*.py"):
         text = path.read_text(encoding="utf-8")
         # in these, other words of this form are paths in the intent
-        own = ("validate",) if path.stem in ("validate", "conflicts", "profile_rules") else STAGES
+        own = ("validate",) if path.stem in ("validate", "conflicts", "profile_rules") else (*STAGES, *BESIDE)
         used |= {(stage, what) for stage, what in re.findall(r'"([a-z_]+)\.([a-z_]+)"', text) if stage in own}
         if path.stem == "validate":
             used |= {("validate", what) for what in re.findall(r'_bad\(\s*"([a-z_]+)"', text)}
-    assert used == {(stage, what) for stage, names in WHAT.items() for what in names}, "correct _check/ids.py"
+    assert used == {(stage, what) for stage, names in {**WHAT, **BESIDE}.items() for what in names}, "correct _check/ids.py"
     assert len(CHECKS) == len(set(CHECKS))
 
 

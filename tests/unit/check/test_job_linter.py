@@ -1,0 +1,546 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The linter of jobs: what we render passes, each field of it that is taken away or misspelled is refused, and each rule by itself."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import pathlib
+import re
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import nccl_variables
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job_linter import Choice, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import PodDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import attachment
+from ansible_collections.linerate.rdma.tests.unit.check.job_world import ATTACHMENTS, WORLD, definition, node, objects
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/jobs"
+SCHEMAS = {kind: json.loads((FIXTURES / f"{kind.lower()}.json").read_text()) for kind in ("PyTorchJob", "TrainJob", "TrainingRuntime")}
+
+
+def check(made, world=WORLD):
+    return lint([item for item in made if item["kind"] != "TrainingRuntime"], made, world)
+
+
+def refused(findings):
+    return [finding for finding in findings if finding.status != "pass"]
+
+
+def shown(findings):
+    return [(finding.check, finding.status) for finding in refused(findings)]
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob", "TrainJob"])
+@pytest.mark.parametrize("changes", [{}, {"fabric": "roce"}, {"fabric": "roce", "nic_map": "map", "queue": "gpu", "topology_file": "/t.xml"}])
+def test_what_we_render_passes(kind, changes):
+    findings = check(objects(kind=kind, **changes))
+    assert refused(findings) == []
+    assert judge(findings).open
+    assert {finding.check for finding in findings} == {f"job.{what}" for what in BESIDE["job"]}
+
+
+def test_the_baseline_on_the_pod_network_is_refused_for_being_that():
+    findings = check(objects(fabric=None, namespace="training", interfaces=None))
+    assert {(finding.check, finding.status) for finding in refused(findings)} == {("job.networks", "fail"), ("job.transport", "warn")}
+
+
+# Mutations: of each field of the rendered job. The operators' own definitions are the second to refuse: the API server takes no unknown field.
+
+#: what may be taken away without harm to the network, each with the reason; a test holds that nothing else is in it
+HARMLESS = {
+    r"metadata\.labels(\..*)?": "by them we find what we made, and Kueue its queue",
+    r".*\.template\.metadata\.labels(\.(app|linerate).*)?": "the same, of the pods",
+    r".*\.affinity(\..*)?": "where pods go; eight GPUs a pod leave no room for two on a node",
+    r".*\.automountServiceAccountToken": "rights, not the network",
+    r".*\.securityContext\.(allowPrivilegeEscalation|seccompProfile.*|capabilities\.drop.*)": "rights, not the network",
+    r".*\.restartPolicy": "OnFailure is the default",
+    r"spec\.nprocPerNode": "auto is the default: a process for each GPU",
+    r"spec\.trainer(\..*)?": "the runtime has the number of nodes; auto is the default of processes",
+    r"spec\.pytorchReplicaSpecs\.(Master|Worker)\.replicas": "1 is the default",
+    r"spec\.pytorchReplicaSpecs\.Worker": "a job of one pod is a job",
+    r".*\.command(\[\d+\])?": "what the image starts by itself is not known here",
+    r".*\.env\[1\]": "NCCL_DEBUG_SUBSYS: the channels' lines are there without it",
+    r".*\.env\[1\]\.value": "the same",
+    r".*\.env\[2\]": "NCCL_SOCKET_IFNAME: NCCL then meets over eth0, and sends over RDMA all the same",
+    r".*\.resources\.requests(\..*)?": "the API server takes the limits",
+    r".*\.volumes\[0\]\.emptyDir\.sizeLimit": "the limit of memory bounds it",
+    r".*\.volumeMounts\[[12]\]": "the program's own folders",
+    r".*\.volumes\[2\]\.configMap(\..*)?": "the API server refuses a volume without its source",
+    r".*\.volumes\[1\]\.persistentVolumeClaim(\..*)?": "the same",
+    r"spec\.runtimeRef\.apiGroup": "trainer.kubeflow.org is the default",
+    r"spec\.mlPolicy\.numNodes": "the TrainJob has it",
+}
+
+
+def fields(node, path=""):
+    """All paths below, with the parent and its key."""
+    pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, child in list(pairs):
+        here = f"{path}[{key}]" if isinstance(node, list) else f"{path}.{key}".lstrip(".")
+        yield here, node, key
+        yield from fields(child, here)
+
+
+def against_schema(node, schema, path="spec"):
+    """Paths that a definition does not know, and values of another type."""
+    if isinstance(schema, dict):
+        if not isinstance(node, dict):
+            yield path
+            return
+        for key, child in node.items():
+            if key in schema or "*" in schema:
+                yield from against_schema(child, schema.get(key, schema.get("*")), f"{path}.{key}")
+            else:
+                yield f"{path}.{key}"
+    elif isinstance(schema, list):
+        for index, child in enumerate(node if isinstance(node, list) else [None]):
+            yield from against_schema(child, schema[0], f"{path}[{index}]")
+    elif schema not in ("any", "int-or-string", {"string": str, "integer": int, "boolean": bool}.get(schema)):
+        if not isinstance(node, {"string": str, "integer": int, "boolean": bool}[schema]):
+            yield path
+
+
+def reaches(made, number, path):
+    """A fresh copy of the objects, with parent and key of one field in it."""
+    fresh = copy.deepcopy(made)
+    return fresh, *next((parent, key) for here, parent, key in fields(fresh[number]) if here == path)
+
+
+KINDS = ("PyTorchJob", "TrainJob")
+MADE = {kind: objects(kind=kind, queue="gpu") for kind in KINDS}
+PLACES = [(kind, number, path) for kind in KINDS for number, item in enumerate(MADE[kind]) for path, _parent, _key in fields(item)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_we_render_is_in_the_operators_definitions(kind):
+    assert [path for item in MADE[kind] for path in against_schema(item["spec"], SCHEMAS[item["kind"]])] == []
+
+
+def test_each_field_that_is_taken_away_is_refused_or_known_to_be_harmless():
+    used, wrong = set(), []
+    for kind, number, path in PLACES:
+        made, parent, key = reaches(MADE[kind], number, path)
+        del parent[key]
+        if path in ("apiVersion", "kind"):
+            continue  # without them it is no object
+        excuse = next((pattern for pattern in HARMLESS if re.fullmatch(pattern, path)), None)
+        harm = bool(refused(check(made)))
+        used |= {excuse} if excuse and not harm else set()
+        if not harm and not excuse:
+            wrong.append((kind, path))
+    assert not wrong, wrong
+    assert set(HARMLESS) - used == set(), "an excuse that nothing needs"
+
+
+def test_each_field_that_is_misspelled_is_refused():
+    wrong = []
+    for kind, number, path in PLACES:
+        made, parent, key = reaches(MADE[kind], number, path)
+        # the operator's definition allows any name there: labels, annotations, variables of a selector, amounts
+        if isinstance(parent, list) or not path.startswith("spec."):
+            continue
+        parent[f"{key}x"] = parent.pop(key)
+        item = made[number]
+        if not list(against_schema(item["spec"], SCHEMAS[item["kind"]])) and not refused(check(made)):
+            wrong.append((kind, path))
+    free = r".*\.(labels|matchLabels|annotations|requests)\..*|.*\.template\.metadata\.labels"
+    assert [place for place in wrong if not re.fullmatch(free, place[1])] == []
+
+
+def test_names_that_are_misspelled_in_values_are_refused():
+    found = {}
+    (made,) = MADE["PyTorchJob"]
+    template = "spec.pytorchReplicaSpecs.Worker.template"
+    for path, value, id_ in (
+        (f"{template}.metadata.annotations.k8s.v1.cni.cncf.io/networks", "training/sriov-ib-comptue", "job.networks"),
+        (f"{template}.metadata.annotations.k8s.v1.cni.cncf.io/networks", "training//sriov", "job.read"),
+        (f"{template}.spec.containers[0].name", "torch", "job.framework"),
+        (f"{template}.spec.containers[0].env[0].name", "NCCL_DEBUGG", "job.nccl_variables"),
+        (f"{template}.spec.containers[0].env[2].value", "=net1,net2,net3,net5", "job.interfaces"),
+        (f"{template}.spec.containers[0].securityContext.capabilities.add[0]", "IPC_LOK", "job.memlock"),
+        (f"{template}.spec.containers[0].volumeMounts[0].mountPath", "/dev/sham", "job.shared_memory"),
+        (f"{template}.spec.containers[0].volumeMounts[1].name", "claims", "job.volumes"),
+        (f"{template}.spec.containers[0].resources.limits.memory", "512GB", "job.read"),
+        (f"{template}.spec.containers[0].resources.limits.cpu", "63", "job.guaranteed"),
+        (f"{template}.spec.volumes[1].persistentVolumeClaim.claimName", "model", "job.claims"),
+    ):
+        fresh, parent, key = reaches([made], 0, path)
+        parent[key] = value
+        found[path, value] = id_ in {finding.check for finding in refused(check(fresh))}
+    assert [place for place, seen in found.items() if not seen] == []
+
+
+# Rules
+
+
+def one(world=WORLD, annotations=None, kind="PyTorchJob", limits=None, variables=None, **container):
+    """Findings on a job whose workers differ in one thing."""
+    made = objects(fabric="roce")
+    for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
+        template = replica["template"]
+        (item,) = template["spec"]["containers"]
+        item.update(container)
+        item["env"] += [{"name": name, "value": value} for name, value in (variables or {}).items()]
+        for amounts in item["resources"].values():
+            amounts.update(limits or {})
+        if annotations is not None:
+            template["metadata"]["annotations"] = annotations
+    return check(made, world)
+
+
+def finding(findings, check_id):
+    """The findings of a check that are no pass, each once."""
+    found = {item.status: item for item in refused(findings) if item.check == check_id}
+    assert len(found) == 1, found
+    return next(iter(found.values()))
+
+
+def test_the_job_of_the_source_with_its_mistake():
+    job = yaml.safe_load((FIXTURES / "roce-patched.yaml").read_text())
+    found = refused(lint([job]))
+    assert {item.subject for item in found} == {f"PyTorchJob training/fine-tune spec.pytorchReplicaSpecs.{role} NCCL_IB_HBA" for role in ("Master", "Worker")}
+    assert found[0].status == "fail"
+    assert "did you mean 'NCCL_IB_HCA'?" in found[0].expected
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "text"),
+    [
+        ("NCCL_IB_HBA", "fail", "did you mean 'NCCL_IB_HCA'?"),
+        ("NCCL_SOCKET_IFNAMES", "fail", "did you mean 'NCCL_SOCKET_IFNAME'?"),
+        ("nccl_debug", "fail", "did you mean 'NCCL_DEBUG'?"),
+        ("NCCL_TREE_THRESHOLD", "warn", "2.4.8"),
+        ("NCCL_XYZZY", "fail", "variables that NCCL 2.30.7 reads"),
+    ],
+)
+def test_variables_that_nobody_reads(name, status, text):
+    found = finding(one(variables={name: "1"}), "job.nccl_variables")
+    assert found.status == status
+    assert text in found.expected + found.why
+
+
+@pytest.mark.parametrize("name", ["NCCL_IB_TIMEOUT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_SHARP_DISABLE", "NCCL_PROFILE_EVENT_MASK", "TORCH_NCCL_BLOCKING_WAIT"])
+def test_variables_that_somebody_reads(name):
+    assert refused(one(variables={name: "1"})) == []
+
+
+def test_the_table_of_variables_holds_together():
+    assert not nccl_variables.KNOWN & set(nccl_variables.GONE)
+    assert not nccl_variables.KNOWN & nccl_variables.OTHERS
+    assert {"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_DEBUG", "NCCL_IB_GID_INDEX", "NCCL_TOPO_FILE", "NCCL_IB_DISABLE"} <= nccl_variables.KNOWN
+
+
+def test_variables_in_commands_and_from_elsewhere():
+    assert finding(one(args=["export NCCL_IB_HBA=mlx5_1; exec torchrun"]), "job.nccl_variables").status == "fail"
+    assert finding(one(command=["mpirun", "-x", "NCCL_IB_DISABLE=1", "all_reduce_perf"]), "job.transport").status == "fail"
+    assert refused(one(args=["export NCCL_IB_HCA=$found; exec torchrun"])) == []
+    assert "ConfigMap nccl" in finding(one(envFrom=[{"configMapRef": {"name": "nccl"}}]), "job.nccl_variables").why
+
+
+@pytest.mark.parametrize(
+    ("variables", "status"),
+    [
+        ({"NCCL_IB_DISABLE": "1"}, "fail"),
+        ({"NCCL_IB_DISABLE": "0x1"}, "fail"),
+        ({"NCCL_NET": "Socket"}, "fail"),
+        ({"NCCL_IB_DISABLE": "0"}, None),
+        ({"NCCL_IB_DISABLE": "false"}, None),
+        ({"NCCL_NET": "IB"}, None),
+        ({"NCCL_IB_GID_INDEX": "3"}, None),
+    ],
+)
+def test_what_keeps_nccl_from_rdma(variables, status):
+    assert {state for _check, state in shown(one(variables=variables))} == ({status} if status else set())
+
+
+def test_a_gid_index_is_nothing_for_infiniband():
+    found = finding(check(objects(environment={"NCCL_IB_GID_INDEX": "3"})), "job.transport")
+    assert (found.status, found.measured) == ("warn", "3")
+
+
+def test_a_value_that_another_object_holds_is_unknown():
+    source = {"valueFrom": {"configMapKeyRef": {"name": "nccl", "key": "value"}}}
+    names = {"NCCL_IB_DISABLE": "job.transport", "NCCL_SOCKET_IFNAME": "job.interfaces", "NCCL_IB_HCA": "job.hcas"}
+    found = refused(one(env=[{"name": name, **source} for name in names]))
+    assert {(item.check, item.status) for item in found} == {*((id_, "unknown") for id_ in names.values()), ("job.evidence", "warn")}
+
+
+@pytest.mark.parametrize("value", ["WARN", "VERSION", ""])
+def test_a_log_that_will_prove_nothing(value):
+    assert finding(one(variables={"NCCL_DEBUG": value}), "job.evidence").status == "warn"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "good"),
+    [
+        ("sriov-roce", "net1", True),
+        ("sriov-roce", "=net1", True),
+        ("sriov-roce", "net", True),
+        ("sriov-roce", "^lo,docker", True),
+        ("sriov-roce", "eth0", True),
+        ("sriov-roce", "=net", False),
+        ("sriov-roce", "net2", False),
+        ("sriov-roce", "net1,ens1f0", False),
+        ("sriov-roce", "^net,eth,lo", False),
+        ("sriov-roce", "=", False),
+        ("sriov-roce@rail0", "=rail0", True),
+        ("sriov-roce@rail0", "net1", False),
+        ('[{"name": "sriov-roce", "interface": "rail0"}]', "rail0", True),
+    ],
+)
+def test_interfaces_that_the_pods_have(annotation, value, good):
+    findings = one(annotations={"k8s.v1.cni.cncf.io/networks": annotation}, variables={"NCCL_SOCKET_IFNAME": value})
+    assert shown(findings) == ([] if good else [("job.interfaces", "fail")] * 2)
+
+
+def test_interfaces_of_pods_that_run_count_more_than_names_in_the_annotation():
+    world = dataclasses.replace(WORLD, pods=(PodDevices("train-master-0", ("net1",), ()), PodDevices("train-worker-0", (), ())))
+    assert finding(one(world), "job.interfaces").measured == "=net1"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("=mlx5_6,mlx5_7", None), ("mlx5", None), ("^mlx5_2", None), ("=mlx5_6", "leaves out mlx5_7"), ("mlx5_6,mlx5_7,mlx5_9", "mlx5_9 is not")],
+)
+def test_hcas_against_what_the_pods_got(value, text):
+    world = dataclasses.replace(WORLD, pods=(PodDevices("train-worker-0", ("net1",), ("mlx5_6", "mlx5_7")),))
+    findings = one(world, variables={"NCCL_IB_HCA": value})
+    if text is None:
+        assert refused(findings) == []
+    else:
+        assert text in finding(findings, "job.hcas").why
+
+
+def test_a_name_for_a_function_that_is_given_out_at_the_start():
+    found = finding(one(variables={"NCCL_IB_HCA": "=mlx5_6"}), "job.hcas")
+    assert found.status == "fail"
+    assert "known only when the pod starts" in found.why
+    assert refused(one(variables={"NCCL_IB_HCA": "mlx5"})) == []
+
+
+SHARED = {"annotations": {"k8s.v1.cni.cncf.io/networks": "rdmashared-net"}, "limits": {"openshift.io/mlx_roce": "0", "rdma/shared": "1"}}
+
+
+def shared_world(**more):
+    return dataclasses.replace(WORLD, nodes=(node("worker-1", **{"rdma/shared": 63}), node("worker-2", **{"rdma/shared": 63})), **more)
+
+
+@pytest.mark.parametrize(("value", "status"), [("=mlx5_1", None), ("mlx5_1", "warn"), ("mlx5_1:1", "warn"), ("", "fail"), ("=", "fail")])
+def test_prefixes_and_empty_lists_of_hcas(value, status):
+    findings = one(shared_world(), variables={"NCCL_IB_HCA": value}, **SHARED)
+    assert {state for id_, state in shown(findings) if id_ == "job.hcas"} == ({status} if status else set())
+
+
+def test_hcas_that_a_node_does_not_have():
+    world = shared_world(devices={"worker-1": ("mlx5_0", "mlx5_1"), "worker-2": ("mlx5_0", "mlx5_bond_0")})
+    found = finding(one(world, variables={"NCCL_IB_HCA": "=mlx5_1"}, **SHARED), "job.hcas")
+    assert (found.status, found.subject.endswith("on worker-2")) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "status", "text"),
+    [
+        ({}, "fail", "no annotation"),
+        ({"k8s.v1.cni.cncf.io/networks": "sriov-rocce"}, "fail", "did you mean 'training/sriov-roce'?"),
+        ({"k8s.v1.cni.cncf.io/networks": "other/sriov-roce"}, "fail", "absent"),
+    ],
+)
+def test_networks_that_are_not_there(annotations, status, text):
+    found = finding(one(annotations=annotations), "job.networks")
+    assert found.status == status
+    assert text in found.measured + found.expected
+
+
+def test_an_attachment_that_nobody_can_read_is_unknown():
+    broken = attachment({**definition("sriov-roce", "sriov", "openshift.io/mlx_roce"), "spec": {}})
+    findings = one(dataclasses.replace(WORLD, attachments=(broken,)))
+    assert finding(findings, "job.networks").status == "unknown"
+
+
+@pytest.mark.parametrize("place", ["annotation", "attachment"])
+def test_a_default_route_that_is_stolen(place):
+    if place == "annotation":
+        findings = one(annotations={"k8s.v1.cni.cncf.io/networks": '[{"name": "sriov-roce", "default-route": ["100.101.0.1"]}]'})
+    else:
+        stolen = attachment(definition("sriov-roce", "sriov", "openshift.io/mlx_roce", routes=[{"dst": "0.0.0.0/0"}]))
+        findings = one(dataclasses.replace(WORLD, attachments=(stolen,)))
+    assert shown(findings) == [("job.routes", "fail")] * 2
+
+
+def test_resources_that_no_node_has():
+    world = dataclasses.replace(WORLD, nodes=(dataclasses.replace(node("worker-1"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_rose": 8}),))
+    found = finding(one(world), "job.resources")
+    assert found.measured == "no node has it"
+    assert "did you mean 'openshift.io/mlx_rose'?" in found.expected
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (node("worker-1"),),
+        (node("worker-1"), dataclasses.replace(node("worker-2"), unschedulable=True)),
+        (node("worker-1"), dataclasses.replace(node("worker-2"), ready=False)),
+        (node("worker-1"), dataclasses.replace(node("worker-2"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_roce": 0})),
+    ],
+)
+def test_pods_that_would_wait_for_each_other(nodes):
+    found = finding(one(dataclasses.replace(WORLD, nodes=nodes)), "job.resources")
+    assert found.measured.startswith("room for 1 pods")
+    assert found.expected == "room for 2 pods"
+
+
+@pytest.mark.parametrize(
+    ("limits", "status", "text"),
+    [
+        ({"openshift.io/mlx_roce": "2"}, "fail", "no attachment brings into them"),
+        ({"openshift.io/mlx_roce": "0"}, "fail", "take a device of it each"),
+    ],
+)
+def test_as_many_devices_as_attachments(limits, status, text):
+    found = finding(one(limits=limits), "job.devices")
+    assert (found.status, text in found.why) == (status, True)
+
+
+def test_a_device_that_only_the_injector_adds():
+    made = objects(fabric="roce")
+    for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
+        for amounts in replica["template"]["spec"]["containers"][0]["resources"].values():
+            del amounts["openshift.io/mlx_roce"]
+    assert {(item.check, item.status) for item in refused(check(made))} == {("job.devices", "warn")}
+
+
+def test_an_attachment_without_an_rdma_resource():
+    made = one(annotations={"k8s.v1.cni.cncf.io/networks": "rdmashared-net"}, resources={"limits": {"cpu": "1", "memory": "512Gi", "nvidia.com/gpu": "8"}})
+    assert "/dev/infiniband is not in the pods" in finding(made, "job.devices").why
+
+
+@pytest.mark.parametrize(
+    ("context", "status"),
+    [
+        ({}, "fail"),
+        ({"capabilities": {"add": ["NET_RAW"]}}, "fail"),
+        ({"capabilities": {"add": ["IPC_LOCK"]}, "runAsUser": 1000}, "warn"),
+        ({"capabilities": {"add": ["IPC_LOCK"]}, "runAsNonRoot": True}, "warn"),
+        ({"capabilities": {"add": ["ipc_lock"]}, "runAsUser": 0}, None),
+        ({"privileged": True}, None),
+    ],
+)
+def test_memory_that_can_be_pinned(context, status):
+    assert {state for id_, state in shown(one(securityContext=context)) if id_ == "job.memlock"} == ({status} if status else set())
+
+
+def test_shared_memory_larger_than_memory():
+    assert finding(one(limits={"memory": "8Gi"}), "job.shared_memory").status == "warn"
+
+
+@pytest.mark.parametrize(
+    ("resources", "good"),
+    [
+        ({"limits": {"cpu": "2", "memory": "512Gi"}}, True),
+        ({"limits": {"cpu": "2", "memory": "512Gi"}, "requests": {"cpu": "2000m"}}, True),
+        ({"limits": {"cpu": "2", "memory": "512Gi"}, "requests": {"cpu": "1"}}, False),
+        ({"limits": {"memory": "512Gi"}, "requests": {"cpu": "2"}}, False),
+        ({"requests": {"cpu": "2", "memory": "1Gi"}}, False),
+    ],
+)
+def test_requests_that_equal_limits(resources, good):
+    devices = {"nvidia.com/gpu": "8", "openshift.io/mlx_roce": "1"}
+    findings = one(resources={**resources, "limits": {**resources.get("limits", {}), **devices}})
+    assert shown(findings) == ([] if good else [("job.guaranteed", "fail")] * 2)
+
+
+@pytest.mark.parametrize(("name", "status"), [("models", None), ("scratch", "fail"), ("nothing", "fail")])
+def test_claims_that_all_pods_can_mount(name, status):
+    found = shown(check(objects(claim={"name": name, "path": "/models"})))
+    assert found == ([("job.claims", status)] if status else [])
+
+
+def test_a_claim_that_is_not_bound_yet():
+    (models, *_rest) = WORLD.claims
+    world = dataclasses.replace(WORLD, claims=(dataclasses.replace(models, phase="Pending"),))
+    assert finding(check(objects(), world), "job.claims").status == "warn"
+
+
+def test_pods_on_the_network_of_their_nodes():
+    made = objects(fabric="roce")
+    for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
+        replica["template"]["spec"]["hostNetwork"] = True
+    assert {(item.check, item.status) for item in refused(check(made))} == {("job.networks", "warn"), ("job.interfaces", "warn")}
+
+
+def test_what_could_not_be_read_is_unknown():
+    world = dataclasses.replace(WORLD, errors=("forbidden: nodes",))
+    assert shown(check(objects(), world)) == [("job.read", "unknown")]
+
+
+def test_without_a_cluster_its_rules_are_left_out():
+    checks = {item.check for item in check(objects(), None)}
+    assert not checks & {"job.resources", "job.claims", "job.routes", "job.networks"}
+    assert refused(check(objects(), None)) == []
+
+
+def test_nothing_to_look_at_is_no_pass():
+    assert shown(lint([])) == [("job.read", "unknown")]
+    assert not judge(lint([])).open
+
+
+@pytest.mark.parametrize("change", [{"spec": {}}, {"spec": []}, {"metadata": {}}, {"spec": {"template": {"spec": {"containers": ["x"]}}}}])
+def test_what_is_no_job_is_unknown(change):
+    assert shown(lint([{"kind": "Job", "metadata": {"name": "j"}, **change}])) == [("job.read", "unknown")]
+
+
+def test_a_train_job_without_its_runtime_is_unknown():
+    _runtime, job = MADE["TrainJob"]
+    found = finding(lint([job], (), WORLD), "job.read")
+    assert (found.status, "TrainingRuntime train, in which its pod template is, was not found" in found.why) == ("unknown", True)
+
+
+def test_a_job_that_asks_for_nothing_is_no_job_of_ours():
+    pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert shown(lint([pod])) == [("job.networks", "fail")]
+
+
+NAMES = st.sampled_from(["mlx5_1", "mlx5_10", "net1", "eth0", "", "=", "^"])
+
+
+@given(st.text(max_size=30) | st.lists(NAMES, max_size=4).map(",".join), st.lists(NAMES, max_size=4))
+def test_a_choice_takes_or_leaves_each_name(value, names):
+    """Whatever the value: no name is both taken and of no use."""
+    choice = Choice.of(value)
+    for pattern in choice.unmatched(names):
+        assert not any(Choice((pattern,), False, choice.exact).takes(name) for name in names)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["spec", "template", "containers", "name", "image", "env", "metadata", "resources", "limits", "replicas", "annotations"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=25,
+)
+
+
+@given(VALUES, st.data())
+def test_hostile_objects_become_findings(value, data):
+    """Any field of a job replaced by anything: findings, never a traceback, and never none."""
+    kind = data.draw(st.sampled_from(KINDS))
+    number, path = data.draw(st.sampled_from([(number, path) for of_kind, number, path in PLACES if of_kind == kind]))
+    made, parent, key = reaches(MADE[kind], number, path)
+    parent[key] = value
+    assert lint([made[-1]], made, WORLD)
