@@ -13,8 +13,8 @@ import secrets
 import typing
 
 from ._check.stage import Moment, Wishes
-from ._model.findings import STAGES
-from ._model.records import Record, describe, record_data
+from ._model.findings import STAGES, Finding, Waiver, judge
+from ._model.records import CLOSED, OPEN, Record, describe, record_data
 from ._observe.records import read_records, write_record
 
 FRAME_SPEC: typing.Dict[str, typing.Any] = {
@@ -54,6 +54,17 @@ def moment_of(params: typing.Mapping[str, typing.Any], check_mode: bool) -> Mome
 
 def wishes_of(params: typing.Mapping[str, typing.Any]) -> Wishes:
     return Wishes(params["fabrics"], params["waivers"], params["cluster"])
+
+
+def verdict(subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]) -> typing.Dict[str, typing.Any]:
+    """The result of a module that judges by itself, beside the stages.
+
+    :param subject: what the findings are about, for the first line
+    """
+    gate = judge(findings, waivers)
+    moment = now()
+    record = Record(subject, "", moment, moment, False, OPEN if gate.open else CLOSED, gate.judged)
+    return {"gate": record.gate, "lines": describe(record), "findings": record_data(record)["judged"]}
 
 
 def conclude(moment: Moment, record: typing.Optional[Record], record_dir: str) -> typing.Dict[str, typing.Any]:

@@ -103,6 +103,7 @@ BESIDE = {
         "transport",
         "volumes",
     ),
+    "nic_map": ("complete", "netdevs", "peers", "range", "read", "unique"),
 }
 #: findings of the frame itself, about any stage: its role failed, it did not run, the intent is wrong
 OF_THE_FRAME = ("error", "run", "intent")

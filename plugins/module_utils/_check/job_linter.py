@@ -20,6 +20,7 @@ import typing
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from .._model.job import Attachment, Container, NetworkRequest, PodTemplate, Variable, Workload, World
 from .._model.load import nearest
+from .._parse.job import RUNTIMES, is_job
 from .._parse.job import workload as parse
 from .._parse.kubernetes import Resource, ResourceError
 from .._parse.quantity import quantity
@@ -101,6 +102,20 @@ def lint(resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resourc
         why = "Nothing of what was given makes pods, so nothing was looked at."
         findings.append(Finding("job.read", "job", UNKNOWN, "no job", "1 at least", why, "Name the job, or the file that it is in."))
     return tuple(findings)
+
+
+def jobs_of(resources: typing.Iterable[Resource]) -> typing.Tuple[Resource, ...]:
+    """Those that pods are made of. A runtime counts where no TrainJob stands beside it, and what can't be read counts as well."""
+    resources = tuple(resources)
+    beside = any(item.get("kind") == "TrainJob" for item in resources)
+    return tuple(item for item in resources if _may_be_job(item) and not (beside and item.get("kind") in RUNTIMES))
+
+
+def _may_be_job(resource: Resource) -> bool:
+    try:
+        return is_job(resource)
+    except ResourceError:
+        return True
 
 
 def _name(resource: Resource) -> str:

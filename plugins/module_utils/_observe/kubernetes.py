@@ -73,6 +73,15 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "SriovNetworkPoolConfig": ("/apis/sriovnetwork.openshift.io/v1", "sriovnetworkpoolconfigs", True),
     "MachineConfigPool": ("/apis/machineconfiguration.openshift.io/v1", "machineconfigpools", False),
     "SelfSubjectAccessReview": ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews", False),
+    "Job": ("/apis/batch/v1", "jobs", True),
+    "StatefulSet": ("/apis/apps/v1", "statefulsets", True),
+    "JobSet": ("/apis/jobset.x-k8s.io/v1alpha2", "jobsets", True),
+    "PyTorchJob": ("/apis/kubeflow.org/v1", "pytorchjobs", True),
+    "MPIJob": ("/apis/kubeflow.org/v2beta1", "mpijobs", True),
+    "TrainJob": ("/apis/trainer.kubeflow.org/v1alpha1", "trainjobs", True),
+    "TrainingRuntime": ("/apis/trainer.kubeflow.org/v1alpha1", "trainingruntimes", True),
+    "ClusterTrainingRuntime": ("/apis/trainer.kubeflow.org/v1alpha1", "clustertrainingruntimes", False),
+    "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims", True),
     "SriovOperatorConfig": ("/apis/sriovnetwork.openshift.io/v1", "sriovoperatorconfigs", True),
 }
 
@@ -112,6 +121,24 @@ def read_yaml(text: str) -> typing.Any:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise RdmaError(f"no YAML: {error}") from error
+
+
+def read_documents(text: str) -> typing.List[Resource]:
+    """Objects of a file with one YAML document or several; a List counts as what is in it.
+
+    :raises RdmaError: no YAML, or a document that is no mapping
+    """
+    try:
+        documents = [document for document in yaml.safe_load_all(text) if document is not None]
+    except (yaml.YAMLError, RecursionError) as error:
+        raise RdmaError(f"no YAML: {error}") from error
+    found: typing.List[Resource] = []
+    for document in documents:
+        items = document.get("items") if isinstance(document, dict) and str(document.get("kind", "")).endswith("List") else [document]
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise RdmaError(f"a document holds {type(document).__name__}, not a Kubernetes object")
+        found += items
+    return found
 
 
 def _remedy(status: int, text: str) -> str:

@@ -12,6 +12,7 @@ release of v2. [src kubeflow/trainer v1.9.4 manifests/base/crds/kubeflow.org_pyt
 
 from __future__ import annotations
 
+import re
 import typing
 
 from .._model.intent import Cluster, Fabric
@@ -23,6 +24,7 @@ Object = typing.Dict[str, typing.Any]
 
 JOB_LABEL = "linerate.rdma/job"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")
 _TRAINER = "trainer.kubeflow.org/v1alpha1"
 
 
@@ -34,12 +36,37 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: Cluster) -> typi
     fabric = next((item for item in fabrics if item.name == job.fabric), None)
     if fabric is None and job.fabric is not None:
         raise RenderError(f"rdma_job.fabric: no fabric is named '{job.fabric}'; rdma_fabrics has {', '.join(item.name for item in fabrics)}")
+    _refuse(job, fabric)
     namespace = job.namespace or (fabric.network.namespace if fabric else "")
     if not namespace:
         raise RenderError("rdma_job.namespace: missing; a job on the pod network has no fabric that would name one")
     if job.kind == "PyTorchJob":
         return (_pytorch_job(job, namespace, _template(job, fabric, cluster, "pytorch")),)
     return _train_job(job, namespace, _template(job, fabric, cluster, "node"))
+
+
+def _refuse(job: Job, fabric: typing.Optional[Fabric]) -> None:
+    """What no job can mean.
+
+    :raises RenderError: with the key, and what is allowed
+    """
+    most = fabric.select.hcas_per_node * fabric.virtual_functions if fabric else 0
+    for wrong, key, seen, allowed in (
+        (
+            not _NAME.fullmatch(job.name),
+            "name",
+            f"'{job.name}'",
+            "up to 50 lower-case letters, digits and hyphens, first a letter",
+        ),
+        (job.nodes < 1, "nodes", str(job.nodes), "1 at least"),
+        (job.gpus_per_node < 1, "gpus_per_node", str(job.gpus_per_node), "1 at least"),
+        (not job.command, "command", "nothing", "what a pod starts, such as [torchrun, train.py]"),
+        (fabric is not None and not 1 <= interfaces(job, fabric) <= most, "interfaces", str(job.interfaces), f"1 to {most}, the functions of a node"),
+        (fabric is None and job.interfaces is not None, "interfaces", str(job.interfaces), "nothing without a fabric"),
+        (fabric is None and job.nic_map is not None, "nic_map", str(job.nic_map), "nothing without a fabric"),
+    ):
+        if wrong:
+            raise RenderError(f"rdma_job.{key}: {seen}; expected {allowed}")
 
 
 def _metadata(job: Job, namespace: str, **more: str) -> Object:
@@ -101,8 +128,7 @@ def _template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster, name:
     metadata: Object = {"labels": {**(labels(fabric.name) if fabric else MANAGED_BY), JOB_LABEL: job.name}}
     spec: Object = {"affinity": _apart(job), "automountServiceAccountToken": False, "containers": [container], "volumes": volumes}
     if fabric is not None:
-        count = interfaces(job, fabric)
-        device = resource(cluster.resource_prefix, fabric.resource_name)
+        count, device = interfaces(job, fabric), resource(cluster.resource_prefix, fabric.resource_name)
         amounts[device] = str(count)
         metadata["annotations"] = {"k8s.v1.cni.cncf.io/networks": ",".join([f"{fabric.network.namespace}/{fabric.network.name}"] * count)}
         if has_rdma(fabric):

@@ -15,10 +15,12 @@ from __future__ import annotations
 import re
 import typing
 
+from .._parse.nic_map import KEY
+
 Command = typing.Tuple[str, ...]
 
 #: where the NIC map is mounted
-MAP_FOLDER, MAP_KEY = "/etc/linerate", "nic-map"
+MAP_FOLDER = "/etc/linerate"
 METRIC = 150
 
 # The pod's devices: those of the functions that the device plugin names, else those whose verbs device is in the pod. Others are only to be seen.
@@ -96,4 +98,4 @@ def start(resource: str, roce: bool, command: typing.Sequence[str]) -> Command:
 
 def addresses() -> Command:
     """Gives a pod the addresses that the NIC map has for its node, and a route to each peer on the same interface (row S2.2). Needs NET_ADMIN and NODE_NAME."""
-    return ("sh", "-c", _ADDRESSES.format(metric=METRIC, map=f"{MAP_FOLDER}/{MAP_KEY}").lstrip(), "addresses")
+    return ("sh", "-c", _ADDRESSES.format(metric=METRIC, map=f"{MAP_FOLDER}/{KEY}").lstrip(), "addresses")

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job_linter im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import PodDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import attachment
-from ansible_collections.linerate.rdma.tests.unit.check.job_world import ATTACHMENTS, WORLD, definition, node, objects
+from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, definition, node, objects
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/jobs"
 SCHEMAS = {kind: json.loads((FIXTURES / f"{kind.lower()}.json").read_text()) for kind in ("PyTorchJob", "TrainJob", "TrainingRuntime")}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rendered jobs against golden files (LINERATE_UPDATE_GOLDEN=1 writes them anew), and their start scripts, run for real in a file tree that stands for a pod."""
+"""Rendered jobs against golden files (LINERATE_UPDATE_GOLDEN=1 writes them anew), and their start scripts, run in a file tree that stands for a pod."""
 
 from __future__ import annotations
 
@@ -81,7 +81,18 @@ def test_wishes_for_a_closed_cluster():
 
 
 @pytest.mark.parametrize(
-    ("changes", "text"), [({"fabric": "computer"}, "no fabric is named 'computer'; rdma_fabrics has compute, roce"), ({"fabric": None}, "rdma_job.namespace")]
+    ("changes", "text"),
+    [
+        ({"fabric": "computer"}, "no fabric is named 'computer'; rdma_fabrics has compute, roce"),
+        ({"fabric": None}, "rdma_job.namespace"),
+        ({"name": "Train_1"}, "rdma_job.name: 'Train_1'; expected up to 50 lower-case letters"),
+        ({"nodes": 0}, "rdma_job.nodes: 0; expected 1 at least"),
+        ({"gpus_per_node": 0}, "rdma_job.gpus_per_node: 0"),
+        ({"command": []}, "rdma_job.command: nothing"),
+        ({"interfaces": 33}, "rdma_job.interfaces: 33; expected 1 to 32, the functions of a node"),
+        ({"fabric": None, "namespace": "training", "interfaces": 1}, "rdma_job.interfaces: 1; expected nothing without a fabric"),
+        ({"fabric": None, "namespace": "training", "nic_map": "map"}, "rdma_job.nic_map: map"),
+    ],
 )
 def test_a_job_that_is_nowhere_is_refused(changes, text):
     with pytest.raises(RenderError, match=text):

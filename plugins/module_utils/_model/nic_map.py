@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The NIC map: which address each host interface has in the pod that gets it (row S2.2). One line each: ``<node>:<host netdev>:<pod interface>:<ip>``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class NicLine:
+    """One line.
+
+    :ivar netdev: of the node
+    :ivar interface: of the pod
+    :ivar address: IPv4 or IPv6, in the short form
+    """
+
+    node: str
+    netdev: str
+    interface: str
+    address: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.node}:{self.netdev}:{self.interface}:{self.address}"
+
+
+@dataclasses.dataclass(frozen=True)
+class NicMap:
+    """All lines.
+
+    :ivar broken: lines that are none: number, text, what is wrong
+    """
+
+    lines: typing.Tuple[NicLine, ...]
+    broken: typing.Tuple[typing.Tuple[int, str, str], ...] = ()

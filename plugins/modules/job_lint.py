@@ -1,0 +1,171 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: job_lint
+short_description: Tells what in a training job would keep its NCCL from the RDMA network
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Reads jobs of any kind that makes pods (C(PyTorchJob), C(TrainJob), C(MPIJob), C(JobSet), C(Job), C(StatefulSet), C(Pod)...), out of a file, from the
+    playbook, or from the cluster, and holds them against what the cluster has.
+  - Finds variables that NCCL does not know, interfaces that no attachment creates, resources that no node has, requests that differ from limits,
+    a missing C(IPC_LOCK) or annotation, HCAs that the pods did not get, C(NCCL_IB_DISABLE=1), and a default route over the secondary network.
+  - Fails unless all is well. What is not known is never taken for good. The checks and the rights that it needs are in docs/job.md.
+options:
+  path:
+    description: A file on the controller with the job; YAML or JSON, one document or several.
+    type: path
+  objects:
+    description: The job, and the C(TrainingRuntime) of a C(TrainJob), as objects. The filter P(linerate.rdma.render_job#filter) makes such.
+    type: list
+    elements: dict
+  kind:
+    description: Kind of a job in the cluster. Where it runs, what its pods really got counts.
+    type: str
+    choices: [PyTorchJob, TrainJob, MPIJob, JobSet, Job, StatefulSet, Pod]
+  name:
+    description: Name of the job in the cluster.
+    type: str
+  namespace:
+    description: Namespace of the job in the cluster.
+    type: str
+    default: default
+  offline:
+    description: Ask no cluster. The checks that need one are then left out.
+    type: bool
+    default: false
+  hcas:
+    description: The answers of M(linerate.rdma.hca_info), by node, as P(linerate.rdma.collect#filter) returns them; then names of HCAs are compared, too.
+    type: dict
+    default: {}
+  waivers:
+    description: The variable C(rdma_waivers), as the user wrote it.
+    type: raw
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    support: full
+    description: Only reads.
+  diff_mode:
+    support: N/A
+    description: Changes nothing.
+  idempotent:
+    support: full
+    description: Only reads.
+"""
+
+EXAMPLES = r"""
+- name: See what is wrong with a job before it is submitted
+  linerate.rdma.job_lint:
+    path: train.yaml
+  delegate_to: localhost
+
+- name: See whether a job that runs can use RDMA
+  linerate.rdma.job_lint:
+    kind: PyTorchJob
+    name: fine-tune
+    namespace: training
+"""
+
+RETURN = r"""
+gate:
+  description: Whether all is well, V(open), or not, V(closed). The module fails where it is closed.
+  returned: always
+  type: str
+lines:
+  description: The judgement as text for a terminal; counts first, then each finding that is not a pass.
+  returned: always
+  type: list
+  elements: str
+findings:
+  description: Findings with the waivers that cover them.
+  returned: always
+  type: list
+  elements: dict
+"""
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job_linter import jobs_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import OPEN
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe, read_job, runtimes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import read_documents
+
+KINDS = ["PyTorchJob", "TrainJob", "MPIJob", "JobSet", "Job", "StatefulSet", "Pod"]
+
+
+def read_file(path: str) -> typing.List[typing.Dict[str, typing.Any]]:
+    """:raises RdmaError: it can't be read, or holds no objects"""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return read_documents(file.read())
+    except (OSError, UnicodeDecodeError) as error:
+        raise RdmaError(f"{path}: {getattr(error, 'strerror', None) or 'it is no text in UTF-8'}") from error
+    except RdmaError as error:
+        raise RdmaError(f"{path}: {error.seen}") from error
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    options = module.params
+    waivers = load(typing.Tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
+    answers = load(typing.Dict[str, ObservedHcas], options["hcas"], "hcas")
+    if options["offline"] and options["name"]:
+        module.fail_json(msg="name: a job in the cluster can't be read offline; expected path or objects")
+    cluster = None if options["offline"] else connect(module)
+    if cluster is not None and options["name"]:
+        resources = list(read_job(cluster, options["kind"], options["namespace"], options["name"]))
+    else:
+        resources = read_file(options["path"]) if options["path"] else list(options["objects"] or [])
+    jobs = jobs_of(resources)
+    world = None
+    if cluster is not None:
+        resources += runtimes(cluster, jobs)
+        namespaces = {str((job.get("metadata") or {}).get("namespace") or "default") for job in jobs}
+        running = [(options["namespace"], options["name"])] if options["name"] else []
+        world = observe(cluster, namespaces, running, {name: item.value for name, item in answers.items() if item.value is not None})
+    result = verdict("job", lint(jobs, resources, world), waivers)
+    if result["gate"] != OPEN:
+        module.fail_json(msg="\n".join(result["lines"]), **result)
+    return result
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=cluster_spec(
+            path={"type": "path"},
+            objects={"type": "list", "elements": "dict"},
+            kind={"type": "str", "choices": KINDS},
+            name={"type": "str"},
+            namespace={"type": "str", "default": "default"},
+            offline={"type": "bool", "default": False},
+            hcas={"type": "dict", "default": {}},
+            waivers={"type": "raw"},
+        ),
+        mutually_exclusive=[("path", "objects", "name")],
+        required_one_of=[("path", "objects", "name")],
+        required_by={"name": "kind"},
+        supports_check_mode=True,
+    )
+    run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""NIC maps: what we write is right, and each way in which one can be wrong is named."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
+from ansible_collections.linerate.rdma.plugins.module_utils._check.nic_map import Ground, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nic_map import NicLine, NicMap
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import parse_range
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.nic_map import nic_map, text_of
+from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
+from ansible_collections.linerate.rdma.plugins.module_utils._render.nic_map import config_map, lines, reserved
+from ansible_collections.linerate.rdma.tests.unit.check.job_world import ROCE
+
+NETDEVS = {"worker-1": ("ens13", "ens14"), "worker-2": ("ens13", "ens14")}
+IPAM = {"type": "whereabouts", "range": "10.249.65.0/24", "gateway": "10.249.65.1", "exclude": ["10.249.65.0/28"]}
+GROUND = Ground({**NETDEVS, "worker-1": ("eno1", "ens13", "ens14")}, {}, NETDEVS, parse_range("10.249.65.0/24", exclude=["10.249.65.0/28", "10.249.65.1"]))
+TEXT = """\
+worker-1:ens13:net1:10.249.65.2
+worker-1:ens14:net2:10.249.65.3
+worker-2:ens13:net1:10.249.65.4
+worker-2:ens14:net2:10.249.65.5
+"""
+
+
+def fabric(**ipam):
+    return load(Fabric, {**ROCE, "ipam": {**IPAM, **ipam}}, "rdma_fabrics[0]")
+
+
+def bad(text, ground=GROUND):
+    return [(item.check, item.status, item.subject) for item in lint("map", nic_map(text), ground) if item.status != "pass"]
+
+
+def test_what_we_write_passes_and_is_read_back():
+    made = lines(fabric(), NETDEVS)
+    resource = config_map(fabric(), "roce-nic-map", made)
+    assert text_of(resource) == TEXT
+    assert (resource["metadata"]["name"], resource["metadata"]["namespace"]) == ("roce-nic-map", "training")
+    assert nic_map(TEXT) == NicMap(made)
+    assert bad(TEXT) == []
+    assert {item.check for item in lint("map", nic_map(TEXT), GROUND)} == {f"nic_map.{what}" for what in BESIDE["nic_map"]}
+
+
+def test_interfaces_keep_their_addresses_when_nodes_come_and_go():
+    before = nic_map(TEXT).lines
+    after = lines(fabric(), {"worker-0": ("ens13",), "worker-2": ("ens14", "ens13")}, before)
+    assert [line.text for line in after] == ["worker-0:ens13:net1:10.249.65.2", "worker-2:ens14:net1:10.249.65.5", "worker-2:ens13:net2:10.249.65.4"]
+
+
+def test_an_address_that_pods_get_by_now_is_not_kept():
+    (line,) = lines(fabric(), {"worker-1": ("ens13",)}, [NicLine("worker-1", "ens13", "net1", "10.249.65.99")])
+    assert line.address == "10.249.65.2"
+
+
+def test_addresses_around_the_range_that_pods_get():
+    made = lines(fabric(range_start="10.249.65.4", range_end="10.249.65.252", exclude=[]), NETDEVS)
+    assert [line.address for line in made] == ["10.249.65.2", "10.249.65.3", "10.249.65.253", "10.249.65.254"]
+
+
+@pytest.mark.parametrize(
+    ("ipam", "text"), [({"exclude": ["10.249.65.8/30"]}, "needs 8 addresses of 10.249.65.0/24 that no pod gets"), ({"range": "x"}, "ipam.range")]
+)
+def test_too_few_addresses_are_refused(ipam, text):
+    with pytest.raises(RenderError, match=text):
+        lines(fabric(**ipam), {name: ("a", "b", "c", "d") for name in ("w1", "w2")})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("worker-2:ens14:net2:10.249.65.5", "worker-2:ens14:net2:", [("nic_map.read", "fail"), ("nic_map.complete", "fail"), ("nic_map.peers", "fail")]),
+        ("worker-2:ens14:net2:10.249.65.5\n", "", [("nic_map.complete", "fail"), ("nic_map.peers", "fail")]),
+        ("worker-2:ens14", "worker-3:ens14", [("nic_map.netdevs", "fail"), ("nic_map.complete", "fail"), ("nic_map.peers", "fail"), ("nic_map.peers", "fail")]),
+        ("worker-2:ens14", "worker-2:ens15", [("nic_map.netdevs", "fail"), ("nic_map.complete", "fail")]),
+        ("10.249.65.5", "10.249.65.4", [("nic_map.unique", "fail")]),
+        ("worker-2:ens14:net2", "worker-2:ens14:net1", [("nic_map.unique", "fail"), ("nic_map.peers", "fail")]),
+        ("worker-2:ens14:net2", "worker-2:ens13:net2", [("nic_map.complete", "fail"), ("nic_map.unique", "fail")]),
+        ("10.249.65.5", "10.249.66.5", [("nic_map.range", "fail")]),
+        ("10.249.65.5", "10.249.65.255", [("nic_map.range", "fail")]),
+        ("10.249.65.5", "fd00::5", [("nic_map.range", "fail")]),
+        ("10.249.65.5", "10.249.65.50", [("nic_map.range", "warn")]),
+    ],
+)
+def test_each_way_to_be_wrong(old, new, found):
+    assert old in TEXT
+    assert [(check, status) for check, status, _subject in bad(TEXT.replace(old, new))] == found
+
+
+def test_the_nearest_name_is_told():
+    (finding, *_rest) = (item for item in lint("map", nic_map(TEXT.replace("worker-2:ens14", "worker-2:ens41")), GROUND) if item.status == "fail")
+    assert finding.expected == "an interface of the node (did you mean 'ens14'?)"
+
+
+def test_a_node_that_was_not_read_is_unknown():
+    ground = Ground({"worker-1": GROUND.netdevs["worker-1"]}, {"worker-2": "unreachable"}, {"worker-1": NETDEVS["worker-1"]}, GROUND.pool)
+    assert {(check, status) for check, status, _subject in bad(TEXT, ground)} == {("nic_map.netdevs", "unknown"), ("nic_map.complete", "unknown")}
+
+
+def test_a_map_of_which_no_fabric_is_known():
+    assert bad(TEXT, Ground(GROUND.netdevs)) == []
+    assert {item.check for item in lint("map", nic_map(TEXT), Ground(GROUND.netdevs))} == {f"nic_map.{what}" for what in ("read", "netdevs", "unique", "peers")}
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
+def test_an_empty_map_is_no_pass(text):
+    assert bad(text) == [("nic_map.read", "unknown", "map")]
+
+
+@pytest.mark.parametrize("data", [{}, {"a": "x", "b": "y"}, {"nic-map": None}, {"only": 1}])
+def test_a_config_map_without_a_map(data):
+    with pytest.raises(ResourceError, match=r"expected data\.nic-map, or one key"):
+        text_of({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": data})
+
+
+def test_a_config_map_that_someone_else_made():
+    assert text_of({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"nicmap.txt": TEXT}}) == TEXT
+
+
+@given(st.text(alphabet="abw-1:.0\n #\t\x00é", max_size=80))
+def test_every_line_is_read_or_told_of(text):
+    found = nic_map(text)
+    wanted = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+    assert len(found.lines) + len(found.broken) == len(wanted)
+    assert all(nic_map(line.text) == NicMap((line,)) for line in found.lines)
+    assert lint("map", found, GROUND)
+
+
+@given(st.integers(24, 29), st.lists(st.integers(0, 255), max_size=4), st.integers(1, 100), st.integers(100, 254))
+def test_reserved_addresses_are_never_given_out(prefix, excluded, low, high):
+    network = ipaddress.ip_network(f"10.0.0.0/{prefix}")
+    first, last = (str(network[min(number, network.num_addresses - 2)]) for number in (low, high))
+    pool = parse_range(str(network), first, last, [f"10.0.0.{number}" for number in excluded])
+    found = list(reserved(pool))
+    assert len(found) == len(set(found)) == network.num_addresses - 2 - pool.capacity
+    assert all(pool.on_network(address) and not pool.hands_out(address) for address in found)
