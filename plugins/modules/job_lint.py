@@ -67,7 +67,6 @@ EXAMPLES = r"""
 - name: See what is wrong with a job before it is submitted
   linerate.rdma.job_lint:
     path: train.yaml
-  delegate_to: localhost
 
 - name: See whether a job that runs can use RDMA
   linerate.rdma.job_lint:

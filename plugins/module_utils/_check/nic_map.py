@@ -12,10 +12,14 @@ import collections
 import dataclasses
 import typing
 
+from .._model.facts import ObservedHcas, ObservedSubnets
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.intent import Fabric
 from .._model.load import nearest
 from .._model.nic_map import NicLine, NicMap
-from .._parse.addresses import Pool
+from .._parse.addresses import Pool, RangeError
+from .membership import resolve
+from .ranges import pool_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,12 +30,35 @@ class Ground:
     :ivar unread: nodes that were not, each with the reason
     :ivar members: netdevs of the fabric on each node; None where the fabric is not known
     :ivar pool: addresses of the fabric's network, and those that its IPAM plugin gives out; None where it is not known
+    :ivar gateway: of that network; empty where it has none
     """
 
     netdevs: typing.Mapping[str, typing.Tuple[str, ...]]
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     members: typing.Optional[typing.Mapping[str, typing.Tuple[str, ...]]] = None
     pool: typing.Optional[Pool] = None
+    gateway: str = ""
+
+
+def ground_of(fabric: typing.Optional[Fabric], hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]) -> Ground:
+    """What a map is held against, out of the answers of the nodes.
+
+    :param fabric: None where the map is of a network that the intent does not have
+    """
+    read = {name: item.value for name, item in hcas.items() if item.value is not None}
+    unread = {name: item.error or "no answer" for name, item in hcas.items() if item.value is None}
+    netdevs = {name: tuple(netdev.name for hca in node.hcas for netdev in hca.netdevs) for name, node in read.items()}
+    if fabric is None:
+        return Ground(netdevs, unread)
+    found = resolve(fabric, read, {name: item.value for name, item in subnets.items() if item.value is not None})
+    members = {name: tuple(member.hca.netdevs[0].name for member in mine if member.hca.netdevs) for name, mine in found.members.items()}
+    try:
+        pool = pool_of(fabric.ipam)
+    except RangeError:
+        pool = None  # stage validate says why
+    return Ground(
+        netdevs, {**unread, **({fabric.name: found.why} if found.why else {})}, members, pool if isinstance(pool, Pool) else None, fabric.ipam.gateway or ""
+    )
 
 
 def lint(name: str, found: NicMap, ground: Ground) -> typing.Tuple[Finding, ...]:
@@ -135,10 +162,10 @@ def _addresses(name: str, found: NicMap, ground: Ground) -> typing.Iterator[Find
         return
     expected, wrong = f"a host address in {pool.network} that no IPAM plugin gives out", 0
     for line in found.lines:
-        if not pool.on_network(line.address):
+        if not pool.on_network(line.address) or line.address == ground.gateway:
             wrong += 1
-            why = "It is outside of the fabric's network, so peers find no way to it."
-            yield Finding(check, f"{name} {line.node} {line.netdev}", FAIL, line.address, expected, why, "Correct the address.")
+            why = "It is the gateway's" if line.address == ground.gateway else "It is outside of the fabric's network, so peers find no way to it"
+            yield Finding(check, f"{name} {line.node} {line.netdev}", FAIL, line.address, expected, f"{why}.", "Correct the address.")
         elif pool.hands_out(line.address):
             wrong += 1
             why = "The IPAM plugin of the attachment may give the same address to another pod, since it knows nothing of the map."

@@ -26,7 +26,9 @@ from ansible_collections.linerate.rdma.tests.unit.check.job_world import ROCE
 
 NETDEVS = {"worker-1": ("ens13", "ens14"), "worker-2": ("ens13", "ens14")}
 IPAM = {"type": "whereabouts", "range": "10.249.65.0/24", "gateway": "10.249.65.1", "exclude": ["10.249.65.0/28"]}
-GROUND = Ground({**NETDEVS, "worker-1": ("eno1", "ens13", "ens14")}, {}, NETDEVS, parse_range("10.249.65.0/24", exclude=["10.249.65.0/28", "10.249.65.1"]))
+GROUND = Ground(
+    {**NETDEVS, "worker-1": ("eno1", "ens13", "ens14")}, {}, NETDEVS, parse_range("10.249.65.0/24", exclude=["10.249.65.0/28", "10.249.65.1"]), "10.249.65.1"
+)
 TEXT = """\
 worker-1:ens13:net1:10.249.65.2
 worker-1:ens14:net2:10.249.65.3
@@ -56,7 +58,7 @@ def test_what_we_write_passes_and_is_read_back():
 def test_interfaces_keep_their_addresses_when_nodes_come_and_go():
     before = nic_map(TEXT).lines
     after = lines(fabric(), {"worker-0": ("ens13",), "worker-2": ("ens14", "ens13")}, before)
-    assert [line.text for line in after] == ["worker-0:ens13:net1:10.249.65.2", "worker-2:ens14:net1:10.249.65.5", "worker-2:ens13:net2:10.249.65.4"]
+    assert [line.text for line in after] == ["worker-0:ens13:net1:10.249.65.6", "worker-2:ens14:net1:10.249.65.5", "worker-2:ens13:net2:10.249.65.4"]
 
 
 def test_an_address_that_pods_get_by_now_is_not_kept():
@@ -74,7 +76,7 @@ def test_addresses_around_the_range_that_pods_get():
 )
 def test_too_few_addresses_are_refused(ipam, text):
     with pytest.raises(RenderError, match=text):
-        lines(fabric(**ipam), {name: ("a", "b", "c", "d") for name in ("w1", "w2")})
+        lines(fabric(**ipam), dict.fromkeys(("w1", "w2"), ("a", "b", "c", "d")))
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,7 @@ def test_too_few_addresses_are_refused(ipam, text):
         ("10.249.65.5", "10.249.66.5", [("nic_map.range", "fail")]),
         ("10.249.65.5", "10.249.65.255", [("nic_map.range", "fail")]),
         ("10.249.65.5", "fd00::5", [("nic_map.range", "fail")]),
+        ("10.249.65.5", "10.249.65.1", [("nic_map.range", "fail")]),
         ("10.249.65.5", "10.249.65.50", [("nic_map.range", "warn")]),
     ],
 )
