@@ -98,6 +98,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job_linter import jobs_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job_stack import check
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -105,7 +106,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import OPEN
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe, read_job, runtimes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe, observe_stack, read_job, runtimes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import read_documents
 
 KINDS = ["PyTorchJob", "TrainJob", "MPIJob", "JobSet", "Job", "StatefulSet", "Pod"]
@@ -134,13 +135,14 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     else:
         resources = read_file(options["path"]) if options["path"] else list(options["objects"] or [])
     jobs = jobs_of(resources)
-    world = None
+    world, findings = None, ()
     if cluster is not None:
         resources += runtimes(cluster, jobs)
         namespaces = {str((job.get("metadata") or {}).get("namespace") or "default") for job in jobs}
         running = [(options["namespace"], options["name"])] if options["name"] else []
         world = observe(cluster, namespaces, running, {name: item.value for name, item in answers.items() if item.value is not None})
-    result = verdict("job", lint(jobs, resources, world), waivers)
+        findings = check(jobs, resources, world, observe_stack(cluster, namespaces))
+    result = verdict("job", (*lint(jobs, resources, world), *findings), waivers)
     if result["gate"] != OPEN:
         module.fail_json(msg="\n".join(result["lines"]), **result)
     return result

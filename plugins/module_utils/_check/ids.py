@@ -104,6 +104,7 @@ BESIDE = {
         "volumes",
     ),
     "nic_map": ("complete", "netdevs", "peers", "range", "read", "unique"),
+    "stack": ("operator", "policy", "queue", "read", "storage"),
 }
 #: findings of the frame itself, about any stage: its role failed, it did not run, the intent is wrong
 OF_THE_FRAME = ("error", "run", "intent")

@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The stack beside a training job: operators, queues of Kueue, storage. Filled by _parse/stack.py, judged by _check/stack.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .disruption import LabelSelector
+
+
+@dataclasses.dataclass(frozen=True)
+class Controller:
+    """A Deployment that runs one of the operators.
+
+    :ivar operator: gpu-operator, network-operator, sriov-network-operator, training-operator, trainer, jobset or kueue
+    :ivar version: of its labels, its ClusterServiceVersion, or its image's tag; empty where none says it
+    """
+
+    operator: str
+    name: str
+    version: str
+    wanted: int
+    ready: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicyState:
+    """What a ClusterPolicy or NicClusterPolicy says of itself: status.state."""
+
+    kind: str
+    name: str
+    state: str
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalQueue:
+    """A LocalQueue of Kueue.
+
+    :ivar name: namespace/name
+    :ivar inactive: why it is not active; empty where it is
+    """
+
+    name: str
+    cluster_queue: str
+    inactive: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterQueue:
+    """A ClusterQueue of Kueue.
+
+    :ivar groups: of each resource group its flavors, each with its quotas as Kubernetes writes them
+    :ivar cohort: from which it may borrow; empty where it is alone
+    :ivar namespaces: whose jobs it takes; None takes those of none
+    """
+
+    name: str
+    groups: typing.Tuple[typing.Dict[str, typing.Dict[str, str]], ...]
+    cohort: str = ""
+    namespaces: typing.Optional[LabelSelector] = None
+    inactive: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class StorageClass:
+    """A StorageClass.
+
+    :ivar shared: a volume of it is in the cluster that many nodes can write (ReadWriteMany)
+    """
+
+    name: str
+    provisioner: str
+    default: bool = False
+    shared: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Stack:
+    """All of it.
+
+    :ivar frameworks: kinds of jobs that Kueue manages, of its configuration; None where that was not read
+    :ivar namespaces: labels of the jobs' namespaces
+    :ivar errors: what could not be read; what is not in the rest is not known then
+    """
+
+    controllers: typing.Tuple[Controller, ...] = ()
+    policies: typing.Tuple[PolicyState, ...] = ()
+    local_queues: typing.Tuple[LocalQueue, ...] = ()
+    cluster_queues: typing.Tuple[ClusterQueue, ...] = ()
+    frameworks: typing.Optional[typing.Tuple[str, ...]] = None
+    storage: typing.Tuple[StorageClass, ...] = ()
+    namespaces: typing.Dict[str, typing.Dict[str, str]] = dataclasses.field(default_factory=dict)
+    errors: typing.Tuple[str, ...] = ()

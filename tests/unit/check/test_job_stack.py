@@ -1,0 +1,249 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The stack beside a job, from objects as the API server has them: each part there, absent, not ready, not read."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job_stack import check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Stack
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import stack as parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ResourceError
+from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, objects
+
+
+def deployment(namespace, name, image, labels=None, replicas=1, ready=1):
+    return {
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
+        "spec": {"replicas": replicas, "template": {"spec": {"containers": [{"name": "manager", "image": image}]}}},
+        "status": {"availableReplicas": ready, "updatedReplicas": replicas},
+    }
+
+
+DEPLOYMENTS = (
+    deployment("gpu-operator", "gpu-operator", "nvcr.io/nvidia/gpu-operator:v26.3.3"),
+    deployment("ops", "nvidia-network-operator-controller-manager", "mirror/x@sha256:0123", {"olm.owner": "nvidia-network-operator.v26.4.1"}),
+    deployment("ops", "sriov-network-operator", "ghcr.io/k8snetworkplumbingwg/sriov-network-operator:v1.6.0"),
+    deployment("kubeflow", "training-operator", "ghcr.io/kubeflow/training-v1/training-operator:v1-0.9.4"),
+    deployment("kubeflow-system", "kubeflow-trainer-controller-manager", "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0"),
+    deployment("kubeflow-system", "jobset-controller-manager", "registry.k8s.io/jobset/jobset:v0.12.0"),
+    deployment("kueue-system", "kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2", {"app.kubernetes.io/version": "v0.19.2"}),
+)
+ACTIVE = {"conditions": [{"type": "Active", "status": "True", "reason": "Ready"}]}
+LOCAL = {"metadata": {"name": "gpu", "namespace": "training"}, "spec": {"clusterQueue": "h100"}, "status": ACTIVE}
+QUOTAS = {"cpu": "512", "memory": "8Ti", "nvidia.com/gpu": "64", "openshift.io/mlx_compute": 64}
+CLUSTER = {
+    "metadata": {"name": "h100"},
+    "spec": {
+        "namespaceSelector": {},
+        "resourceGroups": [
+            {
+                "coveredResources": list(QUOTAS),
+                "flavors": [{"name": "h100", "resources": [{"name": name, "nominalQuota": quota} for name, quota in QUOTAS.items()]}],
+            }
+        ],
+    },
+    "status": ACTIVE,
+}
+CONFIG = {"integrations": {"frameworks": ["batch/job", "kubeflow.org/pytorchjob", "trainer.kubeflow.org/trainjob"]}}
+CEPH = {"metadata": {"name": "cephfs"}, "provisioner": "openshift-storage.cephfs.csi.ceph.com"}
+DISK = {"metadata": {"name": "disk", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "disk.csi.example.com"}
+
+
+def stack(deployments=DEPLOYMENTS, state="ready", local=LOCAL, cluster=CLUSTER, config=CONFIG, classes=(CEPH,), shared=(), **more):
+    return Stack(
+        controllers=tuple(filter(None, map(parse.controller, deployments))),
+        policies=tuple(
+            parse.policy_state({"kind": kind, "metadata": {"name": "p"}, "status": {"state": state}}) for kind in ("ClusterPolicy", "NicClusterPolicy")
+        ),
+        local_queues=(parse.local_queue(local),) if local else (),
+        cluster_queues=(parse.cluster_queue(cluster),) if cluster else (),
+        frameworks=parse.frameworks(config) if config else None,
+        storage=tuple(parse.storage_class(item, shared) for item in classes),
+        **{"namespaces": {"training": {"team": "a"}}, **more},
+    )
+
+
+def findings(seen=None, **changes):
+    made = objects(**{"queue": "gpu", **changes})
+    return check([item for item in made if item["kind"] != "TrainingRuntime"], made, WORLD, seen or stack())
+
+
+def refused(found):
+    return [item for item in found if item.status != "pass"]
+
+
+def changed(item, path, value):
+    fresh = copy.deepcopy(item)
+    parent = fresh
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = value
+    return fresh
+
+
+@pytest.mark.parametrize(
+    ("kind", "operators"),
+    [
+        ("PyTorchJob", ["gpu-operator", "sriov-network-operator", "training-operator", "kueue"]),
+        ("TrainJob", ["gpu-operator", "sriov-network-operator", "trainer", "jobset", "kueue"]),
+    ],
+)
+def test_all_is_there_with_its_version(kind, operators):
+    found = findings(kind=kind)
+    assert refused(found) == []
+    assert [item.subject for item in found if item.check == "stack.operator"] == operators
+    assert {item.check for item in found} == {f"stack.{what}" for what in BESIDE["stack"]}
+
+
+@pytest.mark.parametrize(
+    ("number", "operator", "version"),
+    [
+        (0, "gpu-operator", "v26.3.3"),
+        (1, "network-operator", "nvidia-network-operator.v26.4.1"),
+        (2, "sriov-network-operator", "v1.6.0"),
+        (3, "training-operator", "v1-0.9.4"),
+        (4, "trainer", "v2.3.0"),
+        (5, "jobset", "v0.12.0"),
+        (6, "kueue", "v0.19.2"),
+    ],
+)
+def test_operators_and_their_versions(number, operator, version):
+    found = parse.controller(DEPLOYMENTS[number])
+    assert (found.operator, found.version, found.wanted, found.ready) == (operator, version, 1, 1)
+
+
+def test_other_deployments_are_none_of_them():
+    assert parse.controller(deployment("a", "gpu-operator-exporter", "example.org/nvidia/exporter:1")) is None
+
+
+@pytest.mark.parametrize("number", [0, 2, 3, 6])
+def test_what_is_absent_is_named_with_the_fix(number):
+    (found,) = {item.check: item for item in refused(findings(stack(DEPLOYMENTS[:number] + DEPLOYMENTS[number + 1 :])))}.values()
+    assert (found.check, found.status, found.subject) == ("stack.operator", "fail", parse.controller(DEPLOYMENTS[number]).operator)
+    assert found.remedy
+
+
+def test_an_operator_that_does_not_run():
+    down = deployment("kubeflow", "training-operator", "training-operator:v1", ready=0)
+    (found,) = refused(findings(stack((*DEPLOYMENTS[:3], down, *DEPLOYMENTS[4:]))))
+    assert found.measured == "kubeflow/training-operator v1, 0 of 1 pods ready"
+
+
+@pytest.mark.parametrize("state", ["notReady", "ignored", ""])
+def test_a_policy_that_is_not_ready(state):
+    (found,) = refused(findings(stack(state=state)))
+    assert (found.check, found.subject, found.status) == ("stack.policy", "ClusterPolicy p", "fail")
+
+
+def test_an_operator_without_its_policy():
+    (found,) = refused(findings(dataclasses.replace(stack(), policies=())))
+    assert (found.check, found.measured) == ("stack.policy", "absent")
+
+
+def test_a_job_without_queue_and_claim_needs_neither():
+    bare = stack(DEPLOYMENTS[:4], local=None, cluster=None, config=None, classes=())
+    assert refused(findings(bare, queue=None, claim=None)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"local": None}, "There is no LocalQueue of this name"),
+        ({"local": changed(LOCAL, ["metadata", "name"], "gpus")}, "There is no LocalQueue of this name"),
+        ({"local": changed(LOCAL, ["spec", "stopPolicy"], "Hold")}, "its stopPolicy is Hold"),
+        ({"local": changed(LOCAL, ["status"], {})}, "Kueue has not looked at it"),
+        ({"cluster": None}, "Its ClusterQueue h100 is not there"),
+        ({"cluster": changed(CLUSTER, ["status", "conditions"], [{"type": "Active", "status": "False", "message": "flavor is missing"}])}, "flavor is missing"),
+        ({"cluster": changed(CLUSTER, ["spec", "namespaceSelector"], None)}, "takes no namespace"),
+        ({"cluster": changed(CLUSTER, ["spec", "namespaceSelector"], {"matchLabels": {"team": "b"}})}, "does not take the job's namespace"),
+        ({"config": {"integrations": {"frameworks": ["batch/job"]}}}, "does not list kubeflow.org/pytorchjob"),
+    ],
+)
+def test_queues_that_do_not_admit(changes, text):
+    (found,) = refused(findings(stack(**changes)))
+    assert (found.check, found.status) == ("stack.queue", "fail")
+    assert text in found.why
+
+
+def test_a_selector_that_needs_labels_that_are_not_known():
+    cluster = changed(CLUSTER, ["spec", "namespaceSelector"], {"matchLabels": {"team": "a"}})
+    assert refused(findings(stack(cluster=cluster))) == []
+    (found,) = refused(findings(stack(cluster=cluster, namespaces={})))
+    assert found.status == "unknown"
+
+
+def quota(name, value):
+    return changed(CLUSTER, ["spec", "resourceGroups", 0, "flavors", 0, "resources", list(QUOTAS).index(name), "nominalQuota"], value)
+
+
+@pytest.mark.parametrize(("value", "good"), [("16", True), ("15", False), ("16000m", True)])
+def test_quotas_for_all_pods_at_once(value, good):
+    found = refused(findings(stack(cluster=quota("nvidia.com/gpu", value))))
+    assert [item.measured for item in found] == ([] if good else ["15 at most"])
+
+
+def test_what_others_of_the_cohort_may_lend():
+    for key in ("cohort", "cohortName"):
+        cluster = changed(quota("memory", "512Gi"), ["spec", key], "all")
+        (found,) = refused(findings(stack(cluster=cluster)))
+        assert (found.status, found.subject.endswith("memory")) == ("warn", True)
+
+
+def test_a_resource_that_the_queue_does_not_cover():
+    cluster = copy.deepcopy(CLUSTER)
+    del cluster["spec"]["resourceGroups"][0]["flavors"][0]["resources"][3]
+    (found,) = refused(findings(stack(cluster=cluster)))
+    assert (found.status, found.measured, found.subject.endswith("openshift.io/mlx_compute")) == ("fail", "not covered", True)
+
+
+@pytest.mark.parametrize(
+    ("classes", "shared", "status"), [((CEPH,), (), None), ((DISK,), ("disk",), None), ((DISK,), (), "unknown"), ((), (), "fail"), ((DISK, CEPH), (), None)]
+)
+def test_storage_that_many_nodes_can_write(classes, shared, status):
+    assert [item.status for item in refused(findings(stack(classes=classes, shared=shared)))] == ([status] if status else [])
+
+
+@pytest.mark.parametrize(("modes", "name"), [(["ReadWriteMany"], "nfs"), (["ReadWriteOnce"], ""), ([], "")])
+def test_classes_of_volumes(modes, name):
+    assert parse.shared_class({"metadata": {"name": "pv"}, "spec": {"accessModes": modes, "storageClassName": "nfs"}}) == name
+
+
+def test_what_could_not_be_read_is_unknown():
+    (found,) = refused(findings(stack(errors=("deployments is forbidden",))))
+    assert (found.check, found.status) == ("stack.read", "unknown")
+
+
+def test_a_job_that_can_t_be_read_is_the_linter_s():
+    assert check([{"kind": "Job", "metadata": {"name": "j"}}], (), WORLD, stack()) == ()
+
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["metadata", "name", "spec", "status", "conditions", "resourceGroups", "flavors", "resources", "template"]), inner, max_size=3
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(VALUES, st.sampled_from(["controller", "policy_state", "local_queue", "cluster_queue", "frameworks", "shared_class"]))
+def test_hostile_objects_are_refused_or_read(value, parser):
+    item = value if isinstance(value, dict) or parser == "frameworks" else {"metadata": {"name": "x"}, "spec": value}
+    try:
+        getattr(parse, parser)(item)
+    except ResourceError:
+        return
