@@ -28,6 +28,7 @@ VARIABLES = (
     "rdma_fabrics",
     "rdma_waivers",
     "rdma_cluster",
+    "rdma_job",
     "rdma_kubeconfig",
     "rdma_sysfs",
     "rdma_report_dir",

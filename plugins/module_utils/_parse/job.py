@@ -28,6 +28,8 @@ NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 
+#: jobs by their kind, also where a mistake hides their pods: ``container:`` in place of ``containers:``
+_KINDS = ("Pod", "Job", "JobSet", "StatefulSet", "Deployment", "PyTorchJob", "MPIJob", "TrainJob")
 _RESOURCE_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName"
 _ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 _TRAINER = "node"
@@ -40,7 +42,7 @@ _INTERFACE = re.compile(r"[^\s/:]{1,15}")
 
 def is_job(resource: Resource) -> bool:
     """Whether pods are made of it."""
-    return resource.get("kind") == "TrainJob" or next(_templates(resource, "", 1, itertools.count()), None) is not None
+    return resource.get("kind") in _KINDS or next(_templates(resource, "", 1, itertools.count()), None) is not None
 
 
 def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Workload:

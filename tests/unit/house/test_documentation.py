@@ -16,9 +16,11 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WHAT
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._model import intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from lab.faults import FAULTS
 from tests.lab import page as faults
@@ -36,6 +38,7 @@ SECTIONS = {
     "bandwidth": intent.Bandwidth,
     "rdma_cluster": intent.Cluster,
     "node_pool": intent.DrainPool,
+    "rdma_job": Job,
     "rdma_waivers": Waiver,
 }
 
@@ -62,6 +65,18 @@ def test_variables_are_documented() -> None:
 def test_every_check_is_in_the_readme_of_its_role(stage: str) -> None:
     text = (ROOT / "roles" / stage / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(rf"\b{stage}\.([a-z_]+)\b", text)) - {"md", "yml"} == set(WHAT[stage])
+
+
+@pytest.mark.parametrize("subject", BESIDE)
+def test_every_check_beside_the_stages_is_in_its_page(subject: str) -> None:
+    text = (ROOT / "docs" / "job.md").read_text(encoding="utf-8")
+    assert set(re.findall(rf"`{subject}\.([a-z_]+)`", text)) == set(BESIDE[subject])
+
+
+def test_job_of_the_page_is_a_right_one() -> None:
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "job.md").read_text(encoding="utf-8"), flags=re.DOTALL)]
+    (wanted,) = (block["rdma_job"] for block in blocks if isinstance(block, dict))
+    assert load(Job, wanted, "rdma_job").nodes > 1
 
 
 def test_readme_lists_every_module() -> None:

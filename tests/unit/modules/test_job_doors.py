@@ -1,0 +1,264 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Doors to jobs: job_lint against an API server and without one, nic_map_lint, and the filters that write jobs and maps."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pathlib
+
+import pytest
+import yaml
+from ansible.errors import AnsibleFilterError
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.linerate.rdma.plugins.filter.render import FilterModule
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import jobs as observe_jobs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, read_documents
+from ansible_collections.linerate.rdma.tests.unit.check.job_world import COMPUTE, JOB, ROCE, definition, objects
+from ansible_collections.linerate.rdma.tests.unit.check.test_job_stack import CEPH, CLUSTER, DEPLOYMENTS, LOCAL
+
+FILTERS = FilterModule().filters()
+MODULES = "ansible_collections.linerate.rdma.plugins.modules"
+SOURCE = pathlib.Path(__file__).parent.parent / "fixtures/jobs/roce-patched.yaml"
+
+
+#: row S1.10: the source's own mistake
+TYPO = "kind: Pod\nmetadata: {name: p}\nspec: {container: [{name: c, image: i}]}\n"
+
+
+class Api:
+    """Kinds with their objects; what is not there is answered as a server does it."""
+
+    def __init__(self, **kinds):
+        self.kinds = kinds
+
+    def pages(self, kind, namespace=""):
+        found = self.kinds.get(kind, ApiError(404, "NotFound", "the server could not find the requested resource", kind))
+        if isinstance(found, Exception):
+            raise found
+        yield from (item for item in found if not namespace or item["metadata"].get("namespace") == namespace)
+
+    def get(self, kind, namespace, name):
+        for item in self.pages(kind, namespace):
+            if item["metadata"]["name"] == name:
+                return item
+        raise ApiError(404, "NotFound", f"{kind} {name} not found", kind)
+
+
+def node(name):
+    allocatable = {"cpu": "128", "nvidia.com/gpu": "8", "openshift.io/mlx_compute": "32"}
+    return {"metadata": {"name": name}, "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def running(name, device, phase="Running"):
+    status = [{"name": "ovn", "default": True, "interface": "eth0"}]
+    status += [
+        {"name": "training/sriov-ib-compute", "interface": f"net{n}", "device-info": {"type": "pci", "pci": {"rdma-device": f"{device}{n}"}}}
+        for n in (1, 2, 3, 4)
+    ]
+    annotations = {"k8s.v1.cni.cncf.io/network-status": json.dumps(status)}
+    labels = {"training.kubeflow.org/job-name": "train"}
+    return {"metadata": {"name": name, "namespace": "training", "labels": labels, "annotations": annotations}, "spec": {}, "status": {"phase": phase}}
+
+
+def kinds(**more):
+    config = {"metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"}}
+    config["data"] = {"controller_manager_config.yaml": "integrations: {frameworks: [kubeflow.org/pytorchjob]}"}
+    claim = {"metadata": {"name": "models", "namespace": "training"}, "spec": {"accessModes": ["ReadWriteMany"]}, "status": {"phase": "Bound"}}
+    runtime, train = objects(kind="TrainJob")
+    return {
+        "Node": [node("worker-1"), node("worker-2")],
+        "NetworkAttachmentDefinition": [definition("sriov-ib-compute", "ib-sriov", "openshift.io/mlx_compute")],
+        "PersistentVolumeClaim": [claim],
+        "Pod": [running("train-master-0", "mlx5_1"), running("train-old", "mlx5_9", "Succeeded")],
+        "PyTorchJob": objects(queue="gpu"),
+        "TrainJob": [train],
+        "TrainingRuntime": [runtime],
+        "Deployment": list(DEPLOYMENTS),
+        "ClusterPolicy": [{"metadata": {"name": "cluster-policy"}, "status": {"state": "ready"}}],
+        "LocalQueue": [LOCAL],
+        "ClusterQueue": [CLUSTER],
+        "StorageClass": [CEPH],
+        "Namespace": [{"metadata": {"name": "training", "labels": {}}}],
+        "ConfigMap": [config, {"metadata": {"name": "map", "namespace": "training"}, "data": {"nic-map": "worker-1:ens13:net1:10.249.65.2\n"}}],
+        **more,
+    }
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    def call(name, arguments, api=None):
+        module = importlib.import_module(f"{MODULES}.{name}")
+        if api is not None:
+            monkeypatch.setattr(module, "connect", lambda _module: api)
+        with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
+            module.main()
+        result = json.loads(capsys.readouterr().out)
+        assert "exception" not in result
+        assert (ended.value.code == 1) == result.get("failed", False)
+        return result
+
+    return call
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob", "TrainJob"])
+def test_a_job_in_the_cluster_passes(run, kind):
+    result = run("job_lint", {"kind": kind, "name": "train", "namespace": "training"}, Api(**kinds()))
+    assert result["gate"] == "open", result["lines"]
+    assert result["changed"] is False
+
+
+def test_what_the_pods_of_a_running_job_got_counts(run):
+    wrong = objects(queue="gpu", environment={"NCCL_IB_HCA": "=mlx5_91"})
+    result = run("job_lint", {"kind": "PyTorchJob", "name": "train", "namespace": "training"}, Api(**kinds(PyTorchJob=wrong)))
+    assert "pod train-master-0" in result["msg"]
+    assert "pod train-old" not in result["msg"]
+    assert "leaves out mlx5_11, mlx5_12, mlx5_13, mlx5_14; mlx5_91 is not the pod's" in result["msg"]
+
+
+def test_rendered_objects_before_they_are_submitted(run):
+    result = run("job_lint", {"objects": objects(kind="TrainJob")}, Api(**kinds()))
+    assert result["gate"] == "open", result["lines"]
+
+
+def test_a_train_job_whose_runtime_is_in_the_cluster(run):
+    assert run("job_lint", {"objects": objects(kind="TrainJob")[1:]}, Api(**kinds()))["gate"] == "open"
+    gone = run("job_lint", {"objects": objects(kind="TrainJob")[1:]}, Api(**kinds(TrainingRuntime=[])))
+    assert "TrainingRuntime train, in which its pod template is, was not found" in gone["msg"]
+
+
+def test_kinds_that_may_not_be_read_close_the_gate(run):
+    forbidden = ApiError(403, "Forbidden", "nodes is forbidden", "GET /api/v1/nodes")
+    result = run("job_lint", {"objects": objects()}, Api(**kinds(Node=forbidden, Deployment=forbidden)))
+    assert {("job.read", "unknown"), ("stack.read", "unknown")} <= {(item["finding"]["check"], item["finding"]["status"]) for item in result["findings"]}
+
+
+def test_a_file_without_a_cluster(run, tmp_path):
+    result = run("job_lint", {"path": str(SOURCE), "offline": True})
+    assert result["gate"] == "closed"
+    assert result["msg"].startswith("job: 20 pass, 2 fail - gate closed"), result["msg"]
+    assert "did you mean 'NCCL_IB_HCA'?" in result["msg"]
+    right = tmp_path / "job.yaml"
+    right.write_text(SOURCE.read_text().replace("NCCL_IB_HBA, value: mlx5_1", "NCCL_IB_HCA, value: =mlx5_1"))
+    assert run("job_lint", {"path": str(right), "offline": True})["gate"] == "open"
+
+
+def test_a_waiver_opens_the_gate(run):
+    waivers = [{"check": "job.nccl_variables", "reason": "the image patches its NCCL"}]
+    assert run("job_lint", {"path": str(SOURCE), "offline": True, "waivers": waivers})["gate"] == "open"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "no YAML"),
+        ("- 1", "not a Kubernetes object"),
+        ("", "no job"),
+        ("kind: ConfigMap", "no job"),
+        ("kind: Job", "metadata.name is missing"),
+        (TYPO, "Pod p: no pod template is in it"),
+    ],
+)
+def test_files_that_hold_no_job(run, tmp_path, text, said):
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    assert said in run("job_lint", {"path": str(path), "offline": True})["msg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"path": "/nowhere/job.yaml", "offline": True}, "No such file"),
+        ({"kind": "Job", "name": "x", "offline": True}, "can't be read offline"),
+        ({"kind": "Job", "name": "x"}, "Job x not found"),
+        ({"path": "x", "name": "x", "kind": "Job"}, "mutually exclusive"),
+        ({}, "one of the following is required"),
+        ({"path": str(SOURCE), "offline": True, "waivers": [{"check": "job.read"}]}, "rdma_waivers[0].reason: missing"),
+    ],
+)
+def test_arguments_that_mean_nothing(run, arguments, said):
+    assert said in run("job_lint", arguments, Api(**kinds(Job=[])))["msg"]
+
+
+def test_documents_and_lists():
+    text = "---\nkind: A\n---\n---\nkind: BList\nitems: [{kind: B}, {kind: C}]\n"
+    assert [item["kind"] for item in read_documents(text)] == ["A", "B", "C"]
+
+
+def test_a_cluster_without_kueue_and_nvidia():
+    found = observe_jobs.observe_stack(Api(Deployment=[]), ["training"])
+    assert (found.errors, found.frameworks, found.controllers, found.namespaces) == ((), None, (), {})
+
+
+def test_a_server_that_does_not_answer_is_an_error():
+    gone = ApiError(0, "Unreachable", "no answer", "GET")
+    with pytest.raises(ApiError):
+        observe_jobs.observe_stack(Api(Deployment=gone), [])
+    with pytest.raises(ApiError):
+        observe_jobs.observe(Api(Node=gone), [], [], {})
+
+
+def hcas(*names):
+    functions = [Hca(name, netdevs=(Netdev(name, "aa"),), pci=PciFunction(f"0000:0{n}:00.0", "15b3", "1021", "0200")) for n, name in enumerate(names, 1)]
+    return to_data(ObservedHcas(NodeHcas(tuple(functions))))
+
+
+FABRIC = {**ROCE, "ipam": {"type": "whereabouts", "range": "10.249.65.0/24", "exclude": ["10.249.65.0/28"]}}
+
+
+def test_a_map_is_rendered_and_judged(run):
+    made = FILTERS["render_nic_map"]([FABRIC], "map", "roce", {"worker-1": hcas("ens13"), "worker-2": hcas("ens13")})
+    assert made["object"]["data"]["nic-map"] == "worker-1:ens13:net1:10.249.65.1\nworker-2:ens13:net1:10.249.65.2\n"
+    arguments = {"hcas": {"worker-1": hcas("ens13"), "worker-2": hcas("ens13")}, "fabrics": [FABRIC], "fabric": "roce"}
+    assert run("nic_map_lint", {"text": made["object"]["data"]["nic-map"], **arguments})["gate"] == "open"
+    live = run("nic_map_lint", {"name": "map", "namespace": "training", **arguments}, Api(**kinds()))
+    assert "[fail] nic_map.complete on map worker-2 ens13" in live["msg"]
+    kept = FILTERS["render_nic_map"]([FABRIC], "map", "roce", {"worker-0": hcas("ens13"), "worker-2": hcas("ens13")}, None, made["object"]["data"]["nic-map"])
+    assert kept["object"]["data"]["nic-map"] == "worker-0:ens13:net1:10.249.65.3\nworker-2:ens13:net1:10.249.65.2\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"fabric": "rocce"}, "'rocce' is none of roce"),
+        ({"fabrics": [{}]}, "rdma_fabrics[0].name: missing"),
+        ({"hcas": {"worker-1": {"value": None, "error": "unreachable"}}}, "unreachable"),
+        ({"hcas": {"worker-1": []}}, "hcas.worker-1"),
+        ({"text": ""}, "no line"),
+    ],
+)
+def test_maps_that_can_t_be_judged(run, change, said):
+    arguments = {"text": "worker-1:ens13:net1:10.249.65.2", "hcas": {"worker-1": hcas("ens13")}, "fabrics": [FABRIC], "fabric": "roce", **change}
+    assert said in run("nic_map_lint", arguments)["msg"]
+
+
+def test_the_filter_that_writes_jobs():
+    made = FILTERS["render_job"]({**JOB, "kind": "TrainJob"}, [COMPUTE, ROCE], {})
+    assert [(item["fabric"], item["object"]["kind"]) for item in made] == [("compute", "TrainingRuntime"), ("compute", "TrainJob")]
+    assert yaml.safe_load(yaml.safe_dump(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({**JOB, "gpu_per_node": 8}, r"render_job: rdma_job\.gpu_per_node: unknown key.*did you mean 'gpus_per_node'"),
+        ({**JOB, "fabric": "computer"}, "no fabric is named 'computer'"),
+        (None, "rdma_job: nothing; expected a mapping"),
+    ],
+)
+def test_a_wrong_wish_is_refused_with_its_path(wanted, said):
+    with pytest.raises(AnsibleFilterError, match=said):
+        FILTERS["render_job"](wanted, [COMPUTE], {})
+
+
+def test_a_map_without_addresses_or_fabric_is_refused():
+    with pytest.raises(AnsibleFilterError, match=r"Name them in ipam\.exclude"):
+        FILTERS["render_nic_map"]([{**FABRIC, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}], "map", "roce", {"worker-1": hcas("ens13")})
+    with pytest.raises(AnsibleFilterError, match="no fabric is named 'x'"):
+        FILTERS["render_nic_map"]([FABRIC], "map", "x", {})
