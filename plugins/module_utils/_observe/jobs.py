@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
+import functools
 import typing
 
 from .._model.errors import RdmaError
 from .._model.facts import NodeHcas
-from .._model.job import World
-from .._model.stack import Controller, Stack
+from .._model.job import PodDevices, World
+from .._model.stack import Stack
 from .._parse import job as parse
 from .._parse import stack
 from .._parse.kubernetes import node as parse_node
@@ -58,33 +59,19 @@ def observe(cluster: Cluster, namespaces: typing.Iterable[str], running: typing.
     :param hcas: answer of hca_info of each node
     :raises ApiError: the server cannot be reached
     """
-    errors: typing.List[str] = []
-
-    def parsed(kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = "") -> typing.Iterator[typing.Any]:
-        try:
-            for item in cluster.pages(kind, namespace):
-                yield parser(item)
-        except ApiError as error:
-            if error.status == 0:
-                raise
-            errors.append(error.seen)
-        except RdmaError as error:
-            errors.append(error.seen)
-
-    def devices(pod: Resource) -> typing.Any:
-        return parse.pod_devices(pod) if _of(pod, names) else None
+    reader = _Reader(cluster)
 
     pods: typing.List[typing.Any] = []
     for namespace in sorted({namespace for namespace, _name in running}):
         names = {name for of, name in running if of == namespace}
-        pods += [found for found in parsed("Pod", devices, namespace) if found is not None]
+        pods += [found for found in reader.all("Pod", functools.partial(_devices, names), namespace) if found is not None]
     return World(
-        nodes=tuple(parsed("Node", parse_node)),
-        attachments=tuple(parsed("NetworkAttachmentDefinition", parse.attachment)),
-        claims=tuple(found for namespace in sorted(set(namespaces)) for found in parsed("PersistentVolumeClaim", parse.claim, namespace)),
+        nodes=tuple(reader.all("Node", parse_node)),
+        attachments=tuple(reader.all("NetworkAttachmentDefinition", parse.attachment)),
+        claims=tuple(found for namespace in sorted(set(namespaces)) for found in reader.all("PersistentVolumeClaim", parse.claim, namespace)),
         pods=tuple(pods),
         devices={node: tuple(hca.rdma_device for hca in answer.hcas if hca.rdma_device) for node, answer in hcas.items()},
-        errors=tuple(errors),
+        errors=tuple(reader.errors),
     )
 
 
@@ -94,61 +81,70 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     :param namespaces: of the jobs
     :raises ApiError: the server cannot be reached
     """
-    errors: typing.List[str] = []
-
-    def parsed(kind: str, parser: typing.Callable[[Resource], typing.Any]) -> typing.Iterator[typing.Any]:
-        try:
-            for item in cluster.pages(kind):
-                # a list leaves out the kind of its items
-                yield parser({"kind": kind.partition(".")[0], **item})
-        except ApiError as error:
-            if error.status == 0:
-                raise
-            if not error.absent:
-                errors.append(error.seen)
-        except RdmaError as error:
-            errors.append(error.seen)
-
-    controllers = tuple(found for found in parsed("Deployment", stack.controller) if found is not None)
-    shared = {name for name in parsed("PersistentVolume", stack.shared_class) if name}
-    labels = {}
-    for namespace in sorted(set(namespaces)):
-        try:
-            labels[namespace] = {str(key): str(value) for key, value in (cluster.get("Namespace", "", namespace)["metadata"].get("labels") or {}).items()}
-        except ApiError as error:
-            if not error.absent:
-                errors.append(error.seen)
+    reader = _Reader(cluster)
+    controllers = tuple(found for found in reader.all("Deployment", stack.controller) if found is not None)
+    shared = {name for name in reader.all("PersistentVolume", stack.shared_class) if name}
+    found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
+    home = next((item.name.partition("/")[0] for item in controllers if item.operator == "kueue"), None)
     return Stack(
         controllers=controllers,
-        policies=tuple(found for kind in ("ClusterPolicy", "NicClusterPolicy") for found in parsed(kind, stack.policy_state)),
-        local_queues=tuple(parsed("LocalQueue", stack.local_queue)),
-        cluster_queues=tuple(parsed("ClusterQueue", stack.cluster_queue)),
-        frameworks=_frameworks(cluster, controllers, errors),
-        storage=tuple(parsed("StorageClass", lambda item: stack.storage_class(item, shared))),
-        namespaces=labels,
-        errors=tuple(errors),
+        policies=tuple(state for kind in ("ClusterPolicy", "NicClusterPolicy") for state in reader.all(kind, stack.policy_state)),
+        local_queues=tuple(reader.all("LocalQueue", stack.local_queue)),
+        cluster_queues=tuple(reader.all("ClusterQueue", stack.cluster_queue)),
+        frameworks=reader.one("ConfigMap", home, "kueue-manager-config", _frameworks) if home else None,
+        storage=tuple(reader.all("StorageClass", lambda item: stack.storage_class(item, shared))),
+        namespaces={namespace: labels for namespace, labels in found.items() if labels is not None},
+        errors=tuple(reader.errors),
     )
 
 
-def _frameworks(cluster: Cluster, controllers: typing.Iterable[Controller], errors: typing.List[str]) -> typing.Optional[typing.Tuple[str, ...]]:
-    """Kinds of jobs that Kueue manages; None without Kueue, or where its configuration is not where its own manifests put it."""
-    namespace = next((item.name.partition("/")[0] for item in controllers if item.operator == "kueue"), None)
-    if namespace is None:
+def _labels(namespace: Resource) -> typing.Dict[str, str]:
+    return {str(key): str(value) for key, value in (namespace["metadata"].get("labels") or {}).items()}
+
+
+def _frameworks(config_map: Resource) -> typing.Tuple[str, ...]:
+    """Kinds of jobs that Kueue manages, of the ConfigMap that its own manifests make."""
+    return stack.frameworks(read_yaml(str((config_map.get("data") or {}).get("controller_manager_config.yaml", ""))))
+
+
+class _Reader:
+    """Reads and parses; what the server refuses, and what has another form, is kept in ``errors``. What is not there is no error."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.errors: typing.List[str] = []
+
+    def all(self, kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = "") -> typing.Iterator[typing.Any]:
+        """:raises ApiError: the server cannot be reached"""
+        try:
+            for item in self._cluster.pages(kind, namespace):
+                # a list leaves out the kind of its items
+                yield parser({"kind": kind, **item})
+        except RdmaError as error:
+            self._keep(error)
+
+    def one(self, kind: str, namespace: str, name: str, parser: typing.Callable[[Resource], typing.Any]) -> typing.Any:
+        """None where it is not there, or was not read.
+
+        :raises ApiError: the server cannot be reached
+        """
+        try:
+            return parser(self._cluster.get(kind, namespace, name))
+        except RdmaError as error:
+            self._keep(error)
         return None
-    try:
-        data = cluster.get("ConfigMap", namespace, "kueue-manager-config").get("data") or {}
-        return stack.frameworks(read_yaml(str(data.get("controller_manager_config.yaml", ""))))
-    except ApiError as error:
-        if not error.absent:
-            errors.append(error.seen)
-    except RdmaError as error:
-        errors.append(error.seen)
-    return None
+
+    def _keep(self, error: RdmaError) -> None:
+        if isinstance(error, ApiError) and error.status == 0:
+            raise error
+        if not (isinstance(error, ApiError) and error.absent):
+            self.errors.append(error.seen)
 
 
-def _of(pod: Resource, names: typing.Container[str]) -> bool:
-    """Whether a pod that runs is one of these jobs', or is itself named."""
+def _devices(names: typing.Container[str], pod: Resource) -> typing.Optional[PodDevices]:
+    """Of a pod that runs and is one of these jobs', or is itself named; None of all others."""
     metadata = pod.get("metadata") or {}
     labels = metadata.get("labels") or {}
     mine = metadata.get("name") in names or any(labels.get(label) in names for label in _LABELS)
-    return mine and (pod.get("status") or {}).get("phase") == "Running"
+    running = (pod.get("status") or {}).get("phase") == "Running"
+    return parse.pod_devices(pod) if mine and running else None
