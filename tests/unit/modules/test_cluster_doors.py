@@ -194,6 +194,8 @@ ARGUMENTS = {
     "access_info": {"fabrics": [FABRIC]},
     "address_info": {"ranges": ["10.0.0.0/24"]},
     "custom_resources": {"objects": []},
+    "job_lint": {"objects": []},
+    "nic_map_lint": {"name": "map", "hcas": {}},
     "rdma_bandwidth": {"fabrics": [FABRIC], "nodes": ["a"]},
     "sriov_operator_info": {},
     "sriov_plan": {"objects": [], "nodes": ["a"]},
