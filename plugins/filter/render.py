@@ -17,13 +17,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import attachment_name, reporting, resource_of, traits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.nic_map import nic_map as parse_nic_map
-from ansible_collections.linerate.rdma.plugins.module_utils._render import job, network, nic_map, pods
-from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
+from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods
 
 Data = typing.Dict[str, typing.Any]
 
@@ -113,30 +110,6 @@ def target_of(fabric: Fabric, cluster: Cluster, policies: typing.Tuple[str, ...]
     )
 
 
-def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> typing.List[Data]:
-    """The objects of a training job."""
-    intent, name = _intent(fabrics, cluster, "render_job"), "render_job"
-    try:
-        objects = job.render(_load(Job, wanted, "rdma_job", name), intent.fabrics, intent.cluster)
-    except RenderError as error:
-        raise AnsibleFilterError(f"linerate.rdma.{name}: {error}") from error
-    return [{"fabric": str(wanted.get("fabric") or ""), "object": item} for item in objects]
-
-
-def render_nic_map(fabrics: typing.Any, name: typing.Any, fabric: typing.Any, hcas: typing.Any, subnets: typing.Any = None, before: typing.Any = "") -> Data:
-    """The ConfigMap with the NIC map of one fabric."""
-    wanted = next((item for item in _intent(fabrics, None, "render_nic_map").fabrics if item.name == fabric), None)
-    if wanted is None:
-        raise AnsibleFilterError(f"linerate.rdma.render_nic_map: no fabric is named '{fabric}'")
-    members = next(found for of, found in _members(fabrics, hcas, subnets, "render_nic_map") if of == wanted.name)
-    netdevs = {node: [member.hca.netdevs[0].name for member in mine if member.hca.netdevs] for node, mine in members.items()}
-    try:
-        made = nic_map.lines(wanted, netdevs, parse_nic_map(str(before)).lines)
-    except RenderError as error:
-        raise AnsibleFilterError(f"linerate.rdma.render_nic_map: {error}") from error
-    return {"fabric": wanted.name, "object": nic_map.config_map(wanted, str(name), made)}
-
-
 class FilterModule:
     """Filters of the collection."""
 
@@ -144,9 +117,7 @@ class FilterModule:
         return {
             "fabric_members": fabric_members,
             "fabric_rails": fabric_rails,
-            "render_job": render_job,
             "render_network": render_network,
-            "render_nic_map": render_nic_map,
             "render_pods": render_pods,
             "render_targets": render_targets,
         }

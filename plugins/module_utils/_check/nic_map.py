@@ -40,6 +40,15 @@ class Ground:
     gateway: str = ""
 
 
+def members_of(
+    fabric: Fabric, hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]
+) -> typing.Tuple[typing.Dict[str, typing.Tuple[str, ...]], str]:
+    """Netdevs of a fabric on each node that answered, in the order of the rails, and why it could not be made out; empty when it could."""
+    read = {name: item.value for name, item in hcas.items() if item.value is not None}
+    found = resolve(fabric, read, {name: item.value for name, item in subnets.items() if item.value is not None})
+    return {name: tuple(member.hca.netdevs[0].name for member in mine if member.hca.netdevs) for name, mine in found.members.items()}, found.why
+
+
 def ground_of(fabric: typing.Optional[Fabric], hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]) -> Ground:
     """What a map is held against, out of the answers of the nodes.
 
@@ -50,15 +59,13 @@ def ground_of(fabric: typing.Optional[Fabric], hcas: typing.Mapping[str, Observe
     netdevs = {name: tuple(netdev.name for hca in node.hcas for netdev in hca.netdevs) for name, node in read.items()}
     if fabric is None:
         return Ground(netdevs, unread)
-    found = resolve(fabric, read, {name: item.value for name, item in subnets.items() if item.value is not None})
-    members = {name: tuple(member.hca.netdevs[0].name for member in mine if member.hca.netdevs) for name, mine in found.members.items()}
+    members, why = members_of(fabric, hcas, subnets)
     try:
         pool = pool_of(fabric.ipam)
     except RangeError:
         pool = None  # stage validate says why
-    return Ground(
-        netdevs, {**unread, **({fabric.name: found.why} if found.why else {})}, members, pool if isinstance(pool, Pool) else None, fabric.ipam.gateway or ""
-    )
+    unread.update({fabric.name: why} if why else {})
+    return Ground(netdevs, unread, members, pool if isinstance(pool, Pool) else None, fabric.ipam.gateway or "")
 
 
 def lint(name: str, found: NicMap, ground: Ground) -> typing.Tuple[Finding, ...]:

@@ -15,7 +15,7 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.filter.render import FilterModule
+from ansible_collections.linerate.rdma.plugins.filter.jobs import FilterModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import jobs as observe_jobs
@@ -260,5 +260,7 @@ def test_a_wrong_wish_is_refused_with_its_path(wanted, said):
 def test_a_map_without_addresses_or_fabric_is_refused():
     with pytest.raises(AnsibleFilterError, match=r"Name them in ipam\.exclude"):
         FILTERS["render_nic_map"]([{**FABRIC, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}], "map", "roce", {"worker-1": hcas("ens13")})
+    with pytest.raises(AnsibleFilterError, match="would not be complete: worker-2: unreachable"):
+        FILTERS["render_nic_map"]([FABRIC], "map", "roce", {"worker-1": hcas("ens13"), "worker-2": {"value": None, "error": "unreachable"}})
     with pytest.raises(AnsibleFilterError, match="no fabric is named 'x'"):
         FILTERS["render_nic_map"]([FABRIC], "map", "x", {})

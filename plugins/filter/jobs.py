@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filters that write a training job and its NIC map. Thin doors: no decision is made here. Each is documented in the .yml file of its name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.nic_map import members_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.nic_map import nic_map as parse_nic_map
+from ansible_collections.linerate.rdma.plugins.module_utils._render import job, nic_map
+
+Data = typing.Dict[str, typing.Any]
+
+
+def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> typing.List[Data]:
+    """The objects of a training job."""
+    try:
+        intent, job_intent = parse_intent(fabrics, None, cluster), load(Job, wanted, "rdma_job")
+        objects = job.render(job_intent, intent.fabrics, intent.cluster)
+    except (IntentError, LoadError, RdmaError) as error:
+        raise AnsibleFilterError(f"linerate.rdma.render_job: {error}") from error
+    return [{"fabric": job_intent.fabric or "", "object": item} for item in objects]
+
+
+def render_nic_map(fabrics: typing.Any, name: typing.Any, fabric: typing.Any, hcas: typing.Any, subnets: typing.Any = None, before: typing.Any = "") -> Data:
+    """The ConfigMap with the NIC map of one fabric."""
+    try:
+        wanted = next((item for item in parse_intent(fabrics).fabrics if item.name == fabric), None)
+        if wanted is None:
+            raise RdmaError(f"no fabric is named '{fabric}'")
+        nodes, seen = load(typing.Dict[str, ObservedHcas], hcas, "hcas"), load(typing.Dict[str, ObservedSubnets], subnets or {}, "subnets")
+        members, why = members_of(wanted, nodes, seen)
+        unread = [f"{node}: {item.error}" for node, item in nodes.items() if item.value is None]
+        if why or unread:
+            raise RdmaError(f"a map of {fabric} would not be complete: {why or '; '.join(unread)}")
+        made = nic_map.lines(wanted, members, parse_nic_map(str(before)).lines)
+    except (IntentError, LoadError, RdmaError) as error:
+        raise AnsibleFilterError(f"linerate.rdma.render_nic_map: {error}") from error
+    return {"fabric": wanted.name, "object": nic_map.config_map(wanted, str(name), made)}
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self) -> typing.Dict[str, typing.Any]:
+        return {"render_job": render_job, "render_nic_map": render_nic_map}
