@@ -142,9 +142,9 @@ class _Reader:
 
 
 def _devices(names: typing.Container[str], pod: Resource) -> typing.Optional[PodDevices]:
-    """Of a pod that runs and is one of these jobs', or is itself named; None of all others."""
+    """Of a pod that runs, asks for secondary networks, and is one of these jobs' or is itself named; None of all others: an MPIJob's launcher, say."""
     metadata = pod.get("metadata") or {}
-    labels = metadata.get("labels") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     mine = metadata.get("name") in names or any(labels.get(label) in names for label in _LABELS)
     running = (pod.get("status") or {}).get("phase") == "Running"
-    return parse.pod_devices(pod) if mine and running else None
+    return parse.pod_devices(pod) if mine and running and annotations.get(parse.NETWORKS_ANNOTATION) else None

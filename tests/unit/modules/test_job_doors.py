@@ -62,9 +62,17 @@ def running(name, device, phase="Running"):
         {"name": "training/sriov-ib-compute", "interface": f"net{n}", "device-info": {"type": "pci", "pci": {"rdma-device": f"{device}{n}"}}}
         for n in (1, 2, 3, 4)
     ]
-    annotations = {"k8s.v1.cni.cncf.io/network-status": json.dumps(status)}
+    annotations = {"k8s.v1.cni.cncf.io/network-status": json.dumps(status), "k8s.v1.cni.cncf.io/networks": "training/sriov-ib-compute"}
     labels = {"training.kubeflow.org/job-name": "train"}
     return {"metadata": {"name": name, "namespace": "training", "labels": labels, "annotations": annotations}, "spec": {}, "status": {"phase": phase}}
+
+
+def launcher():
+    """A pod of the job that is on the pod network only."""
+    return {
+        "metadata": {"name": "train-launcher", "namespace": "training", "labels": {"training.kubeflow.org/job-name": "train"}},
+        "status": {"phase": "Running"},
+    }
 
 
 def kinds(**more):
@@ -76,7 +84,7 @@ def kinds(**more):
         "Node": [node("worker-1"), node("worker-2")],
         "NetworkAttachmentDefinition": [definition("sriov-ib-compute", "ib-sriov", "openshift.io/mlx_compute")],
         "PersistentVolumeClaim": [claim],
-        "Pod": [running("train-master-0", "mlx5_1"), running("train-old", "mlx5_9", "Succeeded")],
+        "Pod": [running("train-master-0", "mlx5_1"), running("train-old", "mlx5_9", "Succeeded"), launcher()],
         "PyTorchJob": objects(queue="gpu"),
         "TrainJob": [train],
         "TrainingRuntime": [runtime],
