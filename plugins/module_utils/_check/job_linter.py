@@ -70,6 +70,12 @@ class Scope:
         """Whether this is about the network at all: the launcher of an MPIJob, say, is not."""
         return bool(self.template.networks or self.devices or any(_gpus(item) for item in self.template.containers))
 
+    @property
+    def tcp(self) -> bool:
+        """Whether the job says that it wants no RDMA."""
+        disable = self.value("NCCL_IB_DISABLE")
+        return disable is not None and disable.value is not None and _integer(disable.value) != 0
+
     def value(self, name: str) -> typing.Optional[Variable]:
         """The last setting of a variable in the containers that compute; what only a shell knows is no setting."""
         found = [item for container in self.workers for item in container.environment if item.name == name]
@@ -190,7 +196,7 @@ def _transport(scope: Scope) -> typing.Iterator[Finding]:
     rdma = bool(scope.devices)
     wrong: typing.List[typing.Tuple[Variable, Status, str, str]] = []
     disable = scope.value("NCCL_IB_DISABLE")
-    if disable and disable.value is not None and _integer(disable.value):
+    if disable and scope.tcp:
         if rdma:
             why = "It switches RDMA off, InfiniBand and RoCE alike: the job takes an RDMA device and sends over TCP."
             wrong.append((disable, FAIL, why, "Set it to 0, or remove it."))
@@ -364,9 +370,7 @@ def _devices(scope: Scope) -> typing.Iterator[Finding]:
         if name in offered and count > used.get(name, 0):
             why = "The pods hold devices that no attachment brings into them: nobody else can have those, and the pods can't use them."
             wrong.append(Finding(check, f"{scope.subject} {name}", FAIL, str(count), str(used.get(name, 0)), why, "Name the attachment once for each device."))
-    disabled = scope.value("NCCL_IB_DISABLE")
-    tcp = disabled is not None and disabled.value is not None and _integer(disabled.value)
-    if not asked and not used and scope.template.networks and not tcp:
+    if not asked and not used and scope.template.networks and not scope.tcp:
         why = "No device plugin's resource is asked for, so /dev/infiniband is not in the pods: NCCL finds no HCA and sends over TCP."
         remedy = "Ask for the network's resource, such as rdma/rdma_shared_device_eth: 1."
         wrong.append(Finding(check, scope.subject, FAIL, "no RDMA resource", expected, why, remedy))
@@ -375,7 +379,7 @@ def _devices(scope: Scope) -> typing.Iterator[Finding]:
 
 def _memlock(scope: Scope) -> Finding:
     expected = "IPC_LOCK, or a memlock limit that is large enough"
-    if not (scope.template.networks or scope.devices):
+    if scope.tcp or not (scope.template.networks or scope.devices):
         return ok("job.memlock", scope.subject, "no RDMA, so no memory to pin", expected)
     without = [item.name for item in scope.workers if not item.privileged and not {"IPC_LOCK", "ALL"} & set(item.capabilities)]
     if without:

@@ -200,6 +200,8 @@ def environment(job: Job, fabric: typing.Optional[Fabric]) -> typing.Dict[str, s
         network = {"NCCL_SOCKET_IFNAME": "=eth0", "NCCL_IB_DISABLE": "1"}
     else:
         network = {"NCCL_SOCKET_IFNAME": "=" + ",".join(f"net{number}" for number in range(1, interfaces(job, fabric) + 1))}
+        if not has_rdma(fabric):
+            network["NCCL_IB_DISABLE"] = "1"
     # NET says for each HCA whether GPUDirect is on
     variables = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET", **network}
     if job.topology_file:

@@ -55,6 +55,17 @@ def test_the_baseline_on_the_pod_network_is_refused_for_being_that():
     assert {(finding.check, finding.status) for finding in refused(findings)} == {("job.networks", "fail"), ("job.transport", "warn")}
 
 
+def test_a_job_that_wants_tcp_on_a_network_without_rdma():
+    made = objects(fabric="roce", environment={"NCCL_IB_DISABLE": "1"})
+    for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
+        (container,) = replica["template"]["spec"]["containers"]
+        container["securityContext"] = {}
+        replica["template"]["metadata"]["annotations"] = {"k8s.v1.cni.cncf.io/networks": "rdmashared-net"}
+        for amounts in container["resources"].values():
+            del amounts["openshift.io/mlx_roce"]
+    assert {(item.check, item.status) for item in refused(check(made))} == {("job.transport", "warn")}
+
+
 # Mutations: of each field of the rendered job. The operators' own definitions are the second to refuse: the API server takes no unknown field.
 
 #: what may be taken away without harm to the network, each with the reason; a test holds that nothing else is in it

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 import subprocess
@@ -13,9 +14,11 @@ import subprocess
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job_start
+from ansible_collections.linerate.rdma.plugins.module_utils._render.job import render
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
-from ansible_collections.linerate.rdma.tests.unit.check.job_world import objects
+from ansible_collections.linerate.rdma.tests.unit.check.job_world import FABRICS, job, objects
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 
@@ -78,6 +81,14 @@ def test_wishes_for_a_closed_cluster():
     wanted = {"tolerations": [{"operator": "Exists"}], "service_account": "rdma", "image_pull_secrets": ["registry"]}
     spec = objects(**wanted)[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
     assert (spec["tolerations"], spec["serviceAccountName"], spec["imagePullSecrets"]) == ([{"operator": "Exists"}], "rdma", [{"name": "registry"}])
+
+
+def test_a_fabric_without_rdma_is_used_over_tcp():
+    fabric = dataclasses.replace(FABRICS[1], rdma=False)
+    (item,) = render(job(fabric="roce"), (fabric,), Cluster())
+    (container, _worker) = containers(item)
+    assert (container["command"], container["securityContext"]["capabilities"]) == (["torchrun", "/etc/training/train.py"], {"drop": ["ALL"]})
+    assert (variables(item)["NCCL_IB_DISABLE"], variables(item)["NCCL_SOCKET_IFNAME"]) == ("1", "=net1")
 
 
 @pytest.mark.parametrize(
