@@ -414,7 +414,7 @@ def _shared_memory(scope: Scope) -> Finding:
 def _volumes(scope: Scope) -> typing.Iterator[Finding]:
     check, expected = "job.volumes", "volumes of the pod"
     wrong = []
-    for item in (*scope.template.helpers, *scope.template.containers):
+    for item in (*scope.template.init_containers, *scope.template.containers):
         for path, name in item.mounts.items():
             if name not in scope.template.volumes:
                 why = "The operator's definition takes it, and the API server then refuses each of the pods."
@@ -426,7 +426,7 @@ def _volumes(scope: Scope) -> typing.Iterator[Finding]:
 def _guaranteed(scope: Scope) -> typing.Iterator[Finding]:
     check, expected = "job.guaranteed", "requests equal limits"
     wrong = []
-    for item in (*scope.template.helpers, *scope.template.containers):
+    for item in (*scope.template.init_containers, *scope.template.containers):
         differs = [name for name in sorted({"cpu", "memory", *item.requests, *item.limits}) if _differs(item, name)]
         if differs:
             shown = "; ".join(f"{name} {item.requests.get(name, 'none')} / {item.limits.get(name, 'none')}" for name in differs)

@@ -142,7 +142,7 @@ class PodTemplate:
 
     :ivar path: in the object, as a reader would write it: ``spec.pytorchReplicaSpecs.Worker``
     :ivar count: pods that are made of it
-    :ivar helpers: containers that run before the others (initContainers)
+    :ivar init_containers: containers that run before the others (initContainers)
     :ivar volumes: names of all
     :ivar memory_volumes: volumes in memory, each with its size limit, empty where it has none
     :ivar claims: PersistentVolumeClaims that it mounts
@@ -151,7 +151,7 @@ class PodTemplate:
     path: str
     count: int
     containers: typing.Tuple[Container, ...]
-    helpers: typing.Tuple[Container, ...] = ()
+    init_containers: typing.Tuple[Container, ...] = ()
     networks: typing.Tuple[NetworkRequest, ...] = ()
     host_network: bool = False
     volumes: typing.Tuple[str, ...] = ()

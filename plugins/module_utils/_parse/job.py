@@ -107,7 +107,9 @@ def _template(path: str, template: Resource, count: int, namespace: str) -> PodT
         path=path[: -len(".template")] if path.endswith(".template") else path,
         count=count,
         containers=tuple(_container(item, spec, f"{path}.spec.containers[{index}]") for index, item in enumerate(_items(spec, "containers", where))),
-        helpers=tuple(_container(item, spec, f"{path}.spec.initContainers[{index}]") for index, item in enumerate(_items(spec, "initContainers", where))),
+        init_containers=tuple(
+            _container(item, spec, f"{path}.spec.initContainers[{index}]") for index, item in enumerate(_items(spec, "initContainers", where))
+        ),
         networks=networks(annotations.get(NETWORKS_ANNOTATION), namespace, where),
         host_network=bool(spec.get("hostNetwork", False)),
         volumes=tuple(str(item.get("name")) for item in volumes),
