@@ -57,7 +57,7 @@ def ground_of(fabric: typing.Optional[Fabric], hcas: typing.Mapping[str, Observe
     read = {name: item.value for name, item in hcas.items() if item.value is not None}
     unread = {name: item.error or "no answer" for name, item in hcas.items() if item.value is None}
     netdevs = {name: tuple(netdev.name for hca in node.hcas for netdev in hca.netdevs) for name, node in read.items()}
-    if fabric is None:
+    if fabric is None or fabric.ipam is None:
         return Ground(netdevs, unread)
     members, why = members_of(fabric, hcas, subnets)
     try:

@@ -17,8 +17,9 @@ import typing
 
 from .._model.intent import Cluster, Fabric
 from .._model.job import Job
+from .._model.profiles import attachment_name, carries_rdma, is_infiniband, resource_of, traits
 from . import job_start
-from .names import MANAGED_BY, RenderError, labels, resource
+from .names import MANAGED_BY, RenderError, labels
 
 Object = typing.Dict[str, typing.Any]
 
@@ -33,11 +34,13 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: Cluster) -> typi
 
     :raises RenderError: it is on a fabric that the intent does not have, or in no namespace
     """
-    fabric = next((item for item in fabrics if item.name == job.fabric), None)
-    if fabric is None and job.fabric is not None:
+    named = next((item for item in fabrics if item.name == job.fabric), None)
+    if named is None and job.fabric is not None:
         raise RenderError(f"rdma_job.fabric: no fabric is named '{job.fabric}'; rdma_fabrics has {', '.join(item.name for item in fabrics)}")
+    # a fabric of the profile pod_network is no other network than none
+    fabric = named if named is not None and attachment_name(named) else None
     _refuse(job, fabric)
-    namespace = job.namespace or (fabric.network.namespace if fabric else "")
+    namespace = job.namespace or (named.network.namespace if named else "")
     if not namespace:
         raise RenderError("rdma_job.namespace: missing; a job on the pod network has no fabric that would name one")
     if job.kind == "PyTorchJob":
@@ -50,7 +53,7 @@ def _refuse(job: Job, fabric: typing.Optional[Fabric]) -> None:
 
     :raises RenderError: with the key, and what is allowed
     """
-    most = fabric.select.hcas_per_node * fabric.virtual_functions if fabric else 0
+    most = fabric.select.hcas_per_node * (fabric.virtual_functions if traits(fabric).functions else 1) if fabric else 0
     for wrong, key, seen, allowed in (
         (
             not _NAME.fullmatch(job.name),
@@ -61,7 +64,7 @@ def _refuse(job: Job, fabric: typing.Optional[Fabric]) -> None:
         (job.nodes < 1, "nodes", str(job.nodes), "1 at least"),
         (job.gpus_per_node < 1, "gpus_per_node", str(job.gpus_per_node), "1 at least"),
         (not job.command, "command", "nothing", "what a pod starts, such as [torchrun, train.py]"),
-        (fabric is not None and not 1 <= interfaces(job, fabric) <= most, "interfaces", str(job.interfaces), f"1 to {most}, the functions of a node"),
+        (fabric is not None and not 1 <= interfaces(job, fabric) <= most, "interfaces", str(job.interfaces), f"1 to {most}, the interfaces of a node"),
         (fabric is None and job.interfaces is not None, "interfaces", str(job.interfaces), "nothing without a fabric"),
         (fabric is None and job.nic_map is not None, "nic_map", str(job.nic_map), "nothing without a fabric"),
     ):
@@ -128,11 +131,14 @@ def _template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster, name:
     metadata: Object = {"labels": {**(labels(fabric.name) if fabric else MANAGED_BY), JOB_LABEL: job.name}}
     spec: Object = {"affinity": _apart(job), "automountServiceAccountToken": False, "containers": [container], "volumes": volumes}
     if fabric is not None:
-        count, device = interfaces(job, fabric), resource(cluster.resource_prefix, fabric.resource_name)
-        amounts[device] = str(count)
-        metadata["annotations"] = {"k8s.v1.cni.cncf.io/networks": ",".join([f"{fabric.network.namespace}/{fabric.network.name}"] * count)}
-        if has_rdma(fabric):
-            container["command"] = list(job_start.start(device, is_roce(fabric), job.command))
+        count, device = interfaces(job, fabric), resource_of(fabric, cluster)
+        if device:
+            # a plugin that shares devices puts all of them into the pod at once
+            amounts[device] = "1" if traits(fabric).shared else str(count)
+        metadata["annotations"] = {"k8s.v1.cni.cncf.io/networks": ",".join([attachment_name(fabric)] * count)}
+        if carries_rdma(fabric):
+            # RoCE needs the index of a GID, InfiniBand does not
+            container["command"] = list(job_start.start(device or attachment_name(fabric), not is_infiniband(fabric), job.command))
             container["securityContext"]["capabilities"]["add"] = ["IPC_LOCK"]
         if job.nic_map is not None:
             volumes.append({"name": "nic-map", "configMap": {"name": job.nic_map}})
@@ -185,22 +191,13 @@ def interfaces(job: Job, fabric: Fabric) -> int:
     return fabric.select.hcas_per_node if job.interfaces is None else job.interfaces
 
 
-def has_rdma(fabric: Fabric) -> bool:
-    return fabric.rdma or fabric.profile == "sriov_infiniband"
-
-
-def is_roce(fabric: Fabric) -> bool:
-    """Whether NCCL needs the index of a GID: on InfiniBand it does not."""
-    return fabric.profile not in ("sriov_infiniband", "ipoib")
-
-
 def environment(job: Job, fabric: typing.Optional[Fabric]) -> typing.Dict[str, str]:
     """NCCL's variables as far as they are the same in all pods, and the user's own, which come last."""
     if fabric is None:
         network = {"NCCL_SOCKET_IFNAME": "=eth0", "NCCL_IB_DISABLE": "1"}
     else:
         network = {"NCCL_SOCKET_IFNAME": "=" + ",".join(f"net{number}" for number in range(1, interfaces(job, fabric) + 1))}
-        if not has_rdma(fabric):
+        if not carries_rdma(fabric):
             network["NCCL_IB_DISABLE"] = "1"
     # NET says for each HCA whether GPUDirect is on
     variables = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET", **network}

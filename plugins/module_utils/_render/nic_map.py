@@ -33,6 +33,8 @@ def lines(fabric: Fabric, netdevs: typing.Mapping[str, typing.Sequence[str]], be
     :raises RenderError: the intent leaves too few addresses
     """
     ipam = fabric.ipam
+    if ipam is None:
+        raise RenderError(f"rdma_fabrics '{fabric.name}': it has no ipam, and so no addresses for a NIC map")
     try:
         pool = parse_range(ipam.range, ipam.range_start, ipam.range_end, ipam.exclude)
     except RangeError as error:

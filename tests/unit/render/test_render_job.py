@@ -14,7 +14,8 @@ import subprocess
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job_start
 from ansible_collections.linerate.rdma.plugins.module_utils._render.job import render
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
@@ -83,6 +84,35 @@ def test_wishes_for_a_closed_cluster():
     assert (spec["tolerations"], spec["serviceAccountName"], spec["imagePullSecrets"]) == ([{"operator": "Exists"}], "rdma", [{"name": "registry"}])
 
 
+OTHERS = {
+    "shared": {"profile": "rdma_shared", "resource_name": "rdma_shared_device_eth", "select": {"hcas_per_node": 1, "netdev": ["ens1f0"]}},
+    "whole": {"profile": "host_device", "select": {"hcas_per_node": 1, "netdev": ["ens1f0"]}},
+    "plain": {"profile": "macvlan", "select": {"hcas_per_node": 1, "netdev": ["ens1f0"]}},
+    "base": {"profile": "pod_network"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "annotation", "device", "rdma"),
+    [
+        ("shared", "training/net", "rdma/rdma_shared_device_eth", True),
+        ("whole", "training/net", None, True),
+        ("plain", "training/net", None, False),
+        ("base", None, None, False),
+    ],
+)
+def test_jobs_on_the_other_profiles(name, annotation, device, rdma):
+    network = {} if name == "base" else {"network": {"name": "net", "namespace": "training"}, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}
+    fabric = load(Fabric, {"name": name, "network": {"namespace": "training"}, **OTHERS[name], **network}, "rdma_fabrics[0]")
+    (item,) = render(job(fabric=name), (fabric,), Cluster())
+    template = item["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
+    (container,) = template["spec"]["containers"]
+    assert template["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/networks") == annotation
+    assert [key for key in container["resources"]["limits"] if key not in ("cpu", "memory", "nvidia.com/gpu")] == ([device] if device else [])
+    assert ("add" in container["securityContext"]["capabilities"], container["command"][0] == "sh") == (rdma, rdma)
+    assert variables(item).get("NCCL_IB_DISABLE") == (None if rdma else "1")
+
+
 def test_a_fabric_without_rdma_is_used_over_tcp():
     fabric = dataclasses.replace(FABRICS[1], rdma=False)
     (item,) = render(job(fabric="roce"), (fabric,), Cluster())
@@ -100,7 +130,7 @@ def test_a_fabric_without_rdma_is_used_over_tcp():
         ({"nodes": 0}, "rdma_job.nodes: 0; expected 1 at least"),
         ({"gpus_per_node": 0}, "rdma_job.gpus_per_node: 0"),
         ({"command": []}, "rdma_job.command: nothing"),
-        ({"interfaces": 33}, "rdma_job.interfaces: 33; expected 1 to 32, the functions of a node"),
+        ({"interfaces": 33}, "rdma_job.interfaces: 33; expected 1 to 32, the interfaces of a node"),
         ({"fabric": None, "namespace": "training", "interfaces": 1}, "rdma_job.interfaces: 1; expected nothing without a fabric"),
         ({"fabric": None, "namespace": "training", "nic_map": "map"}, "rdma_job.nic_map: map"),
     ],
