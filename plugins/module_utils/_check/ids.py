@@ -21,6 +21,7 @@ WHAT = {
         "intent",
         "ipam",
         "line_rate",
+        "measures",
         "names",
         "nodes",
         "numbers",
@@ -82,6 +83,7 @@ WHAT = {
     ),
     "virtual_functions": ("allocatable", "count", "driver", "guids", "link_state", "members", "mtu", "node", "rdma_device", "report"),
     "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping", "suspect", "sweep"),
+    "compare": ("advice", "choice", "figures", "scaling"),
 }
 #: what is looked at beside the stages, by modules that a user calls for a training job
 BESIDE = {

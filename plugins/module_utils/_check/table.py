@@ -15,7 +15,7 @@ import typing
 
 from .._model.findings import Finding
 from .._model.intent import Intent
-from . import bandwidth, discover, fabric, network, operators, platform, reachability, validate, virtual_functions
+from . import bandwidth, compare, discover, fabric, network, operators, platform, reachability, validate, virtual_functions
 
 Check = typing.Callable[[Intent, typing.Any], typing.Tuple[Finding, ...]]
 
@@ -30,4 +30,5 @@ TABLE: typing.Dict[str, typing.Tuple[typing.Any, Check]] = {
     "network": (network.Facts, network.check),
     "virtual_functions": (virtual_functions.Facts, virtual_functions.check),
     "bandwidth": (bandwidth.Facts, bandwidth.check),
+    "compare": (compare.Facts, compare.check),
 }

@@ -20,7 +20,7 @@ from .._model.findings import FAIL, WARN, Finding, Waiver, ok
 from .._model.intent import Fabric, Intent
 from .._model.load import LoadError, nearest
 from .._model.profiles import pods_on_a_node, traits
-from . import conflicts, profile_rules, ranges
+from . import compare, conflicts, profile_rules, ranges
 from .ids import CHECKS
 
 #: variables that the collection reads from the inventory
@@ -69,6 +69,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += conflicts.check(intent)
     findings += ranges.check(intent, facts.nodes)
     findings += _check_cluster(intent)
+    findings += _check_measures(intent)
     for index, waiver in enumerate(intent.waivers):
         findings += _check_waiver(waiver, f"rdma_waivers[{index}]")
     return tuple(findings)
@@ -260,6 +261,12 @@ def _check_cluster(intent: Intent) -> typing.List[Finding]:
         expected = "lower-case letters, digits and hyphens"
         findings.append(_bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", expected, why, "Correct the name."))
     return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace}", "usable values")]
+
+
+def _check_measures(intent: Intent) -> typing.List[Finding]:
+    why = "Stage compare would compare what is not alike, or divide by nothing."
+    findings = [_bad("measures", path, seen, expected, why, "Correct the figure.") for path, seen, expected in compare.mistakes(intent)]
+    return findings or [ok("validate.measures", "rdma_cluster.measures", f"{len(intent.cluster.measures)} measures", "figures that can be compared")]
 
 
 def _check_waiver(waiver: Waiver, path: str) -> typing.List[Finding]:

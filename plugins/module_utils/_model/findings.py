@@ -29,6 +29,7 @@ STAGES = (
     "network",
     "virtual_functions",
     "bandwidth",
+    "compare",
 )
 
 Status = typing.Literal["pass", "fail", "warn", "unknown", "skipped"]

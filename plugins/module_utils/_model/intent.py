@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .comparison import Measure
 from .findings import Waiver
 
 #: see profiles.py for what each of them is
@@ -262,6 +263,7 @@ class Cluster:
     :ivar node_pool: in which turns, and with which RDMA mode, the operator works on the nodes; None leaves its default: one node at a time
     :ivar disruption: the most that may happen to a node; what needs more is refused before anything is applied
     :ivar network_operator: NVIDIA's, for profiles that need it
+    :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
     """
 
     node_selector: typing.Dict[str, str] = dataclasses.field(default_factory=lambda: {"feature.node.kubernetes.io/network-sriov.capable": "true"})
@@ -271,6 +273,7 @@ class Cluster:
     disruption: typing.Literal["none", "drain", "reboot"] = "drain"
     node_pool: typing.Optional[DrainPool] = None
     network_operator: NetworkOperator = NetworkOperator()
+    measures: typing.Tuple[Measure, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

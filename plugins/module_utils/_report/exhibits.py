@@ -15,7 +15,7 @@ import collections
 import dataclasses
 import typing
 
-from .._check import bandwidth, discover, fabric, operators, platform, reachability
+from .._check import bandwidth, compare, discover, fabric, operators, platform, reachability
 from .._check.membership import Membership, resolve
 from .._check.places import places, topology_of
 from .._check.table import TABLE
@@ -114,6 +114,15 @@ def plan(record: Record) -> typing.Optional[DisruptionPlan]:
     """
     loaded = _load(record, ("plan",))
     return loaded[1].plan if loaded is not None else None
+
+
+def compared(record: Record) -> typing.Tuple[compare.Compared, ...]:
+    """What stage compare compared; nothing when it did not come so far.
+
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, ("bandwidth",))
+    return compare.compared(*loaded) if loaded is not None else ()
 
 
 def fleet(records: typing.Mapping[str, Record]) -> typing.Dict[str, str]:

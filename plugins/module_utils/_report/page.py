@@ -15,9 +15,9 @@ import json
 import typing
 
 from .._model.redact import redact
-from . import drawing, grid, plans
+from . import comparisons, drawing, grid, plans
 from .data import record_path
-from .exhibits import Charts, Undrawable, charts, fleet, matrices, plan
+from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
 from .listing import LABELS, groups, listing, next_steps, passes
 from .markup import Html, element, join, whole
 from .style import STYLE
@@ -199,6 +199,7 @@ def _figures(stage: StageReport, report: Report, known: Charts) -> typing.Iterat
         if planned is not None:
             yield plans.figure(planned)
         yield from map(grid.figure, matrices(stage.record, known))
+        yield from map(comparisons.figure, compared(stage.record) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 import typing
 
 from .._model.disruption import Action, DisruptionPlan, NodePlan, PoolPlan
-from .markup import Html, element
+from .markup import Html, element, join
+from .tables import row, table
 
 #: nodes that are named in a row
 _MOST_NODES = 12
-#: rows; nodes with the same fate are one
-_MOST_ROWS = 40
 _WORST_FIRST: typing.Tuple[Action, ...] = ("unknown", "reboot", "drain", "configure", "nothing")
 
 
@@ -26,17 +25,12 @@ def figure(plan: DisruptionPlan) -> Html:
     for node in plan.nodes:
         rows.setdefault((node.action, node.reasons, node.blockers), []).append(node)
     ordered = sorted(rows.items(), key=lambda item: _WORST_FIRST.index(item[0][0]))
-    head = element("thead", element("tr", *[element("th", name, scope="col") for name in ("Action", "Nodes", "Why", "In the way")]))
-    body = element("tbody", *[_row(_called(key[0], plan.drains), key[1], key[2], nodes) for key, nodes in ordered[:_MOST_ROWS]])
-    more = element("p", f"and {len(ordered) - _MOST_ROWS} more rows, all of them in the facts", class_="more") if len(ordered) > _MOST_ROWS else None
-    title = "The plan: what the operator does to the nodes"
-    return element(
-        "figure",
-        element("figcaption", element("b", title), " ", element("span", "read before anything was applied")),
-        element("div", element("table", head, body), class_="scroll", tabindex=0, role="region", aria_label=title),
-        more,
+    return table(
+        "The plan: what the operator does to the nodes",
+        "read before anything was applied",
+        ("Action", "Nodes", "Why", "In the way"),
+        [_row(_called(key[0], plan.drains), key[1], key[2], nodes) for key, nodes in ordered],
         element("ul", *map(_pool, plan.pools), class_="marked") if plan.pools else None,
-        class_="wide",
     )
 
 
@@ -46,13 +40,7 @@ def _called(action: Action, drains: bool) -> str:
 
 def _row(action: str, reasons: typing.Sequence[str], blockers: typing.Sequence[str], nodes: typing.Sequence[NodePlan]) -> Html:
     names = ", ".join(node.node for node in nodes[:_MOST_NODES]) + (f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else "")
-    return element(
-        "tr",
-        element("th", action, scope="row"),
-        element("td", element("b", str(len(nodes))), " ", element("bdi", names)),
-        element("td", "; ".join(reasons) or "\u2013"),
-        element("td", "; ".join(blockers) or "\u2013"),
-    )
+    return row(action, join(element("b", str(len(nodes))), " ", element("bdi", names)), "; ".join(reasons), "; ".join(blockers))
 
 
 def _pool(pool: PoolPlan) -> Html:

@@ -100,6 +100,21 @@ def test_plan_of_the_network_is_a_table() -> None:
     assert "The facts of this stage can't be drawn: network_facts.plan" in page({**made, "network": broken})
 
 
+def test_comparison_is_a_table_with_its_alarms_and_advice() -> None:
+    made = records(SMALL)
+    figures = [{"network": "pod <network>", "nodes": 2, "value": 3.46, "kind": "pod_network"}, {"network": "compute", "nodes": 2, "value": 40.58}]
+    measures = [{"name": "fine-tuning", "unit": "samples/s", "single_node": 21.34, "figures": figures}]
+    intent = dict(made["fabric"].intent, cluster=dict(made["fabric"].intent["cluster"], measures=measures))
+    made["compare"] = dataclasses.replace(made["compare"], facts={"bandwidth": None}, intent=intent)
+    said = " ".join(Page(page(made)).text)
+    assert "pod <network> pod network 2 3.46 0.16 8.1 % 8.5 % negative scaling : slower than 1" in said
+    assert "compute sriov rdma 2 40.58 1.90 95.1 % 100.0 % \u2013" in said
+    assert "Never use the pod network for training on several nodes." in said
+    assert said.index("one node") < said.index("pod <network> pod") < said.index("compute sriov rdma")
+    broken = dataclasses.replace(made["compare"], facts={"bandwidth": 7})
+    assert "The facts of this stage can't be drawn: compare_facts.bandwidth" in page({**made, "compare": broken})
+
+
 def test_fleet_tells_its_versions_and_how_many_have_them() -> None:
     made = records(SMALL)
     seen = [made["fabric"].facts["nodes"][name] for name in SMALL.names]

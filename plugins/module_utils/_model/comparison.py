@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What networks are compared by: figures that a job or nccl-tests gave on each of them (rows S2.5, S2.6, S3.8), and what stage bandwidth measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+#: what a network is to a job; vnic: a NIC that the cloud or a hypervisor shares out, handed on by host-device
+Kind = typing.Literal["pod_network", "vnic", "macvlan", "ipoib", "sriov", "sriov_rdma", "rdma_shared"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """What one network gave.
+
+    :ivar network: a fabric of the intent, or another network by a name of its own
+    :ivar nodes: how many worked together, 2 at least
+    :ivar value: in the unit of the measure
+    :ivar kind: of a network that is no fabric of the intent
+    """
+
+    network: str
+    nodes: int
+    value: float
+    kind: typing.Optional[Kind] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """One job, or one test, run in the same way on several networks.
+
+    :ivar unit: of its figures, for the reader: samples/s, GB/s, h
+    :ivar better: whether more is better, or less: a time
+    :ivar single_node: the figure of one node, which needs no network; speed-up and scaling efficiency are told against it
+    :ivar per_node: a rate that each node has, such as the bus bandwidth of nccl-tests: more nodes do not raise it, so no scaling is told
+    :ivar enough: scaling efficiency with which a network is good enough for this job
+    """
+
+    name: str
+    unit: str
+    figures: typing.Tuple[Figure, ...]
+    better: typing.Literal["more", "less"] = "more"
+    single_node: typing.Optional[float] = None
+    per_node: bool = False
+    enough: float = 0.75
+
+
+@dataclasses.dataclass(frozen=True)
+class FabricBandwidth:
+    """What stage bandwidth measured between the pods of a fabric, in Gb/s.
+
+    :ivar measured: measurements that gave a figure; of those that did not, see the stage
+    """
+
+    fabric: str
+    measured: int
+    worst: float
+    median: float
+    best: float

@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""A measure of stage compare as a table: each network beside the others, and below it the advice that the figures trigger."""
+
+from __future__ import annotations
+
+from .._check.advice import Advice
+from .._check.compare import Compared
+from .._check.scaling import Row
+from .markup import Html, element, join
+from .tables import row, table
+
+
+def figure(item: Compared) -> Html:
+    """In the order of the number of nodes, the slowest network first."""
+    measure = item.measure
+    single = [row("one node", "", "1", f"{measure.single_node:.4g}", "1", "100 %")] if measure.single_node is not None else []
+    ordered = sorted(item.rows, key=lambda found: (found.nodes, found.of_best))
+    return table(
+        measure.name,
+        f"{measure.better} is better",
+        ("Network", "Kind", "Nodes", measure.unit, "Speed-up", "Scaling efficiency", "Of the best", "Alarm"),
+        [*single, *map(_row, ordered)],
+        element("ul", *map(_advice, item.advice), class_="marked") if item.advice else None,
+    )
+
+
+def _row(found: Row) -> Html:
+    return row(
+        found.network,
+        found.kind.replace("_", " "),
+        str(found.nodes),
+        f"{found.value:.4g}",
+        None if found.speed_up is None else f"{found.speed_up:.2f}",
+        None if found.efficiency is None else f"{100 * found.efficiency:.1f} %",
+        f"{100 * found.of_best:.1f} %",
+        None if found.slower_than is None else join(element("b", "negative scaling"), f": slower than {found.slower_than}"),
+    )
+
+
+def _advice(advice: Advice) -> Html:
+    return element("li", element("b", advice.text), f" {advice.reason} ", element("span", advice.figures))

@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The figure of a stage that is a table."""
+
+from __future__ import annotations
+
+import typing
+
+from .markup import Content, Html, element
+
+#: of a column that does not apply
+NONE = "\u2013"
+#: rows of a table
+_MOST_ROWS = 40
+
+
+def table(title: str, note: str, heads: typing.Sequence[str], rows: typing.Sequence[Html], *after: Content) -> Html:
+    """:param rows: ``row``s; what is too many is counted
+    :param after: what stands below the table
+    """
+    head = element("thead", element("tr", *[element("th", name, scope="col") for name in heads]))
+    more = element("p", f"and {len(rows) - _MOST_ROWS} more rows, all of them in the facts", class_="more") if len(rows) > _MOST_ROWS else None
+    return element(
+        "figure",
+        element("figcaption", element("b", title), " ", element("span", note)),
+        element("div", element("table", head, element("tbody", *rows[:_MOST_ROWS])), class_="scroll", tabindex=0, role="region", aria_label=title),
+        more,
+        *after,
+        class_="wide",
+    )
+
+
+def row(first: Content, *cells: Content) -> Html:
+    """A row; the first cell is its heading."""
+    return element("tr", element("th", first, scope="row"), *[element("td", cell or NONE) for cell in cells])

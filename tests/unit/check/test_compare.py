@@ -1,0 +1,225 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Speed-up, scaling efficiency, alarms and advice; with the published figures of two clusters, one with mid-range GPUs and one with H100s."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.linerate.rdma.plugins.filter.compare_facts import compare_facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check import compare, validate
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, PairResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import FabricBandwidth, Figure, Measure
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+
+FABRIC = Fabric("compute", "sriov_infiniband", Select(1), 8, "mlx", Network("net", "test"), Ipam("whereabouts", "10.0.0.0/24"))
+TCP = dataclasses.replace(FABRIC, name="tcp", profile="sriov_ethernet", rdma=False)
+H100 = Measure(
+    "fine-tuning on H100",
+    "samples/s",
+    (
+        Figure("pod network", 2, 3.46, "pod_network"),
+        Figure("vNIC", 2, 12.28, "vnic"),
+        Figure("SR-IOV", 2, 40.36, "sriov"),
+        Figure("compute", 2, 40.58),
+    ),
+    single_node=21.34,
+)
+L40S = Measure(
+    "fine-tuning on L40S",
+    "samples/s",
+    tuple(
+        Figure(network, nodes, value, kind)
+        for network, kind, values in (("pod network", "pod_network", (2.91, 3.73, 5.46)), ("vNIC", "vnic", (3.98, 7.16, 12.68)))
+        for nodes, value in zip((2, 4, 8), values)
+    ),
+    single_node=2.04,
+)
+
+
+def intent(*measures: Measure, fabrics: typing.Tuple[Fabric, ...] = (FABRIC,)) -> Intent:
+    return Intent(fabrics, cluster=Cluster(measures=measures))
+
+
+def judged(*measures: Measure, **rest: typing.Any) -> typing.Dict[str, Finding]:
+    facts = compare.Facts((FabricBandwidth("compute", 2, 370.0, 371.5, 373.0), FabricBandwidth("tcp", 1, 90.0, 90.0, 90.0)))
+    return {f"{finding.check} on {finding.subject}": finding for finding in compare.check(intent(*measures, **rest), facts)}
+
+
+def statuses(found: typing.Mapping[str, Finding], check: str) -> typing.Dict[str, str]:
+    return {finding.subject: finding.status for finding in found.values() if finding.check == f"compare.{check}"}
+
+
+def advice(measure: Measure, **rest: typing.Any) -> typing.Dict[str, str]:
+    (only,) = [item for item in compare.compared(intent(measure, **rest), compare.Facts()) if item.measure == measure]
+    return {item.rule: f"{item.text} | {item.reason} | {item.figures}" for item in only.advice}
+
+
+def test_published_figures_give_their_efficiencies_and_their_alarm() -> None:
+    found = judged(H100)
+    told = {subject: finding.measured for subject, finding in found.items() if finding.check == "compare.scaling"}
+    assert [text.rpartition(": ")[2] for text in told.values()] == [
+        "0.16 times one node, 8.1 % of linear",
+        "0.58 times one node, 28.8 % of linear",
+        "1.89 times one node, 94.6 % of linear",
+        "1.90 times one node, 95.1 % of linear",
+    ]
+    alarm = found["compare.scaling on fine-tuning on H100: pod network on 2 nodes"]
+    assert alarm.status == "warn" and alarm.why.startswith("Negative scaling: 2 nodes are slower than one")
+    # 12.28 of two nodes is less than 21.34 of one, too
+    assert list(statuses(found, "scaling").values()) == ["warn", "warn", "pass", "pass"]
+    assert statuses(found, "choice")["fine-tuning on H100"] == "pass"
+    assert found["compare.choice on fine-tuning on H100"].measured.startswith("compute, of: compute 40.58 samples/s on 2 nodes (100.0 % of the best); SR-IOV")
+
+
+def test_advice_for_fast_gpus_says_the_figures_that_triggered_it() -> None:
+    said = advice(H100)
+    assert list(said) == ["pod network", "negative scaling", "virtual functions", "RDMA"]
+    assert "pod network 3.46 samples/s on 2 nodes (8.1 % of linear) beside compute 40.58 samples/s on 2 nodes (95.1 % of linear)" in said["pod network"]
+    assert "on pod network and vNIC" in said["negative scaling"] and "one node: 21.34 samples/s" in said["negative scaling"]
+    assert "vNIC 12.28" in said["virtual functions"] and "SR-IOV 40.36" in said["virtual functions"]
+    assert said["RDMA"].startswith("Plan RDMA for larger models")
+
+
+def test_a_vnic_is_enough_for_mid_range_gpus() -> None:
+    found = judged(L40S)
+    assert [finding.measured.rpartition(", ")[2] for finding in found.values() if finding.check == "compare.scaling"] == [
+        f"{value} % of linear" for value in ("71.3", "45.7", "33.5", "97.5", "87.7", "77.7")
+    ]
+    said = advice(L40S)
+    assert list(said) == ["pod network", "vNIC"]
+    assert said["vNIC"].startswith("A vNIC is enough") and "12.68 samples/s on 8 nodes (77.7 % of linear)" in said["vNIC"]
+    assert "measure this job on virtual functions" in advice(dataclasses.replace(L40S, enough=0.9))["vNIC"].lower()
+
+
+def test_times_are_better_when_they_are_less() -> None:
+    figures = (Figure("OVN", 2, 5.0, "pod_network"), Figure("tcp", 2, 2.5), Figure("compute", 2, 1 + 40 / 60))
+    measure = Measure("fine-tuning", "h", figures, better="less", single_node=3.0)
+    found = judged(measure, fabrics=(FABRIC, TCP))
+    assert found["compare.choice on fine-tuning"].measured.startswith("compute, of: compute 1.667 h")
+    assert statuses(found, "scaling") == {
+        "fine-tuning: OVN on 2 nodes": "warn",
+        "fine-tuning: tcp on 2 nodes": "warn",
+        "fine-tuning: compute on 2 nodes": "pass",
+    }
+    assert advice(measure, fabrics=(FABRIC, TCP))["RDMA"].startswith("Use RDMA for this job.")
+
+
+def test_negative_scaling_of_a_fabric_of_the_intent_fails() -> None:
+    figures = (Figure("compute", 2, 18.0), Figure("compute", 4, 17.0))
+    found = judged(Measure("job", "samples/s", figures, single_node=10.0))
+    assert statuses(found, "scaling") == {"job: compute on 2 nodes": "pass", "job: compute on 4 nodes": "fail"}
+    assert "4 nodes are slower than 2" in found["compare.scaling on job: compute on 4 nodes"].why
+    assert found["compare.advice on job: negative scaling"].status == "warn"
+    low = judged(Measure("job", "samples/s", (Figure("compute", 2, 12.0),), single_node=10.0))
+    assert statuses(low, "scaling") == {"job: compute on 2 nodes": "warn"}
+
+
+def test_rates_of_a_node_are_compared_between_networks_alone() -> None:
+    figures = (Figure("sockets", 2, 1.39, "pod_network"), Figure("compute", 2, 187.06), Figure("compute", 4, 185.0))
+    found = judged(Measure("all_reduce_perf", "GB/s busbw", figures, per_node=True))
+    assert statuses(found, "scaling") == {}
+    assert found["compare.choice on all_reduce_perf"].measured.startswith("compute, of: compute 187.1 GB/s busbw on 2 nodes")
+    assert list(advice(Measure("all_reduce_perf", "GB/s", figures, per_node=True))) == ["pod network"]
+
+
+@pytest.mark.parametrize(
+    ("other", "status"),
+    [(Figure("OVN", 2, 30.0, "pod_network"), "fail"), (Figure("new NIC", 2, 30.0, "sriov"), "warn"), (Figure("OVN", 2, 20.5, "pod_network"), "pass")],
+)
+def test_what_is_faster_than_the_intent_is_said(other: Figure, status: str) -> None:
+    found = judged(Measure("job", "samples/s", (Figure("compute", 2, 20.0), other), single_node=11.0))
+    assert statuses(found, "choice")["job"] == status
+
+
+def test_what_is_missing_is_unknown() -> None:
+    found = judged(Measure("job", "samples/s", (Figure("OVN", 2, 30.0, "pod_network"),)))
+    assert found["compare.scaling on job"].status == "unknown"
+    assert found["compare.figures on compute: job"].status == "unknown"
+    for facts, remedy in ((compare.Facts(), "--tags bandwidth,compare"), (compare.Facts(()), "See stage bandwidth")):
+        (missing,) = compare.check(intent(), facts)
+        assert missing.status == "unknown" and remedy in missing.remedy
+
+
+def test_bandwidths_of_the_fabrics_are_a_measure_of_their_own() -> None:
+    found = judged(fabrics=(FABRIC, TCP))
+    assert found["compare.figures on compute"].measured == "371.5 Gb/s in the middle of 2 measurements (370 to 373)"
+    assert found["compare.choice on bandwidth of a pair of pods"].measured.startswith("compute, of: compute 371.5 Gb/s on 2 nodes")
+    assert found["compare.advice on bandwidth of a pair of pods: RDMA"].status == "warn", "the intent still offers TCP"
+    both = dataclasses.replace(TCP, bandwidth=dataclasses.replace(TCP.bandwidth, directions="at_once"))
+    assert set(statuses(judged(fabrics=(FABRIC, both)), "choice")) == {
+        "bandwidth of a pair of pods",
+        "bandwidth of a pair of pods, both directions at once",
+    }
+
+
+def test_facts_take_measurements_and_no_failures() -> None:
+    pairs = [PairResult("compute", "a", "b", average_gbps=value) for value in (300.0, 373.0, 372.0)]
+    pairs += [PairResult("compute", "a", "b", average_gbps=1.0, failure="peer_gone"), PairResult("compute", "a", "c"), PairResult("tcp", "a", "b")]
+    pairs.append(PairResult("compute", "a", "b", average_gbps=310.0, again=True))
+    data = compare_facts(to_data(BandwidthFacts((), tuple(pairs))))
+    assert load(compare.Facts, data) == compare.Facts((FabricBandwidth("compute", 3, 300.0, 372.0, 373.0),))
+    assert load(compare.Facts, compare_facts({})) == compare.Facts()
+    with pytest.raises(AnsibleFilterError, match=r"bandwidth\.pairs"):
+        compare_facts({"pods": [], "pairs": 7})
+
+
+@pytest.mark.parametrize(
+    ("measure", "path"),
+    [
+        (dataclasses.replace(H100, figures=()), "figures"),
+        (dataclasses.replace(H100, single_node=0.0), "single_node"),
+        (dataclasses.replace(H100, per_node=True), "single_node"),
+        (dataclasses.replace(H100, enough=75.0), "enough"),
+        (dataclasses.replace(H100, figures=(Figure("compute", 1, 1.0),)), "figures[0].nodes"),
+        (dataclasses.replace(H100, figures=(Figure("compute", 2, float("nan")),)), "figures[0].value"),
+        (dataclasses.replace(H100, figures=(Figure("compute", 2, 1.0), Figure("compute", 2, 2.0))), "figures[1]"),
+        (dataclasses.replace(H100, figures=(Figure("compute", 2, 1.0, "vnic"),)), "figures[0].kind"),
+        (dataclasses.replace(H100, figures=(Figure("compte", 2, 1.0),)), "figures[0].kind"),
+        (dataclasses.replace(H100, figures=(Figure("x", 2, 1.0, "vnic"), Figure("x", 4, 1.0, "sriov"))), "figures[1].kind"),
+    ],
+)
+def test_figures_that_cannot_be_compared_are_refused_with_their_path(measure: Measure, path: str) -> None:
+    found = validate.check(intent(measure), validate.Facts(("a", "b")))
+    bad = [finding.subject for finding in found if finding.check == "validate.measures" and finding.status == "fail"]
+    assert bad == [f"rdma_cluster.measures[0].{path}"]
+
+
+def test_one_name_for_one_measure() -> None:
+    assert [path for path, _seen, _expected in compare.mistakes(intent(H100, H100))] == ["rdma_cluster.measures[1].name"]
+    assert list(compare.mistakes(intent(H100, L40S))) == []
+
+
+FIGURES = some.builds(
+    Figure,
+    some.sampled_from(["compute", "a", "b"]),
+    some.integers(2, 64),
+    some.floats(1e-9, 1e9),
+    some.sampled_from(["pod_network", "vnic", "sriov", "rdma_shared"]),
+)
+
+
+@hypothesis.given(some.lists(FIGURES, min_size=1, max_size=12), some.none() | some.floats(1e-9, 1e9), some.booleans(), some.sampled_from(["more", "less"]))
+def test_any_figures_are_judged_and_each_verdict_is_consistent(
+    figures: typing.List[Figure], single: typing.Optional[float], per_node: bool, better: typing.Any
+) -> None:
+    measure = Measure("job", "x", tuple(figures), better, single, per_node)
+    found = judged(measure)
+    assert all(finding.measured for finding in found.values())
+    (worked_out,) = [item for item in compare.compared(intent(measure), compare.Facts()) if item.measure == measure]
+    assert max(row.of_best for row in worked_out.rows) == 1.0
+    for row in worked_out.rows:
+        assert 0 < row.of_best <= 1.0
+        if row.efficiency is not None and row.speed_up is not None:
+            assert row.efficiency == pytest.approx(row.speed_up / row.nodes)
+            assert row.speed_up >= 1 or row.slower_than == 1
