@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sriov_plan
-short_description: Tells which nodes the SR-IOV network operator would drain or reboot for a set of policies, before they are applied
+short_description: Tells which nodes would be drained or rebooted for a set of policies and MachineConfigs, before they are applied
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
@@ -17,12 +17,13 @@ description:
     the pods that go, the turns in which it happens (C(maxUnavailable) of C(SriovNetworkPoolConfigs)), and what is in the way
     (C(PodDisruptionBudgets), C(maxUnavailable) that rounds down to 0, C(MachineConfigPools) that are paused or degraded).
   - RV(allowed) says whether C(rdma_cluster.disruption) allows it and nothing is in the way. What could not be read is never allowed.
+  - C(MachineConfigs) that are not there yet are in the same plan, with the C(MachineConfigPool) that rolls them out.
   - Changes nothing.
 options:
   objects:
     description:
-      - What is to be applied; only C(SriovNetworkNodePolicies) and C(SriovNetworkPoolConfigs) matter.
-      - The filter P(linerate.rdma.render_network#filter) makes it.
+      - What is to be applied; only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs) and C(MachineConfigs) matter.
+      - The filters P(linerate.rdma.render_network#filter) and P(linerate.rdma.render_host#filter) make it.
     type: list
     elements: dict
     required: true
@@ -120,6 +121,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     rendered = Rendered(
         tuple(policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
+        tuple(item for item in objects if item.get("kind") == "MachineConfig"),
     )
     if objects and rendered == Rendered():
         planned = untouched(nodes)

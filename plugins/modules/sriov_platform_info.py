@@ -86,6 +86,16 @@ platform:
           iommu_group: 31
           physical_function: null
           unread: []
+    gpu:
+      description: NVIDIA's driver, as far as it decides how NICs reach the memory of GPUs; V(null) where it is not loaded.
+      returned: success
+      type: dict
+      sample:
+        version: 570.86.15
+        open: true
+        peermem: false
+        peer_clients: []
+        ofed: null
     errors:
       description: What could not be read, and why.
       returned: success

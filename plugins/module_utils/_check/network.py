@@ -15,9 +15,10 @@ from .._model.addresses import AddressFacts
 from .._model.cluster import AppliedObject, SyncFacts, SyncNode
 from .._model.disruption import DisruptionPlan
 from .._model.findings import FAIL, SKIPPED, UNKNOWN, Finding, ok
+from .._model.host_needs import Roll
 from .._model.intent import Fabric, Intent
 from .._model.profiles import attachment_kind, traits
-from . import ipam, plan
+from . import ipam, plan, roll
 
 _POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"
 _CHECKS = {
@@ -51,6 +52,8 @@ class Facts:
     :ivar check_mode: nothing was written, so nothing can have come of it
     :ivar unmade: fabrics whose objects could not be written, each with the reason
     :ivar lint: what the linter found before anything was applied
+    :ivar rolls: how the MachineConfigPools took their new MachineConfigs
+    :ivar roll_error: why the pools did not get the new configuration ready
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -61,6 +64,8 @@ class Facts:
     plan: typing.Optional[DisruptionPlan] = None
     ipam: typing.Optional[AddressFacts] = None
     lint: LintFacts = LintFacts()
+    rolls: typing.Tuple[Roll, ...] = ()
+    roll_error: str = ""
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -68,6 +73,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_lint_read(facts.lint), *facts.lint.findings]
     findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
     findings += [_shared(item) for item in facts.applied if not item.fabric]
+    findings += roll.findings(facts.rolls, facts.roll_error)
     for fabric in intent.fabrics:
         findings += _objects(fabric, facts)
         nodes = facts.nodes or ("inventory",)

@@ -16,19 +16,22 @@ import typing
 from .._model.cluster import ClusterNode, NodeState, Policy, StateInterface, WantedInterface
 from .._model.disruption import Action, Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, NodePool, OperatorSettings, PoolPlan
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.host_needs import MachineConfig
 from .._model.intent import Cluster
 from .operator_rules import Turn, changes, firmware_changes, held_pods, holds_back, leaves, machine_pool_of, pools_of, turn_of, wanted_of
+from .roll import Machines, merge
 
 #: what an action does to a node, and what rdma_cluster.disruption allows
 _RANK: typing.Dict[str, int] = {"nothing": 0, "configure": 0, "none": 0, "drain": 1, "reboot": 2}
 #: kinds without which it is not known what the operator will do; the others only say what is in its way
-ESSENTIAL = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig")
+ESSENTIAL = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig", "MachineConfig")
 
 
 @dataclasses.dataclass(frozen=True)
 class Live:
     """The cluster as it is.
 
+    :ivar machine_configs: that are to be applied
     :ivar unread: kinds that could not be read, and why
     """
 
@@ -40,6 +43,7 @@ class Live:
     machine_pools: typing.Tuple[MachinePool, ...] = ()
     budgets: typing.Tuple[Budget, ...] = ()
     pods: typing.Tuple[ClusterPod, ...] = ()
+    machine_configs: typing.Tuple[MachineConfig, ...] = ()
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -56,7 +60,8 @@ def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterab
     nodes = []
     for name in dict.fromkeys((*listed, *(name for name in known if name in live.states))):
         nodes.append(_node(known.get(name), name, live, tuple(policies.values()), name in listed, prefix))
-    return DisruptionPlan(tuple(nodes), _pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread))
+    planned = DisruptionPlan(tuple(nodes), _pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread))
+    return merge(planned, Machines(live.machine_configs, live.machine_pools, live.nodes, live.pods, live.budgets))
 
 
 def untouched(inventory: typing.Iterable[str]) -> DisruptionPlan:
@@ -173,14 +178,18 @@ def _pool(turn: Turn, nodes: typing.Tuple[str, ...], blockers: typing.Tuple[str,
 
 def lines(planned: DisruptionPlan) -> typing.Tuple[str, ...]:
     """The plan in words: one line for each node that is drained or rebooted, one for each pool."""
-    how = "" if planned.drains else ", without a drain"
     nodes = [
-        f"{node.node} {'reboots' if node.action == 'reboot' else 'is drained' if planned.drains else 'is changed'}{how}: {'; '.join(node.reasons)}"
-        f"{f' ({len(node.pods)} pods)' if node.pods else ''}"
+        f"{node.node} {_fate(node, planned)}: {'; '.join(node.reasons)}{f' ({len(node.pods)} pods)' if node.pods else ''}"
         for node in planned.nodes
         if node.action in ("drain", "reboot")
     ]
     return (*nodes, *(f"{_pool_label(pool)}: {_course(pool)}" for pool in planned.pools))
+
+
+def _fate(node: NodePlan, planned: DisruptionPlan) -> str:
+    drains = planned.drains or node.rolled_by
+    how = "" if drains else ", without a drain"
+    return f"{'reboots' if node.action == 'reboot' else 'is drained' if drains else 'is changed'}{how}"
 
 
 def findings(cluster: Cluster, planned: typing.Optional[DisruptionPlan], inventory: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
@@ -230,7 +239,7 @@ def _disruption(node: NodePlan, planned: DisruptionPlan, cluster: Cluster) -> Fi
         why = f"The node's wanted state changes in a way that needs a {node.action} of it. The intent does not allow that, so nothing was applied."
         remedy = f"When the nodes may go down, set rdma_cluster.disruption to {node.action}; else undo what is named beside 'measured'."
         return Finding("network.disruption", subject, FAIL, measured, expected, why, remedy)
-    if node.pods and not planned.drains:
+    if node.pods and not planned.drains and not node.rolled_by:
         why = f"disableDrain is true, so nobody asks the pods that hold virtual functions: {_some(node.pods)} lose them while they run."
         return Finding("network.disruption", subject, WARN, measured, expected, why, "End these pods first, or set disableDrain to false.")
     if node.lost:
@@ -240,8 +249,9 @@ def _disruption(node: NodePlan, planned: DisruptionPlan, cluster: Cluster) -> Fi
 
 
 def _action(node: NodePlan, planned: DisruptionPlan) -> str:
-    pods = f", {len(node.pods)} pods go" if node.pods and planned.drains else ""
-    if planned.drains:
+    drains = planned.drains or bool(node.rolled_by)
+    pods = f", {len(node.pods)} pods go" if node.pods and drains else ""
+    if drains:
         return f"{'drain and reboot' if node.action == 'reboot' else 'drain'}{pods}"
     return "reboot without a drain (disableDrain)" if node.action == "reboot" else "virtual functions are taken away without a drain (disableDrain)"
 
@@ -261,11 +271,14 @@ def _turns(pool: PoolPlan) -> Finding:
     if pool.blockers:
         why = "The nodes would wait for their turn for ever, so nothing was applied."
         remedy = "Give maxUnavailable of the SriovNetworkPoolConfig a number of 1 at least, and each node one pool."
+        remedy = "Bring the MachineConfigPool in order first, or let who paused it go on." if pool.machines else remedy
         return Finding("network.drain", _pool_label(pool), FAIL, "; ".join(pool.blockers), "each node gets its turn", why, remedy)
     return ok("network.drain", _pool_label(pool), _course(pool), "each node gets its turn")
 
 
 def _pool_label(pool: PoolPlan) -> str:
+    if pool.machines:
+        return f"MachineConfigPool {pool.name}"
     return f"pool {pool.name}" if pool.name else "default pool"
 
 
@@ -273,7 +286,8 @@ def _course(pool: PoolPlan) -> str:
     if pool.waves is None:
         return "; ".join(pool.blockers)
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at a time"
-    return f"{len(pool.nodes)} nodes, {at_once}, in {pool.waves} {'wave' if pool.waves == 1 else 'waves'}; {pool.limit}"
+    once = ", rolled once" if pool.machines else ""
+    return f"{len(pool.nodes)} nodes, {at_once}, in {pool.waves} {'wave' if pool.waves == 1 else 'waves'}{once}; {pool.limit}"
 
 
 def _some(names: typing.Sequence[str], most: int = 5) -> str:

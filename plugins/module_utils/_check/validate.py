@@ -69,6 +69,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += conflicts.check(intent)
     findings += ranges.check(intent, facts.nodes)
     findings += _check_cluster(intent)
+    findings += _check_host(intent)
     findings += _check_measures(intent)
     for index, waiver in enumerate(intent.waivers):
         findings += _check_waiver(waiver, f"rdma_waivers[{index}]")
@@ -261,6 +262,27 @@ def _check_cluster(intent: Intent) -> typing.List[Finding]:
         expected = "lower-case letters, digits and hyphens"
         findings.append(_bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", expected, why, "Correct the name."))
     return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace}", "usable values")]
+
+
+def _check_host(intent: Intent) -> typing.List[Finding]:
+    findings, path = [], "rdma_cluster.host"
+    memlock, why = intent.cluster.host.memlock, "Without a size nobody knows what was meant, and none at all has to be asked for."
+    if memlock is not None and (memlock.limit_gib is None) != memlock.unlimited:
+        measured = f"limit_gib {memlock.limit_gib}, unlimited {memlock.unlimited}"
+        findings.append(_bad("host", f"{path}.memlock", measured, "limit_gib, or unlimited: true", why, "Give the size that the jobs register, in GiB."))
+    if memlock is not None and memlock.limit_gib is not None and not 1 <= memlock.limit_gib <= 1 << 20:
+        findings.append(_bad("host", f"{path}.memlock.limit_gib", str(memlock.limit_gib), "1 to 1048576 GiB", "No job can work with it.", "Correct it."))
+    if memlock is not None and not 1 <= memlock.proof_mib <= min(2047, (memlock.limit_gib or 2) << 10):
+        why = "The proof registers one buffer, which ibv_rc_pingpong makes at most 2 GiB large, and no larger than the limit."
+        findings.append(_bad("host", f"{path}.memlock.proof_mib", f"{memlock.proof_mib} MiB", "1 to 2047 MiB, and within limit_gib", why, "Lower it."))
+    if not _LABEL.fullmatch(intent.cluster.host.machine_role):
+        why = "It becomes a label, and a part of the name of a MachineConfig."
+        findings.append(_bad("host", f"{path}.machine_role", f"'{intent.cluster.host.machine_role}'", "worker, or the name of a pool", why, "Correct it."))
+    for index, argument in enumerate(intent.cluster.host.kernel_arguments):
+        if not argument.strip() or argument.split() != [argument]:
+            why = "The MachineConfig would be degraded, and its pool with it."
+            findings.append(_bad("host", f"{path}.kernel_arguments[{index}]", f"'{argument}'", "one argument without spaces", why, "List each one by itself."))
+    return findings or [ok("validate.host", path, "usable values", "usable values")]
 
 
 def _check_measures(intent: Intent) -> typing.List[Finding]:

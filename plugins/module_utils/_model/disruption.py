@@ -47,7 +47,11 @@ class MachinePool:
     """A MachineConfigPool of OpenShift.
 
     :ivar selector: None takes no node
+    :ivar config_selector: of its MachineConfigs, by their labels; None takes none
+    :ivar max_unavailable: as it is written, ``2`` or ``25%``; None is 1
     :ivar paused_by_operator: the SR-IOV operator has paused it for a drain of its own, and will let it go on
+    :ivar paused_by_us: the collection has paused it, in a run that was stopped before it let it go on
+    :ivar sources: names of the MachineConfigs that its wanted one is made of
     :ivar wanted_config: MachineConfig that its nodes should have; current_config: that all of them have
     :ivar conditions: type to status (True, False, Unknown)
     :ivar message: of the condition that says that it is degraded
@@ -64,6 +68,10 @@ class MachinePool:
     degraded: int = 0
     conditions: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     message: str = ""
+    config_selector: typing.Optional[LabelSelector] = None
+    max_unavailable: typing.Optional[str] = None
+    paused_by_us: bool = False
+    sources: typing.Tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,6 +135,7 @@ class NodePlan:
     :ivar lost: those of them that nothing makes again
     :ivar blockers: what will keep the drain from its end
     :ivar pool: SriovNetworkPoolConfig that the node takes its turn in; empty for the operator's default
+    :ivar rolled_by: MachineConfigPool that drains and reboots it, whatever the operator does; empty for none
     :ivar listed: whether the inventory has it
     """
 
@@ -138,6 +147,7 @@ class NodePlan:
     blockers: typing.Tuple[str, ...] = ()
     pool: str = ""
     listed: bool = True
+    rolled_by: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,6 +155,7 @@ class PoolPlan:
     """How the nodes of one pool take turns.
 
     :ivar name: empty for the operator's default pool
+    :ivar machines: it is a MachineConfigPool
     :ivar nodes: that are drained or rebooted
     :ivar at_once: how many may be at the same time; None: no limit
     :ivar waves: how many turns that makes; None when it never ends
@@ -158,6 +169,7 @@ class PoolPlan:
     waves: typing.Optional[int]
     limit: str
     blockers: typing.Tuple[str, ...] = ()
+    machines: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -486,6 +486,24 @@ class PciEvidence:
 
 
 @dataclasses.dataclass(frozen=True)
+class GpuDriver:
+    """NVIDIA's driver on a node, as far as it decides how NICs reach the memory of GPUs.
+
+    :ivar version: of the module nvidia
+    :ivar open: its kernel modules are the open ones; None when it does not say
+    :ivar peermem: the module nvidia_peermem is loaded
+    :ivar peer_clients: that have registered with the RDMA core of OFED: nvidia-peermem, nv_mem
+    :ivar ofed: version of mlx5_core, which only OFED's has; None with the kernel's own
+    """
+
+    version: typing.Optional[str] = None
+    open: typing.Optional[bool] = None
+    peermem: bool = False
+    peer_clients: typing.Tuple[str, ...] = ()
+    ofed: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class NodePlatform:
     """Answer of sriov_platform_info for one node. None means: could not be read (see errors); empty means: read, and there is none.
 
@@ -494,6 +512,7 @@ class NodePlatform:
     :ivar iommu_groups: number of groups
     :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS hands over
     :ivar machine: x86_64, aarch64...
+    :ivar gpu: None where the module nvidia is not loaded
     """
 
     kernel: str
@@ -504,6 +523,7 @@ class NodePlatform:
     acpi_tables: typing.Optional[typing.Tuple[str, ...]] = None
     functions: typing.Tuple[PciEvidence, ...] = ()
     errors: typing.Tuple[str, ...] = ()
+    gpu: typing.Optional[GpuDriver] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ import typing
 
 from .comparison import Measure
 from .findings import Waiver
+from .host_needs import HostNeeds
 
 #: see profiles.py for what each of them is
 Profile = typing.Literal["sriov_infiniband", "sriov_ethernet", "rdma_shared", "host_device", "macvlan", "ipoib", "pod_network"]
@@ -263,6 +264,7 @@ class Cluster:
     :ivar node_pool: in which turns, and with which RDMA mode, the operator works on the nodes; None leaves its default: one node at a time
     :ivar disruption: the most that may happen to a node; what needs more is refused before anything is applied
     :ivar network_operator: NVIDIA's, for profiles that need it
+    :ivar host: what jobs need of the nodes beside the network
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
     """
 
@@ -273,6 +275,7 @@ class Cluster:
     disruption: typing.Literal["none", "drain", "reboot"] = "drain"
     node_pool: typing.Optional[DrainPool] = None
     network_operator: NetworkOperator = NetworkOperator()
+    host: HostNeeds = dataclasses.field(default_factory=HostNeeds)
     measures: typing.Tuple[Measure, ...] = ()
 
 

@@ -71,6 +71,8 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "SriovNetworkNodePolicy": ("/apis/sriovnetwork.openshift.io/v1", "sriovnetworknodepolicies", True),
     "SriovNetworkNodeState": ("/apis/sriovnetwork.openshift.io/v1", "sriovnetworknodestates", True),
     "SriovNetworkPoolConfig": ("/apis/sriovnetwork.openshift.io/v1", "sriovnetworkpoolconfigs", True),
+    "ClusterPolicy": ("/apis/nvidia.com/v1", "clusterpolicies", False),
+    "MachineConfig": ("/apis/machineconfiguration.openshift.io/v1", "machineconfigs", False),
     "MachineConfigPool": ("/apis/machineconfiguration.openshift.io/v1", "machineconfigpools", False),
     "SelfSubjectAccessReview": ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews", False),
     "Job": ("/apis/batch/v1", "jobs", True),
@@ -289,6 +291,13 @@ class Cluster:
         query = [("fieldManager", manager), ("force", "false")] + ([("dryRun", "All")] if dry_run else [])
         response = self._call("patch", path, query, definition, content_type="application/apply-patch+yaml")
         return json.loads(response.data), _warnings(response)
+
+    def patch(self, kind: str, namespace: str, name: str, change: Resource) -> Resource:
+        """Merge ``change`` into an object (JSON merge patch, RFC 7386): null takes a key away.
+
+        :raises ApiError: refused, or not there
+        """
+        return self._json("patch", path_of(kind, namespace, name), body=change, content_type="application/merge-patch+json")
 
     def create(self, definition: Resource) -> Resource:
         """:raises ApiError: refused; reason AlreadyExists"""

@@ -12,23 +12,26 @@ import os
 import re
 import typing
 
-from .._model.facts import Hca, NodePlatform, PciEvidence
+from .._model.facts import GpuDriver, Hca, NodePlatform, PciEvidence
 from . import sysfs
 
 _ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.strict", "pci", "ib_core.netns_mode")
 _IOMMU_TABLES = ("DMAR", "IORT", "IVRS")
 
 
-def read_platform(roots: typing.Sequence[str], kernel_arguments: str = "/proc/cmdline") -> NodePlatform:
+def read_platform(roots: typing.Sequence[str], kernel_arguments: str = "/proc/cmdline", gpu_driver: str = "/proc/driver/nvidia/version") -> NodePlatform:
     """Evidence of one node. IOMMU and ACPI come from the roots that have them, functions from all.
 
     :param roots: sysfs roots, usually just /sys
     :param kernel_arguments: the file with the kernel's command line
+    :param gpu_driver: the file in which NVIDIA's driver says what it is
     """
     system = os.uname()
     hcas = sysfs.read_node(roots)
     readers = [sysfs.Reader(root) for root in roots]
     command_line = sysfs.Reader(os.path.dirname(kernel_arguments))
+    driver = sysfs.Reader(os.path.dirname(gpu_driver))
+    gpu = _gpu(readers, driver.value(os.path.basename(gpu_driver), str))
     devices = _folder(readers, "class/iommu")
     groups = _folder(readers, "kernel/iommu_groups")
     tables = _folder(readers, "firmware/acpi/tables")
@@ -40,7 +43,28 @@ def read_platform(roots: typing.Sequence[str], kernel_arguments: str = "/proc/cm
         iommu_groups=None if groups is None else len(groups),
         acpi_tables=None if tables is None else tuple(name for name in tables if re.match(r"\A[A-Z]{4}[0-9]*\Z", name) and name[:4] in _IOMMU_TABLES),
         functions=tuple(_function(hca, readers) for hca in hcas.hcas if hca.pci),
-        errors=hcas.errors + tuple(error for reader in (*readers, command_line) for error in reader.errors),
+        errors=hcas.errors + tuple(error for reader in (*readers, command_line, driver) for error in reader.errors),
+        gpu=gpu,
+    )
+
+
+def _gpu(readers: typing.Sequence[sysfs.Reader], said: typing.Optional[str]) -> typing.Optional[GpuDriver]:
+    """NVIDIA's driver; None where it is not loaded.
+
+    :param said: NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15 ...; or: NVIDIA UNIX x86_64 Kernel Module  535.104.05 ...
+    """
+    if not any(reader.names("module/nvidia") for reader in readers):
+        return None
+
+    def first(name: str) -> typing.Optional[str]:
+        return next(filter(None, (reader.value(name, str) for reader in readers)), None)
+
+    return GpuDriver(
+        version=first("module/nvidia/version"),
+        open=None if said is None else "Open Kernel Module" in said.partition("\n")[0],
+        peermem=any(reader.names("module/nvidia_peermem") for reader in readers),
+        peer_clients=tuple(name for reader in readers for name in reader.names("kernel/mm/memory_peers")),
+        ofed=first("module/mlx5_core/version"),
     )
 
 

@@ -17,10 +17,13 @@ import typing
 from .._model.cluster import ClusterNode, NodeState, OperatorInstallation, Policy, StateInterface, StateVf, SupportedNic, VfGroup, WantedInterface, Workload
 from .._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool, OperatorSettings
 from .._model.errors import RdmaError
+from .._model.host_needs import MachineConfig
 
 Resource = typing.Mapping[str, typing.Any]
 
 _STATE = "sriovnetwork.openshift.io/"
+#: of a MachineConfigPool that the collection has paused
+PAUSED_ANNOTATION = "linerate.rdma/paused"
 STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 
 
@@ -263,10 +266,14 @@ def machine_pool(resource: Resource) -> MachinePool:
     return MachinePool(
         name=name,
         selector=_selector(spec, "nodeSelector", what),
+        config_selector=_selector(spec, "machineConfigSelector", what),
+        max_unavailable=None if spec.get("maxUnavailable") is None else str(spec["maxUnavailable"]),
         paused=bool(spec.get("paused", False)),
         # [sriov-network-operator pkg/platforms/openshift/openshift.go OpenshiftBeforeDrainNode]
         paused_by_operator=_mapping(resource, "metadata", "annotations").get(f"{_STATE}state") == "Paused",
+        paused_by_us=PAUSED_ANNOTATION in _mapping(resource, "metadata", "annotations"),
         wanted_config=str(_mapping(spec, "configuration").get("name") or ""),
+        sources=tuple(str(item.get("name")) for item in _items(_mapping(spec, "configuration"), "source", what)),
         current_config=str(_mapping(status, "configuration").get("name") or ""),
         machines=_number(status.get("machineCount", 0), f"{what}: machineCount"),
         updated=_number(status.get("updatedMachineCount", 0), f"{what}: updatedMachineCount"),
@@ -274,6 +281,21 @@ def machine_pool(resource: Resource) -> MachinePool:
         conditions={kind: str(item.get("status")) for kind, item in conditions.items()},
         message="; ".join(dict.fromkeys(filter(None, told))),
     )
+
+
+def machine_config(resource: Resource, there: bool) -> MachineConfig:
+    """A MachineConfig that is to be applied: its files and kernel arguments in words.
+
+    :param there: the cluster has it, exactly so
+    :raises ResourceError: none
+    """
+    name, spec = name_of(resource), _mapping(resource, "spec")
+    what = f"MachineConfig {name}"
+    files = [f"file {item.get('path')}" for item in _items(_mapping(spec, "config", "storage"), "files", what)]
+    arguments = _texts(spec, "kernelArguments", what)
+    words = [*files, *([f"kernel arguments {' '.join(arguments)}"] if arguments else [])]
+    labels = {str(key): str(value) for key, value in _mapping(resource, "metadata", "labels").items()}
+    return MachineConfig(name, labels, ", ".join(words), there)
 
 
 def operator_settings(resource: Resource) -> OperatorSettings:

@@ -47,4 +47,8 @@ def _pool(pool: PoolPlan) -> Html:
     waves = "never ends" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
     blockers = f"; in the way: {'; '.join(pool.blockers)}" if pool.blockers else ""
-    return element("li", element("b", pool.name or "the operator's default pool"), f": {len(pool.nodes)} nodes, {at_once} ({pool.limit}), {waves}{blockers}")
+    return element("li", element("b", _label(pool)), f": {len(pool.nodes)} nodes, {at_once} ({pool.limit}), {waves}{blockers}")
+
+
+def _label(pool: PoolPlan) -> str:
+    return f"MachineConfigPool {pool.name}, rolled once" if pool.machines else pool.name or "the operator's default pool"

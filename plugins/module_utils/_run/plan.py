@@ -14,6 +14,7 @@ import typing
 from .._check.plan import Live, disturbed, plan
 from .._model.cluster import Policy
 from .._model.disruption import DisruptionPlan, NodePool, OperatorSettings
+from .._model.host_needs import MachineConfig
 from .._observe.kubernetes import ApiError, Cluster, Resource
 from .._parse import kubernetes as parse
 
@@ -27,6 +28,7 @@ class Rendered:
 
     policies: typing.Tuple[Policy, ...] = ()
     pools: typing.Tuple[NodePool, ...] = ()
+    machine_configs: typing.Tuple[Resource, ...] = ()
 
 
 class _Reader:
@@ -46,6 +48,19 @@ class _Reader:
                 self.unread[kind] = "the API server does not know the kind" if error.absent else error.text
             return ()
 
+    def machine_config(self, wanted: Resource) -> MachineConfig:
+        """One that cannot be read is taken for one that is not there, and closes the gate."""
+        try:
+            there = self._cluster.get("MachineConfig", "", parse.name_of(wanted))
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            if not error.absent:
+                self.unread["MachineConfig"] = error.text
+            return parse.machine_config(wanted, False)
+        spec = there.get("spec") or {}
+        return parse.machine_config(wanted, all(spec.get(key) == value for key, value in wanted["spec"].items()))
+
 
 def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], prefix: str) -> DisruptionPlan:
     """:param namespace: of the operator
@@ -59,14 +74,19 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
         policies=tuple(map(parse.policy, reader.items("SriovNetworkNodePolicy", namespace))),
         pools=tuple({pool.name: pool for pool in (*map(parse.node_pool, reader.items("SriovNetworkPoolConfig", namespace)), *rendered.pools)}.values()),
         settings=_settings(reader, namespace),
+        machine_configs=tuple(map(reader.machine_config, rendered.machine_configs)),
         unread=reader.unread,
     )
     planned = plan(live, rendered.policies, inventory, prefix)
-    if not disturbed(planned.nodes):
+    rolls = any(not config.there for config in live.machine_configs)
+    if not disturbed(planned.nodes) and not rolls:
         return planned
+    machine_pools = tuple(map(parse.machine_pool, reader.items("MachineConfigPool")))
+    if rolls and not machine_pools:
+        reader.unread.setdefault("MachineConfig", "no MachineConfigPool can be seen that would take it; without OpenShift, rdma_cluster.host is for containerd")
     whole = dataclasses.replace(
         live,
-        machine_pools=tuple(map(parse.machine_pool, reader.items("MachineConfigPool"))),
+        machine_pools=machine_pools,
         budgets=tuple(map(parse.budget, reader.items("PodDisruptionBudget"))),
         pods=tuple(map(parse.pod, reader.items("Pod"))),
     )

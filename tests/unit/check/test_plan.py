@@ -14,6 +14,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operator_rules import machine_pool_of, matches, wanted_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import Live, findings, lines, may_go_on, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._check.roll import at_once_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import StateInterface, VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
     Budget,
@@ -24,6 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
     NodePool,
     OperatorSettings,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import MachineConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
@@ -324,3 +326,100 @@ def test_policies_share_a_function_by_ranges():
 )
 def test_label_selectors(expression, expected):
     assert matches(LabelSelector(expressions=(expression,)), {"a": "1"}) is expected
+
+
+# MachineConfigs
+
+CONFIG = MachineConfig(
+    "99-worker-linerate-memlock", {"machineconfiguration.openshift.io/role": "worker"}, "file /etc/crio/crio.conf.d/99-linerate-memlock.conf"
+)
+WORKERS = MachinePool("worker", LabelSelector(), machines=4, config_selector=LabelSelector(dict(CONFIG.labels)))
+
+
+def rolling(count=4, **changes):
+    pool = dataclasses.replace(WORKERS, **changes)
+    return fleet(count, machine_pools=(pool,), machine_configs=(CONFIG,))
+
+
+def of_fleet(world, *policies, disruption="reboot"):
+    names = tuple(item.name for item in world.nodes)
+    result = plan(world, policies, names, "openshift.io")
+    return result, {(item.check, item.subject): item for item in findings(Cluster(disruption=disruption), result, names)}
+
+
+def test_machine_configs_reboot_all_nodes_of_their_pool_in_one_roll():
+    world = dataclasses.replace(
+        rolling(max_unavailable="50%"), machine_configs=(CONFIG, dataclasses.replace(CONFIG, name="99-worker-linerate-kernel-arguments"))
+    )
+    result, found = of_fleet(world)
+    assert [item.action for item in result.nodes] == ["reboot"] * 4
+    assert all(len(item.reasons) == 2 and item.rolled_by == "worker" for item in result.nodes)
+    assert [(pool.name, pool.at_once, pool.waves, pool.machines) for pool in result.pools] == [("worker", 2, 2, True)]
+    assert found["network.drain", "MachineConfigPool worker"].measured == "4 nodes, 2 at a time, in 2 waves, rolled once; maxUnavailable is 50%"
+    assert lines(result)[0].startswith("n0 reboots: MachineConfig 99-worker-linerate-memlock (file /etc/crio")
+    assert lines(result)[-1].startswith("MachineConfigPool worker: 4 nodes")
+
+
+def test_a_reboot_that_is_not_allowed_is_refused():
+    _result, found = of_fleet(rolling(), disruption="drain")
+    assert found["network.disruption", "n0"].status == "fail"
+
+
+def test_what_is_there_already_rolls_nothing():
+    result, _found = of_fleet(dataclasses.replace(rolling(), machine_configs=(dataclasses.replace(CONFIG, there=True),)))
+    assert ({item.action for item in result.nodes}, result.pools) == ({"nothing"}, ())
+
+
+def test_the_operator_s_own_drain_comes_after_the_roll():
+    result, _found = of_fleet(rolling(), MORE)
+    assert "after that, by the SR-IOV operator: eth2 0000:01:00.0 virtual functions 4 -> 5" in result.nodes[0].reasons
+    assert [pool.machines for pool in result.pools] == [True, False]
+
+
+def test_nodes_of_the_pool_that_are_not_in_the_inventory_reboot_as_well():
+    result = plan(rolling(), (), ("n0",), "openshift.io")
+    others = [item for item in result.nodes if not item.listed]
+    assert [item.action for item in others] == ["reboot"] * 3
+    said = findings(Cluster(disruption="reboot"), result, ("n0",))
+    assert any(item.subject == "n3 (not in the inventory)" and item.check == "network.disruption" for item in said)
+
+
+def test_a_node_that_no_pool_brings_the_machine_config_to_is_not_passed_over():
+    result, found = of_fleet(rolling(selector=LabelSelector({"row": "0"})))
+    assert {item.node: item.action for item in result.nodes} == {"n0": "reboot", "n1": "unknown", "n2": "reboot", "n3": "unknown"}
+    assert "machine_role" in found["network.disruption", "n1"].measured
+    assert not may_go_on(Cluster(disruption="reboot"), result, ())
+
+
+def test_pods_and_budgets_hold_a_roll_and_every_pod_goes():
+    world = dataclasses.replace(rolling(), pods=(dataclasses.replace(POD, node="n0"), dataclasses.replace(OTHER, node="n0")), budgets=(HELD,))
+    result, found = of_fleet(world)
+    assert result.nodes[0].pods == ("train/job-0", "shop/web-1")
+    assert "held by PodDisruptionBudget train/job" in found["network.drain", "n0"].measured
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"paused": True}, "is paused by somebody else"),
+        ({"conditions": {"Degraded": "True"}, "message": "node n1 is out of sync"}, "node n1 is out of sync"),
+        ({"max_unavailable": "many"}, "neither a number nor a percentage"),
+    ],
+)
+def test_a_pool_that_cannot_roll_closes_the_gate(changes, said):
+    result, found = of_fleet(rolling(**changes))
+    drain = found["network.drain", "MachineConfigPool worker"]
+    assert drain.status == "fail" and said in drain.measured
+    assert not may_go_on(Cluster(disruption="reboot"), result, ())
+
+
+def test_a_pool_that_a_stopped_run_of_ours_has_paused_can_roll():
+    _result, found = of_fleet(rolling(paused=True, paused_by_us=True))
+    assert found["network.drain", "MachineConfigPool worker"].status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "at_once"), [(None, 9, 1), ("3", 9, 3), ("25%", 3, 1), ("50%", 5, 2), ("0", 9, 1), ("x", 9, None), ("\u0663", 9, None)]
+)
+def test_max_unavailable_as_the_machine_config_operator_reads_it(text, size, at_once):
+    assert at_once_of(text, size) == at_once

@@ -17,7 +17,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, WHAT
-from ansible_collections.linerate.rdma.plugins.module_utils._model import comparison, intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model import comparison, host_needs, intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -39,6 +39,8 @@ SECTIONS = {
     "rdma_cluster": intent.Cluster,
     "node_pool": intent.DrainPool,
     "rdma_job": Job,
+    "host": host_needs.HostNeeds,
+    "memlock": host_needs.Memlock,
     "measures": comparison.Measure,
     "figures": comparison.Figure,
     "rdma_waivers": Waiver,

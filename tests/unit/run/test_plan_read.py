@@ -13,8 +13,10 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, NodePool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import machine_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import Rendered, read_plan
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
@@ -95,3 +97,46 @@ def test_an_operator_without_its_config_is_not_known():
 def test_a_server_that_does_not_answer_is_an_error():
     with pytest.raises(ApiError):
         read(Cluster(Node=ApiError(0, "Unreachable", "refused", "GET")), NOW)
+
+
+CONFIG = machine_configs(HostNeeds(kernel_arguments=("iommu=pt",)))[0]
+POOL = {
+    "kind": "MachineConfigPool",
+    "metadata": {"name": "worker"},
+    "spec": {"nodeSelector": {}, "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}}, "maxUnavailable": 2},
+}
+
+
+class OpenShift(Cluster):
+    def __init__(self, there=None, **changes):
+        super().__init__(MachineConfigPool=(POOL,), **changes)
+        self.there = there
+
+    def get(self, kind, namespace, name):
+        if isinstance(self.there, dict):
+            return self.there
+        raise self.there or ApiError(404, "NotFound", "x", "GET")
+
+
+def read_config(cluster):
+    return read_plan(cluster, "ops", Rendered((NOW,), (), (CONFIG,)), ("kl-a",), "openshift.io")
+
+
+def test_a_machine_config_that_is_new_or_other_rolls_its_pool_and_one_that_is_there_does_not():
+    other = {**CONFIG, "spec": {**CONFIG["spec"], "kernelArguments": ["iommu=off"]}}
+    for there in (None, other):
+        planned = read_config(OpenShift(there))
+        assert planned.nodes[0].reasons == ("MachineConfig 99-worker-linerate-kernel-arguments (kernel arguments iommu=pt)",)
+        assert [(pool.name, pool.at_once) for pool in planned.pools] == [("worker", 2)]
+    cluster = OpenShift({**CONFIG, "metadata": {"name": "x", "generation": 3}})
+    assert read_config(cluster).nodes[0].action == "nothing"
+    assert "Pod" not in [kind for kind, _namespace in cluster.asked]
+
+
+def test_a_machine_config_that_cannot_be_read_or_that_nothing_would_take_is_unknown():
+    assert read_config(OpenShift(ApiError(403, "Forbidden", "cannot get", "GET"))).unread == {"MachineConfig": "cannot get"}
+    plain = OpenShift()
+    plain.objects["MachineConfigPool"] = ApiError(404, "NotFound", "x", "GET")
+    assert "no MachineConfigPool can be seen" in read_config(plain).unread["MachineConfig"]
+    with pytest.raises(ApiError):
+        read_config(OpenShift(ApiError(0, "Unreachable", "refused", "GET")))

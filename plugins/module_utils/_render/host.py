@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the hosts need, as objects and files (rows S3.3, S3.4): MachineConfigs, containerd's drop-in, the patch of the GPU operator's ClusterPolicy."""
+
+from __future__ import annotations
+
+import base64
+import typing
+
+from .._model.host_needs import HostNeeds, Memlock
+from .names import MANAGED_BY, object_name
+
+Object = typing.Dict[str, typing.Any]
+
+#: by which MachineConfigPools select MachineConfigs
+ROLE_LABEL = "machineconfiguration.openshift.io/role"
+#: CRI-O reads all files of its folder in the order of their names, and a later default_ulimits replaces an earlier one as a whole
+_CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
+DROP_IN = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
+
+
+def machine_configs(needs: HostNeeds) -> typing.Tuple[Object, ...]:
+    """The MachineConfigs (machineconfiguration.openshift.io/v1, Ignition 3.2.0 for OpenShift 4.7 and later). Each of them reboots the nodes of its pools."""
+    made = []
+    if needs.memlock is not None and needs.memlock.by == "machine_config":
+        file = {
+            "path": _CRIO_FILE,
+            "mode": 0o644,
+            "overwrite": True,
+            "contents": {"source": f"data:text/plain;charset=utf-8;base64,{base64.b64encode(crio_config(needs.memlock).encode()).decode()}"},
+        }
+        made.append(_machine_config(needs.machine_role, "memlock", {"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}}))
+    if needs.kernel_arguments:
+        spec = {"config": {"ignition": {"version": "3.2.0"}}, "kernelArguments": list(needs.kernel_arguments)}
+        made.append(_machine_config(needs.machine_role, "kernel-arguments", spec))
+    return tuple(made)
+
+
+def _machine_config(role: str, what: str, spec: Object) -> Object:
+    # the pools merge MachineConfigs in the order of their names
+    metadata = {"name": object_name("99", role, "linerate", what), "labels": {**MANAGED_BY, ROLE_LABEL: role}}
+    return {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": metadata, "spec": spec}
+
+
+def crio_config(memlock: Memlock) -> str:
+    """CRI-O's drop-in; soft and hard limit in bytes, -1 is none. [cri-o internal/config/ulimits, docker/go-units ParseUlimit]"""
+    limit = -1 if memlock.limit_bytes is None else memlock.limit_bytes
+    return f'[crio.runtime]\ndefault_ulimits = [\n  "memlock={limit}:{limit}",\n]\n'
+
+
+def containerd_drop_in(memlock: Memlock) -> str:
+    """systemd's drop-in for containerd, from which containers inherit their limits. It takes a restart of containerd, and pods that start after it."""
+    return f"[Service]\nLimitMEMLOCK={'infinity' if memlock.limit_bytes is None else memlock.limit_bytes}\n"
+
+
+def cluster_policy(name: str) -> Object:
+    """What server-side apply adds to the ClusterPolicy that is there: nvidia-peermem is loaded with the driver.
+
+    Without a label of ours, since nobody but its owner may take it back.
+
+    :param name: of the cluster's own ClusterPolicy; a second one is refused by the GPU operator
+    """
+    return {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": name}, "spec": {"driver": {"rdma": {"enabled": True}}}}

@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""MachineConfigs in one roll: their pools are paused, take all that there is, and are let go once (row S3.4).
+
+A pool that somebody else has paused is left alone. One that a stopped run of ours has paused is let go by the next one: the annotation tells.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.operator_rules import matches, stand_of
+from .._model.disruption import MachinePool
+from .._model.host_needs import Roll
+from .._observe.apply import Outcome, apply_all
+from .._observe.kubernetes import Clock, Cluster, Resource
+from .._parse import kubernetes as parse
+
+#: seconds between two looks; that the machine config controller has for a rendered configuration
+LOOK, RENDER = 5.0, 300.0
+Say = typing.Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """:ivar paused: names of the pools that wait to be let go
+    :ivar error: why the configuration did not get ready; the pools are to be let go all the same
+    """
+
+    outcomes: typing.Tuple[Outcome, ...]
+    paused: typing.Tuple[str, ...] = ()
+    error: str = ""
+
+
+class Roller:
+    """Works on the MachineConfigPools of one cluster."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._sleep = pause
+        self._say = say
+
+    def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
+        """Pause the pools that take a MachineConfig which is not there, apply all of them, and wait until the pools have rendered them.
+
+        :raises ApiError: the server cannot be reached, or does not let us pause
+        """
+        wanted = [("", config) for config in configs]
+        planned = apply_all(self._cluster, wanted, check_mode=True)
+        changing = [config for config, outcome in zip(configs, planned) if outcome.changed]
+        if check_mode or not changing or any(outcome.applied.action == "refused" for outcome in planned):
+            return Prepared(planned)
+        before = {pool.name: pool for pool in self._pools() if any(_takes(pool, config) for config in changing)}
+        for name in before:
+            self._set_paused(name, True)
+        outcomes = apply_all(self._cluster, wanted, check_mode=False)
+        names = {config["metadata"]["name"] for config, outcome in zip(configs, outcomes) if outcome.changed}
+        self._say(f"{', '.join(sorted(names))} applied while {', '.join(before) or 'no MachineConfigPool'} is paused")
+        return Prepared(outcomes, tuple(before), self._await_rendered(before, changing))
+
+    def release(self, names: typing.Sequence[str], limit: float) -> typing.Tuple[Roll, ...]:
+        """Let the pools go, and wait until all of their nodes have the new configuration.
+
+        :param limit: seconds
+        :raises ApiError: the server cannot be reached
+        """
+        left = [pool.name for pool in self._pools() if pool.paused_by_us and pool.name not in names]
+        for name in (*names, *left):
+            self._set_paused(name, False)
+        begin, rolls = self._clock(), {name: Roll(name) for name in (*names, *left)}
+        waiting = dict(rolls)
+        while waiting:
+            seen = {pool.name: pool for pool in self._pools()}
+            now = self._clock() - begin
+            for name in tuple(waiting):
+                rolls[name] = _look(rolls[name], seen.get(name), now)
+                if rolls[name].error or (name in seen and _done(seen[name])):
+                    del waiting[name]
+                    self._say(_told(rolls[name]))
+            if waiting and now >= limit:
+                return tuple(dataclasses.replace(roll, error=_late(roll, seen, limit)) if name in waiting else roll for name, roll in rolls.items())
+            if waiting:
+                self._sleep(LOOK)
+        return tuple(rolls.values())
+
+    def _pools(self) -> typing.Tuple[MachinePool, ...]:
+        return tuple(map(parse.machine_pool, self._cluster.list("MachineConfigPool").items))
+
+    def _set_paused(self, name: str, paused: bool) -> None:
+        """The annotation says who did it; null takes it away."""
+        change = {"metadata": {"annotations": {parse.PAUSED_ANNOTATION: "true" if paused else None}}, "spec": {"paused": paused}}
+        self._cluster.patch("MachineConfigPool", "", name, change)
+
+    def _await_rendered(self, before: typing.Mapping[str, MachinePool], configs: typing.Sequence[Resource]) -> str:
+        """Until each pool has rendered all that it takes, and has done so for a while; why not, otherwise."""
+        end = self._clock() + RENDER
+        last: typing.Dict[str, str] = {}
+        while True:
+            pools = {pool.name: pool for pool in self._pools() if pool.name in before}
+            ready = [name for name, pool in pools.items() if _rendered(pool, before[name], configs) and last.get(name) == pool.wanted_config]
+            late = sorted(set(before) - set(ready))
+            if not late:
+                return ""
+            if self._clock() >= end:
+                names = ", ".join(late)
+                return f"MachineConfigPool {names}: the new configuration was not rendered within {RENDER:.0f} s; does the machine config controller run?"
+            last = {name: pool.wanted_config for name, pool in pools.items()}
+            self._sleep(LOOK)
+
+
+def _rendered(pool: MachinePool, before: MachinePool, configs: typing.Sequence[Resource]) -> bool:
+    wanted = {config["metadata"]["name"] for config in configs if _takes(pool, config)}
+    return pool.wanted_config != before.wanted_config and wanted <= set(pool.sources)
+
+
+def _takes(pool: MachinePool, config: Resource) -> bool:
+    return matches(pool.config_selector, config["metadata"]["labels"])
+
+
+def _done(pool: MachinePool) -> bool:
+    return pool.current_config == pool.wanted_config and pool.updated == pool.machines and pool.conditions.get("Updating") != "True"
+
+
+def _look(roll: Roll, pool: typing.Optional[MachinePool], now: float) -> Roll:
+    if pool is None:
+        return dataclasses.replace(roll, seconds=now, error="the MachineConfigPool is gone")
+    # each configuration that the nodes are given is a roll; a pool that has it before it is let go had nothing to roll
+    new = pool.wanted_config != roll.config and (bool(roll.config) or not _done(pool))
+    error = f"{stand_of(pool)} and is degraded: {pool.message or 'it gives no reason'}" if pool.conditions.get("Degraded") == "True" else ""
+    return dataclasses.replace(roll, rolls=roll.rolls + new, config=pool.wanted_config, machines=pool.machines, updated=pool.updated, seconds=now, error=error)
+
+
+def _told(roll: Roll) -> str:
+    how = roll.error or f"{roll.updated} of {roll.machines} machines on {roll.config}, rolls: {roll.rolls}"
+    return f"MachineConfigPool {roll.pool}: {how} ({roll.seconds:.0f} s)"
+
+
+def _late(roll: Roll, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
+    return f"{stand_of(seen[roll.pool])} after {limit:.0f} s"

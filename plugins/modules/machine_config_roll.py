@@ -1,0 +1,141 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: machine_config_roll
+short_description: Brings all MachineConfigs to the nodes of their pools in one roll
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - With O(state=prepared) it pauses each C(MachineConfigPool) that takes one of O(objects) which is not there yet, applies all of O(objects), and waits
+    until the pools have rendered them. Nothing is paused where nothing would change, or where the API server refuses one of them.
+  - With O(state=released) it lets O(pools) go, and those that a stopped run left paused; waits until all of their nodes have the new configuration; and
+    counts how often they were given another one.
+  - Between the two, other objects that reboot nodes can be applied. A pool that somebody else has paused is for M(linerate.rdma.sriov_plan) to find.
+options:
+  state:
+    description: Which half of it.
+    type: str
+    choices: [prepared, released]
+    required: true
+  objects:
+    description: MachineConfigs; other objects are passed over. The filter P(linerate.rdma.render_host#filter) makes them.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      fabric:
+        description: Empty, since fabrics share it.
+        type: str
+        default: ""
+      object:
+        description: The object.
+        type: dict
+        required: true
+  pools:
+    description: For O(state=released), the pools that were paused.
+    type: list
+    elements: str
+    default: []
+  wait_seconds:
+    description: For O(state=released), how long to wait for the nodes.
+    type: int
+    default: 1800
+  progress_file:
+    description: File to which progress is written, one line each. The action plugin of this name makes one and shows the lines.
+    type: path
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    support: full
+    description: Asks the API server by its dry run, and pauses nothing.
+  diff_mode:
+    support: none
+    description: Shows no difference.
+    details:
+      - M(linerate.rdma.custom_resources) shows it in check mode.
+  idempotent:
+    support: full
+    description: Without a MachineConfig that would change, nothing is paused and nothing rolls.
+"""
+
+EXAMPLES = r"""
+- name: Pause the pools and apply the MachineConfigs
+  linerate.rdma.machine_config_roll:
+    state: prepared
+    objects: "{{ rdma_cluster | linerate.rdma.render_host }}"
+  register: host_prepared
+
+- name: Let the pools go, once
+  linerate.rdma.machine_config_roll:
+    state: released
+    pools: "{{ host_prepared.paused }}"
+"""
+
+RETURN = r"""
+paused:
+  description: Names of the pools that wait to be let go.
+  returned: success
+  type: list
+  elements: str
+error:
+  description: Why the new configuration did not get ready; empty otherwise. The pools are to be let go all the same.
+  returned: success
+  type: str
+rolls:
+  description: For each pool that was let go C(rolls), C(config), C(machines), C(updated), C(seconds), and C(error), which is empty when all went well.
+  returned: success
+  type: list
+  elements: dict
+"""
+
+import time
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._run.roll import Roller
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    options = module.params
+    configs = [item["object"] for item in options["objects"] if item["object"].get("kind") == "MachineConfig"]
+    if options["state"] == "prepared" and not configs:
+        return {"changed": False, "paused": [], "error": "", "rolls": []}
+    with progress(options["progress_file"]) as say:
+        roller = Roller(connect(module), time.monotonic, time.sleep, say)
+        if options["state"] == "prepared":
+            prepared = roller.prepare(configs, module.check_mode)
+            return {"changed": any(item.changed for item in prepared.outcomes), "paused": list(prepared.paused), "error": prepared.error, "rolls": []}
+        rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"])
+        return {"changed": bool(rolls), "paused": [], "error": "", "rolls": to_data(rolls)}
+
+
+def main() -> None:
+    item = {"fabric": {"type": "str", "default": ""}, "object": {"type": "dict", "required": True}}
+    module = AnsibleModule(
+        argument_spec=cluster_spec(
+            state={"type": "str", "choices": ["prepared", "released"], "required": True},
+            objects={"type": "list", "elements": "dict", "default": [], "options": item},
+            pools={"type": "list", "elements": "str", "default": []},
+            wait_seconds={"type": "int", "default": 1800},
+            progress_file={"type": "path"},
+        ),
+        supports_check_mode=True,
+    )
+    run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()

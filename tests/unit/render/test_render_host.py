@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What hosts need, against golden files. LINERATE_UPDATE_GOLDEN=1 writes them anew."""
+
+from __future__ import annotations
+
+import base64
+import os
+import pathlib
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+import yaml
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.linerate.rdma.plugins.filter.host import containerd_drop_in, render_host
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds, Memlock
+from ansible_collections.linerate.rdma.plugins.module_utils._render import host
+
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+
+
+def same_as_golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("LINERATE_UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def file_of(config: typing.Any) -> str:
+    (file,) = config["spec"]["config"]["storage"]["files"]
+    head, _comma, body = file["contents"]["source"].partition(",")
+    assert head == "data:text/plain;charset=utf-8;base64" and file["mode"] == 0o644
+    return base64.b64decode(body).decode()
+
+
+def test_machine_configs() -> None:
+    needs = HostNeeds(Memlock("machine_config", limit_gib=64), ("intel_iommu=on", "iommu=pt"), "gpu")
+    same_as_golden("machine-configs.golden", yaml.safe_dump_all(host.machine_configs(needs), sort_keys=False))
+
+
+def test_files_are_readable_and_in_bytes() -> None:
+    (config,) = host.machine_configs(HostNeeds(Memlock("machine_config", limit_gib=64)))
+    same_as_golden("crio-memlock.golden", file_of(config))
+    same_as_golden("containerd-memlock.golden", host.containerd_drop_in(Memlock("containerd", limit_gib=64)))
+
+
+def test_unlimited_is_said_as_each_runtime_says_it() -> None:
+    memlock = Memlock("machine_config", unlimited=True)
+    assert '"memlock=-1:-1"' in host.crio_config(memlock)
+    assert host.containerd_drop_in(memlock) == "[Service]\nLimitMEMLOCK=infinity\n"
+
+
+def test_the_cluster_policy_is_patched_and_never_made_ours() -> None:
+    same_as_golden("cluster-policy.golden", yaml.safe_dump(host.cluster_policy("gpu-cluster-policy"), sort_keys=False))
+
+
+@hypothesis.given(some.integers(1, 1 << 20))
+def test_any_limit_is_the_same_in_both_runtimes(gib: int) -> None:
+    memlock = Memlock("machine_config", limit_gib=gib)
+    assert f"memlock={gib << 30}:{gib << 30}" in host.crio_config(memlock)
+    assert f"LimitMEMLOCK={gib << 30}\n" in host.containerd_drop_in(memlock)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "kinds", "drop_in"),
+    [
+        ({}, [], ""),
+        (None, [], ""),
+        ({"host": {"memlock": {"by": "machine_config", "limit_gib": 8}}}, ["MachineConfig"], ""),
+        ({"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}, [], "[Service]\nLimitMEMLOCK=8589934592\n"),
+        ({"host": {"kernel_arguments": ["iommu=pt"]}}, ["MachineConfig"], ""),
+    ],
+)
+def test_doors(cluster: typing.Any, kinds: typing.List[str], drop_in: str) -> None:
+    assert [item["object"]["kind"] for item in render_host(cluster)] == kinds
+    assert containerd_drop_in(cluster) == drop_in
+
+
+def test_a_wrong_intent_is_refused_with_its_path() -> None:
+    with pytest.raises(AnsibleFilterError, match=r"rdma_cluster\.host\.memlock\.by"):
+        render_host({"host": {"memlock": {"by": "docker"}}})
