@@ -14,6 +14,7 @@ author:
 description:
   - With O(state=prepared) it pauses each C(MachineConfigPool) that takes one of O(objects) which is not there yet, applies all of O(objects), and waits
     until the pools have rendered them. Nothing is paused where nothing would change, or where the API server refuses one of them.
+  - With O(state=removed) it does the same to take O(objects) back.
   - With O(state=released) it lets O(pools) go, and those that a stopped run left paused; waits until all of their nodes have the new configuration; and
     counts how often they were given another one.
   - Between the two, other objects that reboot nodes can be applied. A pool that somebody else has paused is for M(linerate.rdma.sriov_plan) to find.
@@ -21,7 +22,7 @@ options:
   state:
     description: Which half of it.
     type: str
-    choices: [prepared, released]
+    choices: [prepared, removed, released]
     required: true
   objects:
     description: MachineConfigs; other objects are passed over. The filter P(linerate.rdma.render_host#filter) makes them.
@@ -81,6 +82,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+changes:
+  description: One line for each MachineConfig that was written or deleted, or would be.
+  returned: success
+  type: list
+  elements: str
+  sample: [created MachineConfig 99-worker-linerate-memlock]
 paused:
   description: Names of the pools that wait to be let go.
   returned: success
@@ -111,22 +118,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.roll import Rol
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
     configs = [item["object"] for item in options["objects"] if item["object"].get("kind") == "MachineConfig"]
-    if options["state"] == "prepared" and not configs:
-        return {"changed": False, "paused": [], "error": "", "rolls": []}
+    if options["state"] != "released" and not configs:
+        return {"changed": False, "paused": [], "error": "", "rolls": [], "changes": []}
     with progress(options["progress_file"]) as say:
         roller = Roller(connect(module), time.monotonic, time.sleep, say)
-        if options["state"] == "prepared":
-            prepared = roller.prepare(configs, module.check_mode)
-            return {"changed": any(item.changed for item in prepared.outcomes), "paused": list(prepared.paused), "error": prepared.error, "rolls": []}
-        rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"])
-        return {"changed": bool(rolls), "paused": [], "error": "", "rolls": to_data(rolls)}
+        if options["state"] == "released":
+            rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"])
+            return {"changed": bool(rolls), "paused": [], "error": "", "rolls": to_data(rolls), "changes": []}
+        prepared = (roller.prepare if options["state"] == "prepared" else roller.remove)(configs, module.check_mode)
+        changes = [f"{item.applied.action} MachineConfig {item.applied.name}" for item in prepared.outcomes if item.changed]
+        return {"changed": bool(changes), "paused": list(prepared.paused), "error": prepared.error, "rolls": [], "changes": changes}
 
 
 def main() -> None:
     item = {"fabric": {"type": "str", "default": ""}, "object": {"type": "dict", "required": True}}
     module = AnsibleModule(
         argument_spec=cluster_spec(
-            state={"type": "str", "choices": ["prepared", "released"], "required": True},
+            state={"type": "str", "choices": ["prepared", "removed", "released"], "required": True},
             objects={"type": "list", "elements": "dict", "default": [], "options": item},
             pools={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 1800},

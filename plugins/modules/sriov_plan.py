@@ -86,11 +86,12 @@ plan:
   type: dict
   contains:
     nodes:
-      description: For each node its C(action) (V(nothing), V(configure), V(drain), V(reboot), V(unknown)), C(reasons), C(pods), C(lost), C(blockers), C(pool).
+      description: For each node its C(action) (V(nothing), V(configure), V(drain), V(reboot), V(unknown)), C(reasons), C(pods), C(lost), C(blockers),
+          C(pool), and C(rolled_by), the C(MachineConfigPool) that reboots it.
       type: list
       elements: dict
     pools:
-      description: For each pool its C(nodes), C(at_once), C(waves), C(limit) and C(blockers).
+      description: For each pool its C(nodes), C(at_once), C(waves), C(limit), C(blockers), and C(machines) for a C(MachineConfigPool).
       type: list
       elements: dict
     drains:

@@ -47,9 +47,24 @@ def needed(intent: Intent) -> typing.Tuple[Right, ...]:
     if intent.cluster.node_pool is not None:
         rights += [Right("network", verb, "SriovNetworkPoolConfig", operator) for verb in ("get", "create", "patch")]
         rights.append(Right("teardown", "delete", "SriovNetworkPoolConfig", operator))
+    rights += _of_host(intent)
     for fabric in intent.fabrics:
         rights += _of_fabric(fabric, operator)
     return tuple(dict.fromkeys(rights))
+
+
+def _of_host(intent: Intent) -> typing.List[Right]:
+    """MachineConfigs may hold secrets, so that none but our own are read, by name."""
+    needs, rights = intent.cluster.host, []
+    if needs.kernel_arguments or (needs.memlock is not None and needs.memlock.by == "machine_config"):
+        rights += [Right("network", verb, "MachineConfig") for verb in ("get", "create", "patch")]
+        rights += [Right("network", "patch", "MachineConfigPool"), Right("teardown", "delete", "MachineConfig")]
+    if needs.memlock is not None:
+        pods = [fabric.network.namespace for fabric in intent.fabrics if fabric.rdma]
+        rights += [right for name in pods for right in (Right("host", "get", "Pod", name), Right("host", "get", "Pod", name, "log"))]
+    if needs.gpudirect == "peermem":
+        rights += [Right("host", verb, "ClusterPolicy") for verb in ("list", "patch")]
+    return rights
 
 
 def _of_fabric(fabric: Fabric, operator: str) -> typing.List[Right]:

@@ -106,8 +106,8 @@ def at_once_of(text: typing.Optional[str], size: int) -> typing.Optional[int]:
     return max(1, int(number) * size // 100 if text.endswith("%") else int(number))
 
 
-def findings(rolls: typing.Iterable[Roll], error: str) -> typing.Iterator[Finding]:
-    """How the MachineConfigPools took it. Check id: ``network.roll``.
+def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.roll") -> typing.Iterator[Finding]:
+    """How the MachineConfigPools took it.
 
     :param error: why the new configuration did not get ready
     """
@@ -122,11 +122,11 @@ def findings(rolls: typing.Iterable[Roll], error: str) -> typing.Iterator[Findin
         if roll.error:
             why = f"Its nodes did not all come to the new configuration: {roll.error}."
             remedy = "oc describe machineconfigpool, and the log of the machine-config-daemon on the node that hangs; then run the stage again."
-            yield Finding("network.roll", subject, FAIL, measured, expected, why, remedy)
+            yield Finding(check, subject, FAIL, measured, expected, why, remedy)
         elif roll.rolls > 1:
             why = "Something else gave the pool another configuration while it rolled, so nodes rebooted more often than was planned."
             yield Finding(
                 "network.roll", subject, FAIL, measured, expected, why, "See who else changes MachineConfigs (oc get machineconfig), before the next change."
             )
         else:
-            yield ok("network.roll", subject, measured, expected)
+            yield ok(check, subject, measured, expected)

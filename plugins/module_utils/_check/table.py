@@ -15,7 +15,7 @@ import typing
 
 from .._model.findings import Finding
 from .._model.intent import Intent
-from . import bandwidth, compare, discover, fabric, network, operators, platform, reachability, validate, virtual_functions
+from . import bandwidth, compare, discover, fabric, host, network, operators, platform, reachability, validate, virtual_functions
 
 Check = typing.Callable[[Intent, typing.Any], typing.Tuple[Finding, ...]]
 
@@ -29,6 +29,7 @@ TABLE: typing.Dict[str, typing.Tuple[typing.Any, Check]] = {
     "operators": (operators.Facts, operators.check),
     "network": (network.Facts, network.check),
     "virtual_functions": (virtual_functions.Facts, virtual_functions.check),
+    "host": (host.Facts, host.check),
     "bandwidth": (bandwidth.Facts, bandwidth.check),
     "compare": (compare.Facts, compare.check),
 }

@@ -13,8 +13,10 @@ import typing
 
 from .._model.cluster import AppliedObject, OperatorFacts, SyncFacts
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
+from .._model.host_needs import Roll
 from .._model.intent import Intent
 from .._model.profiles import traits
+from . import roll
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Facts:
     :ivar sync: answer of sriov_sync for the way back; None when it did not run
     :ivar operators: answer of sriov_operator_info afterwards; None when there is none
     :ivar operator_removed: whether the operator was taken back as well
+    :ivar rolls: how the MachineConfigPools took it that MachineConfigs went
+    :ivar roll_error: why the pools did not get ready for that
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -33,6 +37,8 @@ class Facts:
     sync: typing.Optional[SyncFacts] = None
     operators: typing.Optional[OperatorFacts] = None
     operator_removed: bool = False
+    rolls: typing.Tuple[Roll, ...] = ()
+    roll_error: str = ""
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -42,6 +48,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         findings.append(ok("teardown.object", "objects", "none was there", "none is left"))
     for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
+    findings += roll.findings(facts.rolls, facts.roll_error, "teardown.roll")
     if facts.operator_removed:
         findings.append(_operator(facts.operators))
     return tuple(findings)

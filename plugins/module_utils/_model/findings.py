@@ -28,6 +28,7 @@ STAGES = (
     "operators",
     "network",
     "virtual_functions",
+    "host",
     "bandwidth",
     "compare",
 )

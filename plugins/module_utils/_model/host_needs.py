@@ -53,7 +53,7 @@ class HostNeeds:
 
 @dataclasses.dataclass(frozen=True)
 class MemlockProof:
-    """What a pod that is not root found on one node.
+    """What a pod that is not root, and has no IPC_LOCK, found on one node.
 
     :ivar pod: namespace/name; empty where none was made
     :ivar user: numeric id that it ran as
@@ -66,6 +66,7 @@ class MemlockProof:
     :ivar error: why there is no answer
     """
 
+    fabric: str
     node: str
     pod: str = ""
     user: typing.Optional[int] = None
@@ -75,6 +76,24 @@ class MemlockProof:
     asked: int = 0
     registered: typing.Optional[int] = None
     evidence: str = ""
+    error: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterPolicies:
+    """The GPU operator's ClusterPolicies, and what became of the wish for nvidia-peermem.
+
+    :ivar names: there must be one
+    :ivar state: of the first one: ready, notReady, ignored
+    :ivar rdma: its driver.rdma.enabled
+    :ivar changed: it was switched on now; in check mode, it would be
+    :ivar error: why it could not be read or changed
+    """
+
+    names: typing.Tuple[str, ...] = ()
+    state: str = ""
+    rdma: bool = False
+    changed: bool = False
     error: str = ""
 
 

@@ -29,13 +29,14 @@ class MemlockError(ValueError):
     """Text that is not what the pod prints."""
 
 
-def parse(text: str, node: str, pod: str) -> MemlockProof:
+def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
     """:raises MemlockError: the limits or the user are not in it"""
     seen = dict(_KEYS.findall(text))
     for key in ("user", "soft", "hard", "asked"):
         if key not in seen:
             raise MemlockError(f"no line '{key} ...' in what the pod printed: {text.strip()[:_LONGEST] or 'nothing'}")
     proof = MemlockProof(
+        fabric=fabric,
         node=node,
         pod=pod,
         user=_number(seen["user"], "user"),

@@ -15,10 +15,11 @@ import dataclasses
 import typing
 
 from .._check.operator_rules import matches, stand_of
+from .._model.cluster import AppliedObject
 from .._model.disruption import MachinePool
 from .._model.host_needs import Roll
 from .._observe.apply import Outcome, apply_all
-from .._observe.kubernetes import Clock, Cluster, Resource
+from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse import kubernetes as parse
 
 #: seconds between two looks; that the machine config controller has for a rendered configuration
@@ -56,13 +57,26 @@ class Roller:
         changing = [config for config, outcome in zip(configs, planned) if outcome.changed]
         if check_mode or not changing or any(outcome.applied.action == "refused" for outcome in planned):
             return Prepared(planned)
-        before = {pool.name: pool for pool in self._pools() if any(_takes(pool, config) for config in changing)}
-        for name in before:
-            self._set_paused(name, True)
+        before = self._pause(changing)
         outcomes = apply_all(self._cluster, wanted, check_mode=False)
         names = {config["metadata"]["name"] for config, outcome in zip(configs, outcomes) if outcome.changed}
         self._say(f"{', '.join(sorted(names))} applied while {', '.join(before) or 'no MachineConfigPool'} is paused")
-        return Prepared(outcomes, tuple(before), self._await_rendered(before, changing))
+        return Prepared(outcomes, tuple(before), self._await_rendered(before, changing, True))
+
+    def remove(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
+        """The way back: pause the pools that take one which is there, delete all of them, and wait until the pools are rendered without.
+
+        :raises ApiError: the server cannot be reached, or does not let us read, pause or delete
+        """
+        there = [config for config in configs if self._there(config)]
+        outcomes = tuple(Outcome(AppliedObject("MachineConfig", config["metadata"]["name"], "", action="deleted"), config) for config in there)
+        if check_mode or not there:
+            return Prepared(outcomes)
+        before = self._pause(there)
+        for config in there:
+            self._cluster.delete("MachineConfig", "", config["metadata"]["name"])
+        self._say(f"{', '.join(config['metadata']['name'] for config in there)} deleted while {', '.join(before) or 'no MachineConfigPool'} is paused")
+        return Prepared(outcomes, tuple(before), self._await_rendered(before, there, False))
 
     def release(self, names: typing.Sequence[str], limit: float) -> typing.Tuple[Roll, ...]:
         """Let the pools go, and wait until all of their nodes have the new configuration.
@@ -92,18 +106,34 @@ class Roller:
     def _pools(self) -> typing.Tuple[MachinePool, ...]:
         return tuple(map(parse.machine_pool, self._cluster.list("MachineConfigPool").items))
 
+    def _there(self, config: Resource) -> bool:
+        try:
+            self._cluster.get("MachineConfig", "", config["metadata"]["name"])
+        except ApiError as error:
+            if error.absent:
+                return False
+            raise
+        return True
+
+    def _pause(self, changing: typing.Sequence[Resource]) -> typing.Dict[str, MachinePool]:
+        """The pools that take one of them, paused now, as they were before."""
+        before = {pool.name: pool for pool in self._pools() if any(_takes(pool, config) for config in changing)}
+        for name in before:
+            self._set_paused(name, True)
+        return before
+
     def _set_paused(self, name: str, paused: bool) -> None:
         """The annotation says who did it; null takes it away."""
         change = {"metadata": {"annotations": {parse.PAUSED_ANNOTATION: "true" if paused else None}}, "spec": {"paused": paused}}
         self._cluster.patch("MachineConfigPool", "", name, change)
 
-    def _await_rendered(self, before: typing.Mapping[str, MachinePool], configs: typing.Sequence[Resource]) -> str:
-        """Until each pool has rendered all that it takes, and has done so for a while; why not, otherwise."""
+    def _await_rendered(self, before: typing.Mapping[str, MachinePool], configs: typing.Sequence[Resource], present: bool) -> str:
+        """Until each pool has rendered all that it takes (or none of it), and has done so for a while; why not, otherwise."""
         end = self._clock() + RENDER
         last: typing.Dict[str, str] = {}
         while True:
             pools = {pool.name: pool for pool in self._pools() if pool.name in before}
-            ready = [name for name, pool in pools.items() if _rendered(pool, before[name], configs) and last.get(name) == pool.wanted_config]
+            ready = [name for name, pool in pools.items() if _rendered(pool, before[name], configs, present) and last.get(name) == pool.wanted_config]
             late = sorted(set(before) - set(ready))
             if not late:
                 return ""
@@ -114,9 +144,10 @@ class Roller:
             self._sleep(LOOK)
 
 
-def _rendered(pool: MachinePool, before: MachinePool, configs: typing.Sequence[Resource]) -> bool:
-    wanted = {config["metadata"]["name"] for config in configs if _takes(pool, config)}
-    return pool.wanted_config != before.wanted_config and wanted <= set(pool.sources)
+def _rendered(pool: MachinePool, before: MachinePool, configs: typing.Sequence[Resource], present: bool) -> bool:
+    names = {config["metadata"]["name"] for config in configs if _takes(pool, config)}
+    settled = names <= set(pool.sources) if present else names.isdisjoint(pool.sources)
+    return pool.wanted_config != before.wanted_config and settled
 
 
 def _takes(pool: MachinePool, config: Resource) -> bool:

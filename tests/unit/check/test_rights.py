@@ -49,7 +49,7 @@ INTENT = parse_intent(
         fabric("g", "host_device", {"type": "whereabouts", "range": "10.7.0.0/16"}),
     ],
     None,
-    {"node_pool": {"max_unavailable": 1}},
+    {"node_pool": {"max_unavailable": 1}, "host": {"memlock": {"by": "machine_config", "limit_gib": 64}, "gpudirect": "peermem"}},
 )
 
 
@@ -112,11 +112,15 @@ class Api:
 
 def test_what_the_server_denies_is_named():
     facts = observe(Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}}), needed(INTENT))
-    assert {denied.need for denied in facts.denied} == {"network", "namespaces"}
+    assert {denied.need for denied in facts.denied} == {"host", "network", "namespaces"}
     assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator") in facts.denied
     assert load(RightsFacts, to_data(facts), "rights") == facts
     found = {finding.subject: finding for finding in check(facts)}
-    assert {subject: finding.status for subject, finding in found.items()} == {"stage network": "fail", "namespaces of the pods": "warn"}
+    assert {subject: finding.status for subject, finding in found.items()} == {
+        "stage network": "fail",
+        "stage host": "fail",
+        "namespaces of the pods": "warn",
+    }
     assert "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator" in found["stage network"].measured
 
 

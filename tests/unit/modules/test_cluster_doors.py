@@ -193,9 +193,12 @@ def run_module(name, arguments, capsys):
 ARGUMENTS = {
     "access_info": {"fabrics": [FABRIC]},
     "address_info": {"ranges": ["10.0.0.0/24"]},
+    "cluster_policy": {"cluster": {"host": {"gpudirect": "peermem"}}},
     "custom_resources": {"objects": []},
     "job_lint": {"objects": []},
     "nic_map_lint": {"name": "map", "hcas": {}},
+    "machine_config_roll": {"state": "released"},
+    "memlock_proof": {"fabrics": [FABRIC], "nodes": ["a"], "cluster": {"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}},
     "rdma_bandwidth": {"fabrics": [FABRIC], "nodes": ["a"]},
     "sriov_operator_info": {},
     "sriov_plan": {"objects": [], "nodes": ["a"]},
@@ -229,6 +232,47 @@ def test_a_wrong_wish_for_the_nodes_is_refused_before_the_cluster_is_asked(capsy
     assert "rdma_cluster.disruption" in result["msg"]
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "answer"),
+    [
+        ("memlock_proof", {}, {"proofs": []}),
+        ("memlock_proof", {"_ansible_check_mode": True, "cluster": {"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}}, {"proofs": []}),
+        ("cluster_policy", {"cluster": {}}, {"changes": []}),
+        ("machine_config_roll", {"state": "prepared"}, {"paused": [], "error": "", "changes": []}),
+        ("machine_config_roll", {"state": "removed"}, {"paused": [], "error": "", "changes": []}),
+    ],
+)
+def test_what_is_not_asked_for_touches_no_cluster(name, arguments, answer, capsys, tmp_path):
+    needed = {} if "state" in arguments else {**ARGUMENTS[name], "cluster": {}}
+    code, result = run_module(name, {**needed, "kubeconfig": str(tmp_path / "none"), **arguments}, capsys)
+    assert (code, result["changed"]) == (0, False)
+    assert {key: result[key] for key in answer} == answer
+
+
+class OnePolicy:
+    """A cluster whose ClusterPolicy does not load nvidia-peermem; keeps whether it was only asked."""
+
+    def __init__(self):
+        self.dry = []
+
+    def list(self, kind):
+        return Listing(({"kind": kind, "metadata": {"name": "gpu"}, "spec": {}, "status": {"state": "ready"}},), "1")
+
+    def apply(self, definition, manager, dry_run):
+        self.dry.append(dry_run)
+        return definition, ()
+
+
+@pytest.mark.parametrize(("disruption", "changed", "words"), [("drain", True, ""), ("none", False, "rdma_cluster.disruption is none")])
+def test_drivers_are_not_renewed_where_nothing_may_be_disturbed(disruption, changed, words, capsys, monkeypatch):
+    module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.cluster_policy")
+    cluster = OnePolicy()
+    monkeypatch.setattr(module, "connect", lambda given: cluster)
+    code, result = run_module("cluster_policy", {"cluster": {"disruption": disruption, "host": {"gpudirect": "peermem"}}}, capsys)
+    assert (code, result["changed"], bool(result["changes"]), cluster.dry) == (0, changed, changed, [not changed])
+    assert words in result["policies"]["error"]
+
+
 class Quiet:
     """A cluster with the operator, and without nodes."""
 
@@ -242,7 +286,17 @@ def test_a_plan_for_nodes_that_are_not_there_allows_nothing(capsys, monkeypatch)
     code, result = run_module("sriov_plan", ARGUMENTS["sriov_plan"], capsys)
     assert (code, result["allowed"], result["lines"], result["changed"]) == (0, False, [], False)
     assert result["plan"]["nodes"] == [
-        {"node": "a", "action": "unknown", "reasons": ["the cluster has no such node"], "pods": [], "lost": [], "blockers": [], "pool": "", "listed": True}
+        {
+            "node": "a",
+            "action": "unknown",
+            "reasons": ["the cluster has no such node"],
+            "pods": [],
+            "lost": [],
+            "blockers": [],
+            "pool": "",
+            "listed": True,
+            "rolled_by": "",
+        }
     ]
 
 

@@ -12,11 +12,12 @@ import shutil
 import signal
 import subprocess
 import time
+import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ToolMissing
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import LostManager, PingTask, PortName, SeenTopology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import GpuDriver, LostManager, PingTask, PortName, SeenTopology
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, ibping, platform, subnet, sysfs
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_six_hcas
 
@@ -409,3 +410,27 @@ def test_no_iommu_is_empty_and_unread_is_none(tmp_path: pathlib.Path, monkeypatc
     monkeypatch.setattr(sysfs.os, "listdir", refuse)
     unread = platform.read_platform([str(tree.root)], str(tmp_path / "cmdline"))
     assert unread.iommu_groups is None and unread.iommu_devices == () and any("iommu_groups" in error for error in unread.errors)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_open"),
+    [
+        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build  (dvs-builder@U22)\nGCC version: gcc 12\n", True),
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\n", False),
+        (None, None),
+    ],
+)
+def test_driver_of_the_gpus(tmp_path: pathlib.Path, said: typing.Optional[str], is_open: typing.Optional[bool]) -> None:
+    tree = Tree(tmp_path / "sys")
+    (tmp_path / "cmdline").write_text("quiet\n")
+    paths = ([str(tree.root)], str(tmp_path / "cmdline"), str(tmp_path / "nvidia/version"))
+    assert platform.read_platform(*paths).gpu is None
+    tree.write("module/nvidia/version", "570.86.15")
+    tree.write("module/nvidia_peermem/refcnt", "0")
+    tree.write("kernel/mm/memory_peers/nvidia-peermem/version", "1.0")
+    tree.write("module/mlx5_core/version", "24.10-1.1.4")
+    if said is not None:
+        (tmp_path / "nvidia").mkdir()
+        (tmp_path / "nvidia/version").write_text(said)
+    seen = platform.read_platform(*paths)
+    assert seen.gpu == GpuDriver("570.86.15", is_open, True, ("nvidia-peermem",), "24.10-1.1.4") and seen.errors == ()

@@ -19,7 +19,9 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.linerate.rdma.plugins.filter.host import containerd_drop_in, render_host
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds, Memlock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
+from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import memlock_pod
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 
@@ -57,6 +59,12 @@ def test_unlimited_is_said_as_each_runtime_says_it() -> None:
 
 def test_the_cluster_policy_is_patched_and_never_made_ours() -> None:
     same_as_golden("cluster-policy.golden", yaml.safe_dump(host.cluster_policy("gpu-cluster-policy"), sort_keys=False))
+
+
+def test_the_pod_that_proves_it() -> None:
+    fabric = Fabric("compute", "sriov_infiniband", Select(1), 8, "mlx", Network("net", "test"), Ipam("whereabouts", "10.0.0.0/24"))
+    made = memlock_pod(fabric, Cluster(), "worker-1", Memlock("containerd", limit_gib=8, proof_mib=64))
+    same_as_golden("memlock-pod.golden", yaml.safe_dump(made, sort_keys=False))
 
 
 @hypothesis.given(some.integers(1, 1 << 20))

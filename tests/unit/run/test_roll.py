@@ -83,6 +83,10 @@ class Operator:
             self.configs[definition["metadata"]["name"]] = copy.deepcopy(definition)
         return copy.deepcopy(definition), ()
 
+    def delete(self, kind: str, namespace: str, name: str) -> bool:
+        assert self.paused, "a MachineConfig was deleted while its pool could roll"
+        return self.configs.pop(name, None) is not None
+
     def patch(self, kind: str, namespace: str, name: str, change: typing.Any) -> typing.Any:
         self.paused = change["spec"]["paused"]
         self.annotations = {key: value for key, value in change["metadata"]["annotations"].items() if value is not None}
@@ -168,3 +172,15 @@ def test_a_pool_that_vanishes_is_an_error() -> None:
     operator = Operator()
     operator.list = lambda kind: Listing((), "1")  # type: ignore[method-assign]
     assert roller(operator).release(("worker",), 60) == (Roll("worker", error="the MachineConfigPool is gone"),)
+
+
+def test_the_way_back_is_one_roll_too() -> None:
+    operator = Operator()
+    roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
+    assert [item.applied.action for item in roller(operator).remove(CONFIGS, check_mode=True).outcomes] == ["deleted", "deleted"]
+    assert set(operator.configs) == set(NAMES)
+    removed = roller(operator).remove(CONFIGS, check_mode=False)
+    assert (removed.paused, removed.error, operator.configs) == (("worker",), "", {})
+    assert [item.rolls for item in roller(operator).release(removed.paused, 600)] == [1]
+    assert operator.away == [0, 1, 2, 0, 1, 2]
+    assert roller(operator).remove(CONFIGS, check_mode=False).paused == ()

@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Runs the pods that prove how much memory a container may lock, one a node and fabric, and reads what they found. They are removed in any case."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import typing
+
+from .._model.host_needs import Memlock, MemlockProof
+from .._model.intent import Cluster as ClusterIntent
+from .._model.intent import Fabric
+from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
+from .._parse import kubernetes as parse
+from .._parse.memlock import MemlockError
+from .._parse.memlock import parse as parse_log
+from .._parse.pod_stand import stand_of_pod
+from .._render.memlock import memlock_pod
+from .._render.names import resource
+
+#: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal may take
+LOOK, LOG, REMOVAL = 1.0, 86400, 120.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """:ivar limit: seconds until all pods must have ended"""
+
+    fabrics: typing.Tuple[Fabric, ...]
+    cluster: ClusterIntent
+    memlock: Memlock
+    nodes: typing.Tuple[str, ...]
+    limit: float = 300.0
+
+
+class Prover:
+    """One run."""
+
+    def __init__(self, cluster: Cluster, task: Task, clock: Clock, pause: typing.Callable[[float], None]) -> None:
+        self._cluster = cluster
+        self._task = task
+        self._clock = clock
+        self._pause = pause
+
+    def run(self) -> typing.Tuple[MemlockProof, ...]:
+        """A proof, or why there is none, of each RDMA fabric on each node.
+
+        :raises ApiError: the server cannot be reached
+        """
+        known = {node.name: node for node in map(parse.node, self._cluster.list("Node").items)}
+        proofs: typing.Dict[typing.Tuple[str, str], MemlockProof] = {}
+        pods: typing.Dict[typing.Tuple[str, str], Resource] = {}
+        try:
+            for fabric in self._task.fabrics:
+                wanted = resource(self._task.cluster.resource_prefix, fabric.resource_name)
+                for name in self._task.nodes:
+                    key = (fabric.name, name)
+                    if name not in known or known[name].allocatable.get(wanted, 0) < 1:
+                        error = f"the node offers no {wanted}" if name in known else "the cluster knows no such node"
+                        proofs[key] = MemlockProof(fabric.name, name, error=error)
+                        continue
+                    made = memlock_pod(fabric, self._task.cluster, name, self._task.memlock)
+                    pods[key] = made
+                    refusal = self._create(made)
+                    if refusal:
+                        proofs[key] = MemlockProof(fabric.name, name, error=refusal)
+            self._await(pods, proofs)
+        finally:
+            self._remove(pods.values())
+        return tuple(proofs[fabric.name, name] for fabric in self._task.fabrics for name in self._task.nodes)
+
+    def _create(self, made: Resource) -> str:
+        """Why it was refused. One that a stopped run has left is removed first: what it found is of another time."""
+        self._remove([made])
+        try:
+            self._cluster.create(made)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            return f"the API server refused the pod: {error.text}"
+        return ""
+
+    def _await(self, pods: typing.Mapping[typing.Tuple[str, str], Resource], proofs: typing.Dict[typing.Tuple[str, str], MemlockProof]) -> None:
+        end = self._clock() + self._task.limit
+        while True:
+            for (fabric, node), made in pods.items():
+                if (fabric, node) not in proofs:
+                    proof = self._look(fabric, node, made["metadata"]["namespace"], made["metadata"]["name"], self._clock() >= end)
+                    proofs.update({(fabric, node): proof} if proof else {})
+            if set(pods) <= set(proofs):
+                return
+            self._pause(LOOK)
+
+    def _look(self, fabric: str, node: str, namespace: str, name: str, over: bool) -> typing.Optional[MemlockProof]:
+        """None while the pod still has time."""
+        subject = f"{namespace}/{name}"
+        try:
+            found = self._cluster.get("Pod", namespace, name)
+            if (found.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+                return parse_log(self._cluster.log(namespace, name, LOG), fabric, node, subject)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            return MemlockProof(fabric, node, subject, error=error.text)
+        except MemlockError as error:
+            return MemlockProof(fabric, node, subject, error=f"{error}; the pod: {stand_of_pod(found).detail}")
+        if over:
+            return MemlockProof(fabric, node, subject, error=f"the pod did not end within {self._task.limit:.0f} s: {stand_of_pod(found).detail}")
+        return None
+
+    def _remove(self, pods: typing.Iterable[Resource]) -> None:
+        """A pod that stays holds a virtual function, so its end is waited for; what was proven is told all the same."""
+        names = [(made["metadata"]["namespace"], made["metadata"]["name"]) for made in pods]
+        with contextlib.suppress(ApiError):
+            left = [item for item in names if self._cluster.delete("Pod", *item, grace_seconds=1)]
+            end = self._clock() + REMOVAL
+            while left and self._clock() < end:
+                left = [item for item in left if self._there(*item)]
+                if left:
+                    self._pause(LOOK)
+
+    def _there(self, namespace: str, name: str) -> bool:
+        try:
+            self._cluster.get("Pod", namespace, name)
+        except ApiError as error:
+            if error.absent:
+                return False
+            raise
+        return True

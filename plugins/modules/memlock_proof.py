@@ -1,0 +1,149 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: memlock_proof
+short_description: Proves how much memory a pod that is not root may lock and register
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Starts one pod a node and RDMA fabric in the fabric's namespace, which is not root, has no C(IPC_LOCK), and has one virtual function.
+  - The pod reads C(ulimit -l), and C(ibv_rc_pingpong) registers a buffer of the size that C(rdma_cluster.host.memlock.proof_mib) names.
+  - The pods are removed in any case. A proof that failed is no failure of the module; it is in the result for the check of the stage to judge.
+options:
+  fabrics:
+    description: The intent, as in the variable C(rdma_fabrics).
+    type: raw
+    required: true
+  cluster:
+    description: What all fabrics share, as in the variable C(rdma_cluster). Without C(host.memlock) nothing is started.
+    type: raw
+  nodes:
+    description: Nodes that take part, as the cluster names them.
+    type: list
+    elements: str
+    required: true
+  pod_seconds:
+    description: Limit of the wait for the pods.
+    type: int
+    default: 300
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    support: full
+    description: Starts no pod.
+  diff_mode:
+    support: N/A
+    description: Leaves nothing behind.
+  idempotent:
+    support: full
+    description: Leaves nothing behind.
+"""
+
+EXAMPLES = r"""
+- name: Prove how much memory a job may lock
+  linerate.rdma.memlock_proof:
+    fabrics: "{{ rdma_fabrics }}"
+    cluster: {host: {memlock: {by: containerd, limit_gib: 64}}}
+    nodes: [worker-1, worker-2]
+  register: host_memlock
+"""
+
+RETURN = r"""
+proofs:
+  description: For each RDMA fabric and node; none in check mode, and where the intent asks for no limit.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    fabric:
+      description: Name of the fabric.
+      type: str
+    node:
+      description: Name of the node.
+      type: str
+    pod:
+      description: Namespace and name of the pod; empty where none was made.
+      type: str
+    user:
+      description: Numeric id that it ran as.
+      type: int
+    soft:
+      description: Soft limit of locked memory in bytes; -1 is no limit.
+      type: int
+    hard:
+      description: Hard limit likewise.
+      type: int
+    device:
+      description: RDMA device.
+      type: str
+    asked:
+      description: Bytes to register.
+      type: int
+    registered:
+      description: Bytes that were registered; 0 when that failed, V(null) when it was not tried.
+      type: int
+    evidence:
+      description: The line that decided.
+      type: str
+    error:
+      description: Why there is no answer; empty otherwise.
+      type: str
+"""
+
+import signal
+import time
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.host import proven
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    options = module.params
+    try:
+        intent = parse_intent(options["fabrics"], None, options["cluster"])
+    except IntentError as error:
+        module.fail_json(msg=str(error))
+    memlock = intent.cluster.host.memlock
+    if memlock is None or module.check_mode:
+        return {"proofs": []}
+    task = Task(proven(intent), intent.cluster, memlock, tuple(options["nodes"]), options["pod_seconds"])
+    return {"proofs": to_data(Prover(connect(module), task, time.monotonic, time.sleep).run())}
+
+
+def interrupt(number: int, frame: typing.Any) -> None:
+    """A module that is told to end removes its pods on the way out, as one that is interrupted does."""
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, interrupt)
+    module = AnsibleModule(
+        argument_spec=cluster_spec(
+            fabrics={"type": "raw", "required": True},
+            cluster={"type": "raw"},
+            nodes={"type": "list", "elements": "str", "required": True},
+            pod_seconds={"type": "int", "default": 300},
+        ),
+        supports_check_mode=True,
+    )
+    run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What hosts must have for a job: locked memory, and a way for NICs to reach the memory of GPUs."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import gpudirect, host, validate
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import GpuDriver, NodePlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Memlock, MemlockProof
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
+
+FABRIC = Fabric("compute", "sriov_infiniband", Select(1), 8, "mlx", Network("net", "test"), Ipam("whereabouts", "10.0.0.0/24"))
+MEMLOCK = Memlock("containerd", limit_gib=8, proof_mib=64)
+PROOF = MemlockProof("compute", "a", "test/pod", 65532, 8 << 30, 8 << 30, "mlx5_4", 64 << 20, 64 << 20, "local address: ...")
+OPEN = GpuDriver("570.86.15", True)
+
+
+def intent(memlock: typing.Optional[Memlock] = MEMLOCK, fabric: Fabric = FABRIC, **needs: typing.Any) -> Intent:
+    return Intent((fabric,), cluster=Cluster(host=HostNeeds(memlock, **needs)))
+
+
+def judged(proof: typing.Optional[MemlockProof] = PROOF, memlock: Memlock = MEMLOCK, **facts: typing.Any) -> Finding:
+    found = host.check(intent(memlock), host.Facts(("a",), (proof,) if proof else (), **facts))
+    (only,) = [finding for finding in found if finding.check == "host.memlock"]
+    return only
+
+
+def changed(**changes: typing.Any) -> MemlockProof:
+    return dataclasses.replace(PROOF, **changes)
+
+
+def test_nothing_is_asked_for() -> None:
+    assert [(item.check, item.status) for item in host.check(intent(None), host.Facts(("a",)))] == [("host.memlock_limit", "pass")]
+
+
+def test_a_limit_that_is_proven() -> None:
+    found = judged()
+    assert (found.status, found.subject) == ("pass", "compute a")
+    assert found.measured == "ulimit -l 8 GiB (hard 8 GiB) as user 65532, 64 MiB registered on mlx5_4"
+    assert judged(changed(soft=-1, hard=-1)).status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("proof", "status", "words"),
+    [
+        (changed(soft=8 << 20, registered=0, evidence="Couldn't register MR"), "fail", "below what was asked for"),
+        (changed(registered=0, evidence="Couldn't register MR"), "fail", "not by the limit"),
+        (changed(soft=1 << 30), "fail", "NCCL fall back to TCP in silence"),
+        (changed(user=0), "unknown", "ran as root"),
+        (changed(error="the node offers no openshift.io/mlx", soft=None, registered=None), "unknown", "the node offers no openshift.io/mlx"),
+        (None, "unknown", "no pod was started"),
+    ],
+)
+def test_what_is_no_proof(proof: typing.Optional[MemlockProof], status: str, words: str) -> None:
+    found = judged(proof)
+    assert found.status == status and words in found.why
+
+
+def test_the_remedy_is_that_of_the_runtime() -> None:
+    assert "systemctl show containerd" in judged(changed(soft=1 << 20)).remedy
+    assert "network.roll" in judged(changed(soft=1 << 20), Memlock("machine_config", limit_gib=8)).remedy
+
+
+def test_check_mode_proves_nothing() -> None:
+    assert judged(None, check_mode=True).remedy == "Run without check mode."
+
+
+def test_no_limit_is_warned_of_and_must_be_none_in_the_pod() -> None:
+    memlock = Memlock("containerd", unlimited=True)
+    (limit,) = [item for item in host.check(intent(memlock), host.Facts(("a",))) if item.check == "host.memlock_limit"]
+    assert limit.status == "warn" and "kubelet" in limit.why
+    assert judged(changed(soft=-1), memlock).status == "pass"
+    assert judged(changed(soft=8 << 30), memlock).status == "fail"
+
+
+def test_without_an_rdma_fabric_or_a_node_nothing_is_a_pass() -> None:
+    plain = dataclasses.replace(FABRIC, profile="sriov_ethernet", rdma=False)
+    assert [item.status for item in host.check(intent(fabric=plain), host.Facts(("a",)))] == ["pass", "unknown"]
+    assert [item.status for item in host.check(intent(), host.Facts())] == ["pass", "unknown"]
+
+
+READY = ClusterPolicies(("gpu-cluster-policy",), "ready", True)
+
+
+@pytest.mark.parametrize(
+    ("policies", "check_mode", "status", "words"),
+    [
+        (READY, False, "pass", ""),
+        (None, False, "unknown", "nobody looked"),
+        (ClusterPolicies(error="may not list clusterpolicies"), False, "unknown", "may not list"),
+        (dataclasses.replace(READY, rdma=False, error="conflict with helm"), False, "fail", "conflict with helm"),
+        (ClusterPolicies(), False, "fail", "does nothing"),
+        (ClusterPolicies(("a", "b"), "ready", True), False, "fail", "ignores the others: a, b"),
+        (dataclasses.replace(READY, state="notReady"), False, "unknown", "has not made all of it"),
+        (dataclasses.replace(READY, changed=True), False, "unknown", "switched on just now"),
+        (dataclasses.replace(READY, changed=True), True, "unknown", "Check mode"),
+    ],
+)
+def test_peermem_needs_one_cluster_policy_that_is_ready(policies: typing.Any, check_mode: bool, status: str, words: str) -> None:
+    found = host.check(intent(None, gpudirect="peermem"), host.Facts(("a",), policies=policies, check_mode=check_mode))[0]
+    assert (found.check, found.status) == ("host.cluster_policy", status) and words in found.why
+
+
+@pytest.mark.parametrize(
+    ("needs", "path"),
+    [
+        (HostNeeds(Memlock("containerd")), "memlock"),
+        (HostNeeds(Memlock("containerd", 8, True)), "memlock"),
+        (HostNeeds(Memlock("containerd", 0)), "memlock.limit_gib"),
+        (HostNeeds(Memlock("containerd", 1, proof_mib=1025)), "memlock.proof_mib"),
+        (HostNeeds(Memlock("containerd", 64, proof_mib=2048)), "memlock.proof_mib"),
+        (HostNeeds(machine_role="Worker"), "machine_role"),
+        (HostNeeds(kernel_arguments=("iommu=pt intel_iommu=on",)), "kernel_arguments[0]"),
+    ],
+)
+def test_needs_that_cannot_be_are_refused_with_their_path(needs: HostNeeds, path: str) -> None:
+    found = validate.check(Intent((FABRIC,), cluster=Cluster(host=needs)), validate.Facts(("a", "b")))
+    assert f"rdma_cluster.host.{path}" in [item.subject for item in found if item.check == "validate.host" and item.status == "fail"]
+
+
+# GPUDirect
+
+
+def told(way: typing.Any, gpu: typing.Optional[GpuDriver], kernel: str = "5.14.0-427.13.1.el9_4.x86_64") -> Finding:
+    (found,) = gpudirect.check("a", HostNeeds(gpudirect=way), NodePlatform(kernel, "x86_64", gpu=gpu))
+    return found
+
+
+PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4")
+
+
+@pytest.mark.parametrize(
+    ("way", "gpu", "kernel", "status", "words"),
+    [
+        ("auto", OPEN, "6.8.0-45-generic", "pass", "DMA-BUF: driver 570.86.15 (open kernel modules), kernel 6.8.0-45-generic, the kernel's own mlx5_core"),
+        ("auto", PEERMEM, "5.4.0", "pass", "nvidia-peermem: driver 535.104.05 (proprietary kernel modules), kernel 5.4.0, mlx5_core 24.10-1.1.4 of OFED"),
+        ("dma_buf", PEERMEM, "6.8.0", "fail", "proprietary"),
+        ("dma_buf", OPEN, "4.18.0-553.el8", "fail", "older than 5.12"),
+        ("dma_buf", dataclasses.replace(OPEN, version="510.47.03"), "6.8.0", "fail", "older than 515"),
+        ("dma_buf", dataclasses.replace(OPEN, open=None), "6.8.0", "unknown", "not known"),
+        ("dma_buf", OPEN, "unknown", "unknown", "not known"),
+        ("peermem", OPEN, "6.8.0", "fail", "the module nvidia_peermem is not loaded"),
+        ("peermem", dataclasses.replace(PEERMEM, peer_clients=()), "6.8.0", "fail", "has not registered"),
+        ("auto", None, "6.8.0", "unknown", "nvidia is not loaded"),
+    ],
+)
+def test_gpudirect_is_told_from_kernel_and_driver(way: str, gpu: typing.Optional[GpuDriver], kernel: str, status: str, words: str) -> None:
+    found = told(way, gpu, kernel)
+    assert found.status == status and words in (found.measured if status == "pass" else found.why)
+
+
+def test_the_remedy_names_the_one_cluster_policy() -> None:
+    assert "the one ClusterPolicy that there is" in told("peermem", OPEN).remedy
+    assert gpudirect.check("a", HostNeeds(), NodePlatform("6.8.0", "x86_64")) == ()

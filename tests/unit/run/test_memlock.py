@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The pods that prove locked memory, against an API server that runs them at each look."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import Memlock, MemlockProof
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
+
+FABRIC = Fabric("compute", "sriov_infiniband", Select(1), 8, "mlx", Network("net", "test"), Ipam("whereabouts", "10.0.0.0/24"))
+LOG = "user 65532\nsoft 8192\nhard 8192\nasked 67108864\ndevice mlx5_4\nCouldn't register MR\ncode 1\n"
+
+
+class Api:
+    def __init__(self, log: str = LOG, phase: str = "Succeeded", refuses: bool = False, left: typing.Sequence[str] = ()) -> None:
+        self.pods: typing.Dict[str, typing.Any] = {name: {} for name in left}
+        self.log_text, self.phase, self.refuses, self.now = log, phase, refuses, 0.0
+        self.made: typing.List[typing.Any] = []
+
+    def list(self, kind: str) -> Listing:
+        assert kind == "Node"
+        nodes = (("a", "1"), ("b", "0"))
+        return Listing(tuple({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"openshift.io/mlx": most}}} for name, most in nodes), "1")
+
+    def create(self, definition: typing.Any) -> typing.Any:
+        name = definition["metadata"]["name"]
+        if self.refuses:
+            raise ApiError(403, "Forbidden", "violates PodSecurity", "POST")
+        assert name not in self.pods, "the pod of an earlier run is still there"
+        self.pods[name] = {**definition, "status": {"phase": "Pending"}}
+        self.made.append(definition)
+        return definition
+
+    def get(self, kind: str, namespace: str, name: str) -> typing.Any:
+        if name not in self.pods:
+            raise ApiError(404, "NotFound", "not found", "GET")
+        return self.pods[name]
+
+    def log(self, namespace: str, name: str, seconds: int) -> str:
+        return self.log_text
+
+    def delete(self, kind: str, namespace: str, name: str, grace_seconds: int) -> bool:
+        return self.pods.pop(name, None) is not None
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        for pod in self.pods.values():
+            pod["status"]["phase"] = self.phase
+
+
+def prove(api: typing.Any, *nodes: str) -> typing.Tuple[MemlockProof, ...]:
+    task = Task((FABRIC,), ClusterIntent(), Memlock("containerd", limit_gib=8, proof_mib=64), nodes or ("a",), limit=5)
+    return Prover(api, task, api.clock, api.sleep).run()
+
+
+def test_the_pod_is_not_root_and_its_log_is_the_answer() -> None:
+    api = Api(left=["linerate-memlock-compute-a"])
+    (proof,) = prove(api)
+    assert (proof.node, proof.pod, proof.soft, proof.registered, proof.evidence) == (
+        "a",
+        "test/linerate-memlock-compute-a",
+        8388608,
+        0,
+        "Couldn't register MR",
+    )
+    (container,) = api.made[0]["spec"]["containers"]
+    security = container["securityContext"]
+    assert security["runAsNonRoot"] and security["runAsUser"] and security["capabilities"] == {"drop": ["ALL"]}
+    assert container["resources"]["limits"] == container["resources"]["requests"]
+    assert container["resources"]["limits"]["memory"] == "320Mi" and container["command"][4:] == ["67108864", "15"]
+    assert api.pods == {}, "a pod that stays holds a virtual function"
+
+
+def test_a_node_that_offers_nothing_gets_no_pod() -> None:
+    api = Api()
+    assert [proof.error for proof in prove(api, "b", "c")] == ["the node offers no openshift.io/mlx", "the cluster knows no such node"]
+    assert api.made == []
+
+
+@pytest.mark.parametrize(
+    ("api", "words"),
+    [
+        (Api(refuses=True), "violates PodSecurity"),
+        (Api(phase="Pending"), "did not end within 5 s"),
+        (Api(log="exec format error\n", phase="Failed"), "exec format error"),
+    ],
+    ids=["refused", "pending", "no script"],
+)
+def test_what_keeps_a_pod_from_its_proof_is_said(api: Api, words: str) -> None:
+    (proof,) = prove(api)
+    assert words in proof.error and proof.registered is None
+    assert api.pods == {}
+
+
+def test_a_server_that_goes_away_is_an_error_and_the_pods_are_tried_to_be_removed() -> None:
+    api = Api()
+    deleted: typing.List[str] = []
+
+    def away(*_arguments: typing.Any) -> typing.Any:
+        raise ApiError(0, "Unreachable", "refused", "GET")
+
+    def delete(kind: str, namespace: str, name: str, grace_seconds: int) -> bool:
+        deleted.append(name)
+        return False
+
+    api.get, api.delete = away, delete  # type: ignore[method-assign]
+    with pytest.raises(ApiError):
+        prove(api)
+    assert deleted[-1] == "linerate-memlock-compute-a"
