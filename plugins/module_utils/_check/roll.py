@@ -38,8 +38,9 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
     nodes = {node.node: node for node in planned.nodes}
     pools = []
     reached = set()
-    for pool in machines.pools if new else ():
+    for pool in machines.pools if machines.configs else ():
         reasons = tuple(f"MachineConfig {config.name} ({config.what})" for config in new if matches(pool.config_selector, config.labels))
+        reasons += (f"a run that was stopped has left MachineConfigPool {pool.name} paused before {pool.wanted_config}",) if left_paused(pool) else ()
         members = tuple(node for node in machines.nodes if reasons and machine_pool_of(node, machines.pools) == pool)
         for node in members:
             nodes[node.name] = _rolled(nodes.get(node.name, NodePlan(node.name, "nothing", listed=False)), pool, reasons, machines)
@@ -48,6 +49,11 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
     if new and machines.pools:
         nodes.update({name: _missed(node, new) for name, node in nodes.items() if node.listed and name not in reached})
     return dataclasses.replace(planned, nodes=tuple(nodes.values()), pools=(*pools, *planned.pools))
+
+
+def left_paused(pool: MachinePool) -> bool:
+    """Whether a run of ours was stopped before it let the pool go: the next one does that, and the pool rolls then."""
+    return pool.paused_by_us and pool.wanted_config != pool.current_config
 
 
 def _rolled(node: NodePlan, pool: MachinePool, reasons: typing.Tuple[str, ...], machines: Machines) -> NodePlan:

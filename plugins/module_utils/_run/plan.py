@@ -12,6 +12,7 @@ import dataclasses
 import typing
 
 from .._check.plan import Live, disturbed, plan
+from .._check.roll import left_paused
 from .._model.cluster import Policy
 from .._model.disruption import DisruptionPlan, NodePool, OperatorSettings
 from .._model.host_needs import MachineConfig
@@ -78,11 +79,13 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
         unread=reader.unread,
     )
     planned = plan(live, rendered.policies, inventory, prefix)
-    rolls = any(not config.there for config in live.machine_configs)
-    if not disturbed(planned.nodes) and not rolls:
+    if not disturbed(planned.nodes) and not live.machine_configs:
         return planned
     machine_pools = tuple(map(parse.machine_pool, reader.items("MachineConfigPool")))
-    if rolls and not machine_pools:
+    new = any(not config.there for config in live.machine_configs)
+    if not disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
+        return planned
+    if new and not machine_pools:
         reader.unread.setdefault("MachineConfig", "no MachineConfigPool can be seen that would take it; without OpenShift, rdma_cluster.host is for containerd")
     whole = dataclasses.replace(
         live,

@@ -418,6 +418,13 @@ def test_a_pool_that_a_stopped_run_of_ours_has_paused_can_roll():
     assert found["network.drain", "MachineConfigPool worker"].status == "pass"
 
 
+def test_a_pool_that_was_left_paused_before_its_roll_is_planned_to_roll():
+    left = rolling(paused=True, paused_by_us=True, wanted_config="rendered-2", current_config="rendered-1")
+    world = dataclasses.replace(left, machine_configs=(dataclasses.replace(CONFIG, there=True),))
+    result, _found = of_fleet(world)
+    assert {item.action for item in result.nodes} == {"reboot"} and "left MachineConfigPool worker paused" in result.nodes[0].reasons[0]
+
+
 @pytest.mark.parametrize(
     ("text", "size", "at_once"), [(None, 9, 1), ("3", 9, 3), ("25%", 3, 1), ("50%", 5, 2), ("0", 9, 1), ("x", 9, None), ("\u0663", 9, None)]
 )

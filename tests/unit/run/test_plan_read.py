@@ -133,6 +133,13 @@ def test_a_machine_config_that_is_new_or_other_rolls_its_pool_and_one_that_is_th
     assert "Pod" not in [kind for kind, _namespace in cluster.asked]
 
 
+def test_a_pool_that_was_left_paused_is_seen_although_nothing_is_new():
+    cluster = OpenShift(CONFIG)
+    left = {**POOL["spec"], "paused": True, "configuration": {"name": "rendered-2"}}
+    cluster.objects["MachineConfigPool"] = ({**POOL, "metadata": {"name": "worker", "annotations": {"linerate.rdma/paused": "true"}}, "spec": left},)
+    assert "paused before rendered-2" in read_config(cluster).nodes[0].reasons[0]
+
+
 def test_a_machine_config_that_cannot_be_read_or_that_nothing_would_take_is_unknown():
     assert read_config(OpenShift(ApiError(403, "Forbidden", "cannot get", "GET"))).unread == {"MachineConfig": "cannot get"}
     plain = OpenShift()
