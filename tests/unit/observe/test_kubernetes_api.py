@@ -126,6 +126,16 @@ def test_apply_is_server_side_and_never_forced():
     assert dynamic.calls[0][2] == {"fieldManager": "linerate.rdma", "force": "false", "dryRun": "All"}
 
 
+def test_patch_merges_what_is_given_and_nothing_else(monkeypatch):
+    dynamic, sent = Dynamic(Response(b'{"kind":"MachineConfigPool"}')), {}
+    request = dynamic.request
+    monkeypatch.setattr(dynamic, "request", lambda method, path, **options: sent.update(options) or request(method, path, **options))
+    change = {"metadata": {"annotations": {"linerate.rdma/paused": None}}, "spec": {"paused": False}}
+    assert Cluster(dynamic).patch("MachineConfigPool", "", "worker", change) == {"kind": "MachineConfigPool"}
+    assert dynamic.calls == [("patch", "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker", {})]
+    assert (sent["body"], sent["content_type"]) == (change, "application/merge-patch+json")
+
+
 def test_delete_of_what_is_not_there():
     assert Cluster(Dynamic(status_error(404, "NotFound", "not found"))).delete("Pod", "test", "x") is False
     with pytest.raises(ApiError, match="cannot delete"):
