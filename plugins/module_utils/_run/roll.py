@@ -116,8 +116,9 @@ class Roller:
         return True
 
     def _pause(self, changing: typing.Sequence[Resource]) -> typing.Dict[str, MachinePool]:
-        """The pools that take one of them, paused now, as they were before."""
-        before = {pool.name: pool for pool in self._pools() if any(_takes(pool, config) for config in changing)}
+        """The pools that take one of them, paused now, as they were before. What somebody else has paused stays that one's."""
+        mine = (pool for pool in self._pools() if pool.paused_by_us or not pool.paused)
+        before = {pool.name: pool for pool in mine if any(_takes(pool, config) for config in changing)}
         for name in before:
             self._set_paused(name, True)
         return before

@@ -184,3 +184,12 @@ def test_the_way_back_is_one_roll_too() -> None:
     assert [item.rolls for item in roller(operator).release(removed.paused, 600)] == [1]
     assert operator.away == [0, 1, 2, 0, 1, 2]
     assert roller(operator).remove(CONFIGS, check_mode=False).paused == ()
+
+
+def test_a_pool_that_somebody_else_has_paused_stays_so() -> None:
+    operator = Operator()
+    roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
+    operator.paused = True
+    removed = roller(operator).remove(CONFIGS, check_mode=False)
+    assert (removed.paused, operator.configs) == ((), {})
+    assert roller(operator).release(removed.paused, 600) == () and operator.paused
