@@ -12,7 +12,7 @@ import dataclasses
 import typing
 
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from .._model.host_needs import ClusterPolicies, Memlock, MemlockProof
+from .._model.host_needs import ClusterPolicies, Memlock, MemlockProof, ObservedLimit
 from .._model.intent import Fabric, Intent
 
 
@@ -23,12 +23,14 @@ class Facts:
     :ivar nodes: names of the nodes that must take part
     :ivar proofs: of locked memory
     :ivar policies: answer of cluster_policy; None when it did not run
+    :ivar runtimes: limit of containerd's unit on each node; nobody looks where a MachineConfig sets it
     :ivar check_mode: no pod was started
     """
 
     nodes: typing.Tuple[str, ...] = ()
     proofs: typing.Tuple[MemlockProof, ...] = ()
     policies: typing.Optional[ClusterPolicies] = None
+    runtimes: typing.Dict[str, ObservedLimit] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
 
 
@@ -39,6 +41,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     if memlock is None:
         return (*findings, ok("host.memlock_limit", "rdma_cluster.host.memlock", "the intent asks for no limit of locked memory", "what the intent asks for"))
     findings.append(_limit(memlock))
+    if memlock.by == "containerd":
+        findings += [_runtime(memlock, name, facts.runtimes.get(name, ObservedLimit(error="was not asked")), facts.check_mode) for name in facts.nodes]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
     fabrics = proven(intent)
     for fabric in fabrics:
@@ -89,6 +93,23 @@ def _limit(memlock: Memlock) -> Finding:
     why = "Locked memory cannot be reclaimed or swapped out: without a limit, any container on these nodes can take all of it and bring the kubelet down."
     remedy = "Give limit_gib: what the application registers, buffers of NCCL and the framework's pinned memory together."
     return Finding("host.memlock_limit", subject, WARN, "unlimited", expected, why, remedy)
+
+
+def _runtime(memlock: Memlock, name: str, seen: ObservedLimit, check_mode: bool) -> Finding:
+    wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
+    expected = f"LimitMEMLOCK of containerd {wanted}"
+    if seen.value is None or seen.error is not None:
+        why = f"The drop-in could not be written, or systemd not be asked: {seen.error or 'empty answer'}."
+        remedy = f"Make {name} answer (ssh as root), and see systemctl status containerd there."
+        return Finding("host.containerd", name, UNKNOWN, "no answer", expected, why, remedy)
+    if seen.value.strip() == wanted:
+        return ok("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)
+    measured = f"LimitMEMLOCK {seen.value.strip() or 'not told'}"
+    if check_mode:
+        why = "Check mode: the drop-in would be written, and containerd restarted."
+        return Finding("host.containerd", name, UNKNOWN, measured, expected, why, "Run without check mode.")
+    why = "systemd reads another drop-in after ours, which sets it anew."
+    return Finding("host.containerd", name, FAIL, measured, expected, why, "See systemctl cat containerd on the node, and take the other one away.")
 
 
 def _expected(memlock: Memlock) -> str:

@@ -84,7 +84,7 @@ WHAT = {
         "roll",
     ),
     "virtual_functions": ("allocatable", "count", "driver", "guids", "link_state", "members", "mtu", "node", "rdma_device", "report"),
-    "host": ("cluster_policy", "memlock", "memlock_limit"),
+    "host": ("cluster_policy", "containerd", "memlock", "memlock_limit"),
     "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping", "suspect", "sweep"),
     "compare": ("advice", "choice", "figures", "scaling"),
 }

@@ -80,6 +80,14 @@ class MemlockProof:
 
 
 @dataclasses.dataclass(frozen=True)
+class ObservedLimit:
+    """What systemd gives containerd on a node (LimitMEMLOCK, as systemctl prints it), or why there is no answer."""
+
+    value: typing.Optional[str] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class ClusterPolicies:
     """The GPU operator's ClusterPolicies, and what became of the wish for nvidia-peermem.
 

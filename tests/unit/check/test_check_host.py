@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check import gpudirect, host, validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import GpuDriver, NodePlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Memlock, MemlockProof
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Memlock, MemlockProof, ObservedLimit
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
 
 FABRIC = Fabric("compute", "sriov_infiniband", Select(1), 8, "mlx", Network("net", "test"), Ipam("whereabouts", "10.0.0.0/24"))
@@ -69,6 +69,30 @@ def test_the_remedy_is_that_of_the_runtime() -> None:
     assert "network.roll" in judged(changed(soft=1 << 20), Memlock("machine_config", limit_gib=8)).remedy
 
 
+@pytest.mark.parametrize(
+    ("seen", "check_mode", "status", "words"),
+    [
+        (ObservedLimit("8589934592\n"), False, "pass", ""),
+        (ObservedLimit("8388608"), False, "fail", "another drop-in"),
+        (ObservedLimit(""), False, "fail", "another drop-in"),
+        (ObservedLimit("8388608"), True, "unknown", "Check mode"),
+        (ObservedLimit(error="was not asked: Restart containerd with it: job failed"), False, "unknown", "job failed"),
+        (None, False, "unknown", "was not asked"),
+    ],
+)
+def test_containerd_has_the_limit_that_systemd_gives_it(seen: typing.Any, check_mode: bool, status: str, words: str) -> None:
+    facts = host.Facts(("a",), (PROOF,), check_mode=check_mode, runtimes={"a": seen} if seen else {})
+    (found,) = [item for item in host.check(intent(), facts) if item.check == "host.containerd"]
+    assert found.status == status and words in found.why
+
+
+def test_infinity_is_no_limit_and_a_machine_config_has_no_drop_in() -> None:
+    facts = host.Facts(("a",), runtimes={"a": ObservedLimit("infinity")})
+    unlimited = host.check(intent(Memlock("containerd", unlimited=True)), facts)
+    assert [item.status for item in unlimited if item.check == "host.containerd"] == ["pass"]
+    assert not [item for item in host.check(intent(Memlock("machine_config", limit_gib=8)), facts) if item.check == "host.containerd"]
+
+
 def test_check_mode_proves_nothing() -> None:
     assert judged(None, check_mode=True).remedy == "Run without check mode."
 
@@ -83,7 +107,7 @@ def test_no_limit_is_warned_of_and_must_be_none_in_the_pod() -> None:
 
 def test_without_an_rdma_fabric_or_a_node_nothing_is_a_pass() -> None:
     plain = dataclasses.replace(FABRIC, profile="sriov_ethernet", rdma=False)
-    assert [item.status for item in host.check(intent(fabric=plain), host.Facts(("a",)))] == ["pass", "unknown"]
+    assert [item.check for item in host.check(intent(fabric=plain), host.Facts(("a",))) if item.status != "pass"] == ["host.containerd", "host.memlock"]
     assert [item.status for item in host.check(intent(), host.Facts())] == ["pass", "unknown"]
 
 
