@@ -11,12 +11,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.comparison import Kind, Measure
+from .._model.comparison import RDMA, Kind, Measure
 from .scaling import CLOSE, Row, figure_of
 
-#: with a NIC of the pod's own, by TCP and by RDMA
+#: with a NIC of the pod's own, by TCP
 _TCP: typing.Tuple[Kind, ...] = ("sriov", "macvlan")
-_RDMA: typing.Tuple[Kind, ...] = ("sriov_rdma", "rdma_shared")
 
 Rows = typing.Sequence[Row]
 
@@ -105,7 +104,7 @@ def _rdma(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     """RDMA against TCP over a NIC of the pod's own, on as many nodes."""
     for nodes in sorted({row.nodes for row in rows}, reverse=True):
         tcp = max((row for row in rows if row.nodes == nodes and row.kind in _TCP), key=lambda row: row.of_best, default=None)
-        rdma = max((row for row in rows if row.nodes == nodes and row.kind in _RDMA), key=lambda row: row.of_best, default=None)
+        rdma = max((row for row in rows if row.nodes == nodes and row.kind in RDMA), key=lambda row: row.of_best, default=None)
         if tcp is None or rdma is None:
             continue
         figures = f"{_said(measure, [rdma])} beside {_said(measure, [tcp])}"

@@ -16,7 +16,7 @@ import statistics
 import typing
 
 from .._model.cluster import BandwidthFacts
-from .._model.comparison import FabricBandwidth, Figure, Kind, Measure
+from .._model.comparison import RDMA, FabricBandwidth, Figure, Kind, Measure
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
 from .advice import Advice, advise
@@ -28,7 +28,9 @@ _KINDS: typing.Dict[str, typing.Tuple[Kind, Kind]] = {
     "sriov_ethernet": ("sriov_rdma", "sriov"),
     "rdma_shared": ("rdma_shared", "macvlan"),
     "host_device": ("sriov_rdma", "vnic"),
+    "macvlan": ("macvlan", "macvlan"),
     "ipoib": ("ipoib", "ipoib"),
+    "pod_network": ("pod_network", "pod_network"),
 }
 
 
@@ -53,7 +55,7 @@ class Compared:
 
 def kind_of(fabric: Fabric) -> Kind:
     """What a job gets of a fabric."""
-    with_rdma, without = _KINDS.get(fabric.profile, ("pod_network", "pod_network"))
+    with_rdma, without = _KINDS[fabric.profile]
     return with_rdma if fabric.rdma else without
 
 
@@ -110,6 +112,9 @@ def _bandwidth(fabric: Fabric, facts: Facts) -> Finding:
     if found is not None:
         measured = f"{found.median:.4g} Gb/s in the middle of {found.measured} measurements ({found.worst:.4g} to {found.best:.4g})"
         return ok("compare.figures", fabric.name, measured, expected)
+    if kind_of(fabric) not in RDMA:
+        why = "Stage bandwidth measures RDMA, and the pods of this fabric have no RDMA device: only figures of jobs tell about it."
+        return Finding("compare.figures", fabric.name, WARN, "no figure", expected, why, "Run a job on it, and add its figure to rdma_cluster.measures.")
     if facts.bandwidth is None:
         why, remedy = "Stage bandwidth did not run before this one.", "Run both: ansible-playbook site.yml --tags bandwidth,compare."
     else:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._model.comparison import RDMA
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.host_needs import ClusterPolicies, Memlock, MemlockProof, ObservedLimit
 from .._model.intent import Fabric, Intent
+from .compare import kind_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +58,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 
 def proven(intent: Intent) -> typing.Tuple[Fabric, ...]:
     """The fabrics on which memory can be registered."""
-    return tuple(fabric for fabric in intent.fabrics if fabric.rdma)
+    return tuple(fabric for fabric in intent.fabrics if kind_of(fabric) in RDMA)
 
 
 def _policy(facts: Facts) -> Finding:

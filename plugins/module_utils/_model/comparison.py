@@ -13,6 +13,8 @@ import typing
 
 #: what a network is to a job; vnic: a NIC that the cloud or a hypervisor shares out, handed on by host-device
 Kind = typing.Literal["pod_network", "vnic", "macvlan", "ipoib", "sriov", "sriov_rdma", "rdma_shared"]
+#: those whose pods have an RDMA device
+RDMA: typing.Tuple[Kind, ...] = ("sriov_rdma", "rdma_shared")
 
 
 @dataclasses.dataclass(frozen=True)

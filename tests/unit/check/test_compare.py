@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check import compar
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import FabricBandwidth, Figure, Measure
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Profile, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 
 FABRIC = Fabric("compute", "sriov_infiniband", Select(1), 8, "mlx", Network("net", "test"), Ipam("whereabouts", "10.0.0.0/24"))
@@ -149,6 +149,15 @@ def test_what_is_missing_is_unknown() -> None:
     for facts, remedy in ((compare.Facts(), "--tags bandwidth,compare"), (compare.Facts(()), "See stage bandwidth")):
         (missing,) = compare.check(intent(), facts)
         assert missing.status == "unknown" and remedy in missing.remedy
+
+
+def test_what_stage_bandwidth_cannot_measure_is_said_and_closes_nothing() -> None:
+    found = compare.check(intent(fabrics=(FABRIC, TCP)), compare.Facts((FabricBandwidth("compute", 2, 370.0, 371.5, 373.0),)))
+    assert [(item.subject, item.status) for item in found if item.check == "compare.figures"] == [("compute", "pass"), ("tcp", "warn")]
+
+
+def test_each_profile_has_a_kind() -> None:
+    assert {compare.kind_of(dataclasses.replace(FABRIC, profile=profile)) for profile in typing.get_args(Profile)} >= {"sriov_rdma", "rdma_shared", "ipoib"}
 
 
 def test_bandwidths_of_the_fabrics_are_a_measure_of_their_own() -> None:
