@@ -6,7 +6,7 @@
 
 """How NICs reach the memory of GPUs on a node: DMA-BUF of the kernel, or nvidia-peermem, told from what kernel and driver have (row S3.3).
 
-What each of them needs is said by the GPU operator's documentation (GPUDirect RDMA, platform support). Check id: ``platform.gpudirect``.
+What each of them needs is said by the GPU operator's documentation (GPUDirect RDMA, platform support). Check id: ``host.gpudirect``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import typing
 
-from .._model.facts import GpuDriver, NodePlatform
+from .._model.facts import GpuDriver, ObservedPlatform
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.host_needs import HostNeeds
 
@@ -23,26 +23,30 @@ _KERNEL, _DRIVER = (5, 12), 515
 _WAYS = {"dma_buf": "DMA-BUF", "peermem": "nvidia-peermem"}
 
 
-def check(name: str, needs: HostNeeds, platform: NodePlatform) -> typing.Tuple[Finding, ...]:
+def check(name: str, needs: HostNeeds, observed: ObservedPlatform) -> typing.Tuple[Finding, ...]:
     """Of one node; nothing where the intent does not ask for it."""
-    if needs.gpudirect == "off":
+    if needs.gpudirect == "none":
         return ()
     expected = "DMA-BUF, or nvidia-peermem" if needs.gpudirect == "auto" else _WAYS[needs.gpudirect]
+    platform = observed.value
+    if platform is None or observed.error is not None:
+        why = f"sriov_platform_info: {observed.error or 'empty answer'}."
+        return (Finding("host.gpudirect", name, UNKNOWN, "no answer", expected, why, f"Make {name} answer (ssh as root, Python 3.9 or later)."),)
     driver = platform.gpu
     if driver is None:
         why = "The module nvidia is not loaded, so nothing is known of its GPUs."
         remedy = "Is the node one with GPUs, and is the GPU operator's driver ready there (kubectl get clusterpolicy)?"
-        return (Finding("platform.gpudirect", name, UNKNOWN, "no NVIDIA driver", expected, why, remedy),)
+        return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
     missing = {way: tuple((_no_dma_buf(platform.kernel, driver)) if way == "dma_buf" else _no_peermem(driver)) for way in wanted}
     told = f"driver {driver.version or 'of unknown version'}{_flavour(driver)}, kernel {platform.kernel}, {_network_driver(driver)}"
     for way in wanted:
         if not missing[way]:
-            return (ok("platform.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
+            return (ok("host.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
     why = " ".join(f"{_WAYS[way]}: {'; '.join(reasons)}." for way, reasons in missing.items())
     if all("not known" in " ".join(reasons) for reasons in missing.values()):
-        return (Finding("platform.gpudirect", name, UNKNOWN, told, expected, why, "Read /proc/driver/nvidia/version on the node by hand."),)
-    return (Finding("platform.gpudirect", name, FAIL, told, expected, why, _remedy(wanted)),)
+        return (Finding("host.gpudirect", name, UNKNOWN, told, expected, why, "Read /proc/driver/nvidia/version on the node by hand."),)
+    return (Finding("host.gpudirect", name, FAIL, told, expected, why, _remedy(wanted)),)
 
 
 def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[str]:

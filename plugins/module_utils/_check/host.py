@@ -12,9 +12,11 @@ import dataclasses
 import typing
 
 from .._model.comparison import RDMA
+from .._model.facts import ObservedPlatform
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.host_needs import ClusterPolicies, Memlock, MemlockProof, ObservedLimit
 from .._model.intent import Fabric, Intent
+from . import gpudirect
 from .compare import kind_of
 
 
@@ -25,6 +27,7 @@ class Facts:
     :ivar nodes: names of the nodes that must take part
     :ivar proofs: of locked memory
     :ivar policies: answer of cluster_policy; None when it did not run
+    :ivar platforms: answer of sriov_platform_info of each node; nobody looks where the intent asks for no GPUDirect
     :ivar runtimes: limit of containerd's unit on each node; nobody looks where a MachineConfig sets it
     :ivar check_mode: no pod was started
     """
@@ -32,6 +35,7 @@ class Facts:
     nodes: typing.Tuple[str, ...] = ()
     proofs: typing.Tuple[MemlockProof, ...] = ()
     policies: typing.Optional[ClusterPolicies] = None
+    platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
     runtimes: typing.Dict[str, ObservedLimit] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
 
@@ -40,6 +44,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     """The limit that the intent asks for, and its proof on each node and RDMA fabric."""
     memlock = intent.cluster.host.memlock
     findings = [_policy(facts)] if intent.cluster.host.gpudirect == "peermem" else []
+    for name in facts.nodes:
+        findings += gpudirect.check(name, intent.cluster.host, facts.platforms.get(name, ObservedPlatform(error="was not asked")))
     if memlock is None:
         return (*findings, ok("host.memlock_limit", "rdma_cluster.host.memlock", "the intent asks for no limit of locked memory", "what the intent asks for"))
     findings.append(_limit(memlock))

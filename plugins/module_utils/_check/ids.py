@@ -59,7 +59,7 @@ WHAT = {
         "uplinks",
     ),
     "reachability": ("node", "pair", "port", "scope", "suspect"),
-    "platform": ("bios", "driver", "firmware", "gpudirect", "iommu", "node", "scope", "sriov"),
+    "platform": ("bios", "driver", "firmware", "iommu", "node", "scope", "sriov"),
     "operators": ("config", "daemon", "definition", "label", "multus", "node", "olm", "read", "ready", "resource_prefix", "rights", "single", "version"),
     "network": (
         "address_overlap",
@@ -84,7 +84,7 @@ WHAT = {
         "roll",
     ),
     "virtual_functions": ("allocatable", "count", "driver", "guids", "link_state", "members", "mtu", "node", "rdma_device", "report"),
-    "host": ("cluster_policy", "containerd", "memlock", "memlock_limit"),
+    "host": ("cluster_policy", "containerd", "gpudirect", "memlock", "memlock_limit"),
     "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping", "suspect", "sweep"),
     "compare": ("advice", "choice", "figures", "scaling"),
 }

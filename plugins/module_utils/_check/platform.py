@@ -18,7 +18,7 @@ from .._model.facts import Hca, NodeHcas, NodePlatform, ObservedHcas, ObservedPl
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
 from .._model.profiles import is_infiniband, traits
-from . import gpudirect, no_sriov
+from . import no_sriov
 from .membership import Membership, resolve
 
 
@@ -72,7 +72,6 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 
 def _check_node(name: str, hcas: NodeHcas, platform: NodePlatform, intent: Intent, memberships: typing.Mapping[str, Membership]) -> typing.List[Finding]:
     findings = [_check_iommu(name, platform), _bios(name), _firmware(name)]
-    findings += gpudirect.check(name, intent.cluster.host, platform)
     evidence = {function.address: function for function in platform.functions}
     for fabric in (fabric for fabric in intent.fabrics if fabric.name in memberships):
         for member in memberships[fabric.name].members.get(name, ()):

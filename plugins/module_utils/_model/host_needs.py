@@ -48,7 +48,7 @@ class HostNeeds:
     memlock: typing.Optional[Memlock] = None
     kernel_arguments: typing.Tuple[str, ...] = ()
     machine_role: str = "worker"
-    gpudirect: typing.Literal["off", "auto", "dma_buf", "peermem"] = "off"
+    gpudirect: typing.Literal["none", "auto", "dma_buf", "peermem"] = "none"
 
 
 @dataclasses.dataclass(frozen=True)

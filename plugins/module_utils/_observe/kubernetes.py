@@ -83,7 +83,6 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "TrainJob": ("/apis/trainer.kubeflow.org/v1alpha1", "trainjobs", True),
     "TrainingRuntime": ("/apis/trainer.kubeflow.org/v1alpha1", "trainingruntimes", True),
     "ClusterTrainingRuntime": ("/apis/trainer.kubeflow.org/v1alpha1", "clustertrainingruntimes", False),
-    "ClusterPolicy": ("/apis/nvidia.com/v1", "clusterpolicies", False),
     # v1beta2 came with release 0.15, and 0.19 serves both
     "LocalQueue": ("/apis/kueue.x-k8s.io/v1beta1", "localqueues", True),
     "ClusterQueue": ("/apis/kueue.x-k8s.io/v1beta1", "clusterqueues", False),

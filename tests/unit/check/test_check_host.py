@@ -12,7 +12,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import gpudirect, host, validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import GpuDriver, NodePlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import GpuDriver, NodePlatform, ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Memlock, MemlockProof, ObservedLimit
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
@@ -154,7 +154,7 @@ def test_needs_that_cannot_be_are_refused_with_their_path(needs: HostNeeds, path
 
 
 def told(way: typing.Any, gpu: typing.Optional[GpuDriver], kernel: str = "5.14.0-427.13.1.el9_4.x86_64") -> Finding:
-    (found,) = gpudirect.check("a", HostNeeds(gpudirect=way), NodePlatform(kernel, "x86_64", gpu=gpu))
+    (found,) = gpudirect.check("a", HostNeeds(gpudirect=way), ObservedPlatform(NodePlatform(kernel, "x86_64", gpu=gpu)))
     return found
 
 
@@ -183,4 +183,10 @@ def test_gpudirect_is_told_from_kernel_and_driver(way: str, gpu: typing.Optional
 
 def test_the_remedy_names_the_one_cluster_policy() -> None:
     assert "the one ClusterPolicy that there is" in told("peermem", OPEN).remedy
-    assert gpudirect.check("a", HostNeeds(), NodePlatform("6.8.0", "x86_64")) == ()
+    assert gpudirect.check("a", HostNeeds(), ObservedPlatform(error="unreachable")) == ()
+
+
+def test_each_node_is_looked_at_and_one_that_gives_no_answer_is_unknown() -> None:
+    seen = {"a": ObservedPlatform(NodePlatform("6.8.0", "x86_64", gpu=OPEN)), "b": ObservedPlatform(error="unreachable: no route")}
+    found = host.check(intent(None, gpudirect="auto"), host.Facts(("a", "b", "c"), platforms=seen))
+    assert [(item.subject, item.status) for item in found if item.check == "host.gpudirect"] == [("a", "pass"), ("b", "unknown"), ("c", "unknown")]
