@@ -18,7 +18,7 @@ from .tables import row, table
 def figure(item: Compared) -> Html:
     """In the order of the number of nodes, the slowest network first."""
     measure = item.measure
-    single = [row("one node", "", "1", f"{measure.single_node:.4g}", "1", "100 %")] if measure.single_node is not None else []
+    single = [row("one node", "", "1", f"{measure.single_node:.4g}", "1", "100 %", "", "")] if measure.single_node is not None else []
     ordered = sorted(item.rows, key=lambda found: (found.nodes, found.of_best))
     return table(
         measure.name,
