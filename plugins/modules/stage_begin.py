@@ -20,7 +20,7 @@ options:
     description: Name of the stage.
     type: str
     required: true
-    choices: [validate, discover, fabric, reachability, platform, operators, network, virtual_functions, host, bandwidth, compare]
+    choices: [validate, discover, fabric, reachability, platform, operators, network, virtual_functions, host, bandwidth, compare, training]
   run:
     description:
       - Identity of the run, as the first stage of it returned it in RV(run).

@@ -87,6 +87,7 @@ WHAT = {
     "host": ("cluster_policy", "containerd", "gpudirect", "memlock", "memlock_limit"),
     "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping", "suspect", "sweep"),
     "compare": ("advice", "choice", "figures", "scaling"),
+    "training": ("channels", "gpu_direct", "hcas", "log", "oob", "problem", "rails", "ranks", "transport", "version"),
 }
 #: what is looked at beside the stages, by modules that a user calls for a training job
 BESIDE = {

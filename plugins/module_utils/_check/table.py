@@ -15,7 +15,7 @@ import typing
 
 from .._model.findings import Finding
 from .._model.intent import Intent
-from . import bandwidth, compare, discover, fabric, host, network, operators, platform, reachability, validate, virtual_functions
+from . import bandwidth, compare, discover, fabric, host, network, operators, platform, reachability, training, validate, virtual_functions
 
 Check = typing.Callable[[Intent, typing.Any], typing.Tuple[Finding, ...]]
 
@@ -32,4 +32,5 @@ TABLE: typing.Dict[str, typing.Tuple[typing.Any, Check]] = {
     "host": (host.Facts, host.check),
     "bandwidth": (bandwidth.Facts, bandwidth.check),
     "compare": (compare.Facts, compare.check),
+    "training": (training.Facts, training.check),
 }

@@ -31,6 +31,7 @@ STAGES = (
     "host",
     "bandwidth",
     "compare",
+    "training",
 )
 
 Status = typing.Literal["pass", "fail", "warn", "unknown", "skipped"]

@@ -254,6 +254,20 @@ class NetworkOperator:
 
 
 @dataclasses.dataclass(frozen=True)
+class Training:
+    """What the log of a job must prove.
+
+    :ivar fabric: whose HCAs it uses; None are those of all fabrics
+    :ivar ranks: of the whole job; None takes what the log says
+    :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
+    """
+
+    fabric: typing.Optional[str] = None
+    ranks: typing.Optional[int] = None
+    gpu_direct: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
 class Cluster:
     """What all fabrics share.
 
@@ -266,6 +280,7 @@ class Cluster:
     :ivar network_operator: NVIDIA's, for profiles that need it
     :ivar host: what jobs need of the nodes beside the network
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
+    :ivar training: what a job's log must prove; None when no job is asked for
     """
 
     node_selector: typing.Dict[str, str] = dataclasses.field(default_factory=lambda: {"feature.node.kubernetes.io/network-sriov.capable": "true"})
@@ -277,6 +292,7 @@ class Cluster:
     network_operator: NetworkOperator = NetworkOperator()
     host: HostNeeds = dataclasses.field(default_factory=HostNeeds)
     measures: typing.Tuple[Measure, ...] = ()
+    training: typing.Optional[Training] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,6 +18,7 @@ from .._model.cluster import ClusterNode, NodeState, OperatorInstallation, Polic
 from .._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool, OperatorSettings
 from .._model.errors import RdmaError
 from .._model.host_needs import MachineConfig
+from .._model.nccl import PodFunction, TrainingPod
 
 Resource = typing.Mapping[str, typing.Any]
 
@@ -25,6 +26,8 @@ _STATE = "sriovnetwork.openshift.io/"
 #: of a MachineConfigPool that the collection has paused
 PAUSED_ANNOTATION = "linerate.rdma/paused"
 STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
+#: characters of a host name; the kubelet cuts a longer pod name
+_HOST_NAME = 63
 
 
 class ResourceError(RdmaError):
@@ -415,12 +418,12 @@ def _origin(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
     return "helm" if labels.get("app.kubernetes.io/managed-by") == "Helm" else "unknown"
 
 
-def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typing.Optional[str]]:
-    """Interface, IP address and PCI address (None where multus does not say) of a pod on ``network`` (namespace/name).
+def network_status(pod: Resource) -> typing.List[typing.Dict[str, typing.Any]]:
+    """The networks of a pod, as multus writes them.
 
     Format: annotation k8s.v1.cni.cncf.io/network-status, a JSON list (Network Plumbing Working Group's specification 1.3).
 
-    :raises ResourceError: no annotation, broken JSON, the network is not in it, or it has no address
+    :raises ResourceError: no annotation, or broken JSON
     """
     what = f"pod {name_of(pod)}"
     text = _mapping(pod, "metadata", "annotations").get(STATUS_ANNOTATION)
@@ -432,9 +435,19 @@ def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typ
         raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no JSON: {error}") from None
     if not isinstance(entries, list):
         raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list")
-    entry = next((entry for entry in entries if isinstance(entry, dict) and entry.get("name") == network), None)
+    return [entry for entry in entries if isinstance(entry, dict)]
+
+
+def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typing.Optional[str]]:
+    """Interface, IP address and PCI address (None where multus does not say) of a pod on ``network`` (namespace/name).
+
+    :raises ResourceError: no annotation, broken JSON, the network is not in it, or it has no address
+    """
+    what = f"pod {name_of(pod)}"
+    entries = network_status(pod)
+    entry = next((entry for entry in entries if entry.get("name") == network), None)
     if entry is None:
-        seen = ", ".join(str(entry.get("name")) for entry in entries if isinstance(entry, dict))
+        seen = ", ".join(str(entry.get("name")) for entry in entries)
         raise ResourceError(f"{what} is not attached to {network}; it is attached to: {seen or 'nothing'}")
     addresses = entry.get("ips")
     if not isinstance(addresses, list) or not addresses or not entry.get("interface"):
@@ -458,6 +471,32 @@ def own_interface(pod: Resource) -> typing.Tuple[str, str, None]:
         entries = []
     named = [entry.get("interface") for entry in entries if isinstance(entry, dict) and entry.get("default")] if isinstance(entries, list) else []
     return str(next(filter(None, named), "eth0")), str(address), None
+
+
+def training_pod(pod: Resource) -> TrainingPod:
+    """A pod of a job, with what it got on its secondary networks.
+
+    Its host name is what NCCL calls it by: the field hostname, which Job, JobSet and the training operators set, else the pod's name, up to the
+    first dot; on the host's network the node's.
+
+    :raises ResourceError: it has no name
+    """
+    spec = _mapping(pod, "spec")
+    node = str(spec.get("nodeName") or "")
+    host = node if spec.get("hostNetwork") is True else str(spec.get("hostname") or name_of(pod))[:_HOST_NAME]
+    try:
+        functions = tuple(_function(entry) for entry in network_status(pod) if entry.get("default") is not True)
+    except ResourceError as problem:
+        return TrainingPod(name_of(pod), host.partition(".")[0], node, None, str(problem))
+    return TrainingPod(name_of(pod), host.partition(".")[0], node, functions)
+
+
+def _function(entry: Resource) -> PodFunction:
+    pci = _mapping(entry, "device-info", "pci")
+    address, device = pci.get("pci-address"), pci.get("rdma-device")
+    return PodFunction(
+        str(entry.get("name") or ""), str(entry.get("interface") or ""), str(address).lower() if address else None, str(device) if device else None
+    )
 
 
 def status_message(channel: str) -> str:

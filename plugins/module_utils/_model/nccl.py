@@ -1,0 +1,205 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What a log of NCCL shows of a job, and the pods that it ran in."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclDevice:
+    """A network device that a process of the job opened. That it is listed proves nothing: only channels say what is used.
+
+    :ivar index: in the process's own list; what channels name
+    :ivar name: RDMA device (mlx5_0), or netdev where the network is Socket; of several that NCCL merged into one: mlx5_0+mlx5_1
+    :ivar port: None where the line does not say
+    :ivar link: IB, RoCE, or empty
+    :ivar rail: NCCL's own number of the rail, 2.30 and later; None where it says none
+    :ivar gpu_direct: whether NCCL can use GPUDirect RDMA with it at all; None where the log does not say (it does with NCCL_DEBUG_SUBSYS=INIT,NET)
+    :ivar reasons: why GPUDirect RDMA is off, for the device or for a GPU beside it
+    """
+
+    index: int
+    name: str
+    port: typing.Optional[int] = None
+    link: str = ""
+    rail: typing.Optional[int] = None
+    gpu_direct: typing.Optional[bool] = None
+    reasons: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclProcess:
+    """A process of the job.
+
+    :ivar host: as NCCL writes it: the host name up to its first dot; in a pod the pod's
+    :ivar version: empty where the log does not say
+    :ivar network: that it chose: IB, Socket or a plugin's name; empty where the log does not say
+    :ivar oob_interface: of the connections before and beside the data; empty where the log does not say
+    :ivar oob_address: of that interface
+    :ivar dma_buf: the kernel and the driver give GPU memory to HCAs without nvidia-peermem; None where the log does not say
+    :ivar without_ib: why it could not take InfiniBand or RoCE; empty where the log does not say
+    :ivar devices: of the network that it chose
+    :ivar environment: variables that NCCL says it read
+    """
+
+    host: str
+    pid: int
+    version: str = ""
+    network: str = ""
+    oob_interface: str = ""
+    oob_address: str = ""
+    dma_buf: typing.Optional[bool] = None
+    without_ib: str = ""
+    devices: typing.Tuple[NcclDevice, ...] = ()
+    environment: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclRoute:
+    """Connections of one rank that go the same way.
+
+    :ivar transport: NET, P2P, SHM or COLLNET
+    :ivar via: of NET and COLLNET the network (IB, Socket, a plugin's name); of P2P and SHM how (CUMEM, IPC, MNNVL, direct pointer, direct ...)
+    :ivar direction: send, receive, or empty: of P2P and SHM only the sending rank writes a line
+    :ivar device: index of the network device; None of P2P and SHM
+    :ivar gpu_direct: the HCA reads and writes the GPU's memory itself (GDRDMA); None of P2P and SHM
+    :ivar connection: 0 of collectives, 1 of send and receive; None where the version does not say
+    :ivar proxy: rank of the GPU through which it goes (PXN); None without one
+    :ivar channels: numbers of the channels
+    :ivar lines: connections
+    """
+
+    transport: typing.Literal["NET", "P2P", "SHM", "COLLNET"]
+    via: str
+    direction: typing.Literal["send", "receive", ""]
+    device: typing.Optional[int]
+    gpu_direct: typing.Optional[bool]
+    connection: typing.Optional[int]
+    proxy: typing.Optional[int]
+    channels: typing.Tuple[int, ...]
+    lines: int
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclRank:
+    """One rank of a communicator.
+
+    :ivar rank: number in the communicator
+    :ivar gpu: CUDA device; None where the rank never said who it is
+    :ivar bus_id: of the GPU, hexadecimal
+    :ivar complete: it said that its initialisation is complete
+    :ivar channels: of collectives; None where the log does not say
+    :ivar point_to_point_channels: of send and receive; None where the log does not say
+    :ivar trees: trees that it is in; None where the log does not say
+    :ivar rings: of the communicator, which rank 0 writes; None elsewhere
+    :ivar nodes: of the communicator; None where the version does not say
+    :ivar routes: the ways that its channels go
+    :ivar unseen: channels of collectives on which no outgoing connection of this rank is in the log
+    """
+
+    rank: int
+    host: str
+    pid: int
+    gpu: typing.Optional[int] = None
+    bus_id: str = ""
+    complete: bool = False
+    channels: typing.Optional[int] = None
+    point_to_point_channels: typing.Optional[int] = None
+    trees: typing.Optional[int] = None
+    rings: typing.Optional[int] = None
+    nodes: typing.Optional[int] = None
+    routes: typing.Tuple[NcclRoute, ...] = ()
+    unseen: typing.Tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclCommunicator:
+    """Ranks that talk with each other.
+
+    :ivar name: its commId; before 2.16, which has none, how many ranks it has
+    :ivar size: ranks that it has; None of ranks that never said who they are, so that their communicator is not known
+    :ivar ranks: those that are in the log
+    """
+
+    name: str
+    size: typing.Optional[int]
+    ranks: typing.Tuple[NcclRank, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclProblem:
+    """A warning or an error, with all that are alike.
+
+    :ivar kind: a known one (see _parse/nccl_problem.py), or empty
+    :ivar text: the first of them
+    :ivar place: file and line of NCCL's source; empty of other programs
+    :ivar hosts: at most 20
+    :ivar count: how many are alike
+    :ivar line: number of the first one's line
+    """
+
+    kind: str
+    text: str
+    place: str
+    hosts: typing.Tuple[str, ...]
+    count: int
+    line: int
+
+
+@dataclasses.dataclass(frozen=True)
+class NcclLog:
+    """A whole log.
+
+    :ivar versions: of NCCL, as it writes them (2.28.9+cuda13.0)
+    :ivar lines: of the log
+    :ivar nccl_lines: lines that NCCL wrote
+    :ivar torn: lines in which two messages are mixed, so that both are lost
+    :ivar cut: the last line has no end
+    """
+
+    versions: typing.Tuple[str, ...] = ()
+    processes: typing.Tuple[NcclProcess, ...] = ()
+    communicators: typing.Tuple[NcclCommunicator, ...] = ()
+    problems: typing.Tuple[NcclProblem, ...] = ()
+    lines: int = 0
+    nccl_lines: int = 0
+    torn: int = 0
+    cut: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class PodFunction:
+    """A virtual function, or another device of the network, that a pod got.
+
+    :ivar network: attachment, namespace/name
+    :ivar interface: in the pod
+    :ivar pci: PCI address; None where multus does not say
+    :ivar rdma_device: None where multus does not say
+    """
+
+    network: str
+    interface: str
+    pci: typing.Optional[str] = None
+    rdma_device: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingPod:
+    """A pod of the job.
+
+    :ivar host: host name, as NCCL writes it
+    :ivar functions: what it got; None when its annotation could not be read, then ``error`` says why
+    """
+
+    name: str
+    host: str
+    node: str
+    functions: typing.Optional[typing.Tuple[PodFunction, ...]] = None
+    error: str = ""
