@@ -261,6 +261,7 @@ def _check_cluster(intent: Intent) -> typing.List[Finding]:
         why = "It is the name of a namespace, and the API server knows no such one."
         expected = "lower-case letters, digits and hyphens"
         findings.append(_bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", expected, why, "Correct the name."))
+    findings += _check_training(intent)
     return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace}", "usable values")]
 
 
@@ -289,6 +290,19 @@ def _check_measures(intent: Intent) -> typing.List[Finding]:
     why = "Stage compare would compare what is not alike, or divide by nothing."
     findings = [_bad("measures", path, seen, expected, why, "Correct the figure.") for path, seen, expected in compare.mistakes(intent)]
     return findings or [ok("validate.measures", "rdma_cluster.measures", f"{len(intent.cluster.measures)} measures", "figures that can be compared")]
+
+
+def _check_training(intent: Intent) -> typing.List[Finding]:
+    training, findings = intent.cluster.training, []
+    names = [fabric.name for fabric in intent.fabrics]
+    if training is not None and training.fabric not in (None, *names):
+        expected = f"one of: {', '.join(names)}{nearest(str(training.fabric), names)}"
+        why = "The HCAs of this fabric are those that the job must use."
+        findings.append(_bad("cluster", "rdma_cluster.training.fabric", f"'{training.fabric}'", expected, why, "Name a fabric of rdma_fabrics."))
+    if training is not None and training.ranks is not None and training.ranks < 2:
+        why = "A job of one rank uses no network, so its log proves nothing."
+        findings.append(_bad("cluster", "rdma_cluster.training.ranks", str(training.ranks), "2 ranks at least", why, "Correct the number."))
+    return findings
 
 
 def _check_waiver(waiver: Waiver, path: str) -> typing.List[Finding]:

@@ -43,6 +43,7 @@ SECTIONS = {
     "memlock": host_needs.Memlock,
     "measures": comparison.Measure,
     "figures": comparison.Figure,
+    "training": intent.Training,
     "rdma_waivers": Waiver,
 }
 

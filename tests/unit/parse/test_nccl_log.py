@@ -1,0 +1,380 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""NCCL's log: real captures, the texts of each release, ranks that write into each other, and that nothing is seen that is not there."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, NcclRank
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.nccl_log import parse, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.nccl_problem import classify
+from ansible_collections.linerate.rdma.tests.unit.nccl_job import RELEASES, Job
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl"
+HEAD = "job-worker-0:100:200 [0] NCCL INFO "
+
+
+def capture(name: str) -> NcclLog:
+    return parse(read_lines([str(FIXTURES / f"{name}.txt")]))
+
+
+def ways(rank: NcclRank) -> typing.Dict[str, int]:
+    """Each way of a rank, with its connections."""
+    found: typing.Dict[str, int] = {}
+    for route in rank.routes:
+        name = f"{route.transport}/{route.via}{'/GDRDMA' if route.gpu_direct else ''} {route.direction}".rstrip()
+        found[name] = found.get(name, 0) + route.lines
+    return found
+
+
+def ranks(log: NcclLog) -> typing.List[NcclRank]:
+    return [rank for communicator in log.communicators for rank in communicator.ranks]
+
+
+def said(message: str) -> NcclRank:
+    """The one rank of a log with one line."""
+    (rank,) = ranks(parse_text(f"{HEAD}{message}\n"))
+    return rank
+
+
+# captures
+
+
+def test_torchrun() -> None:
+    log = capture("2.28.9-torchrun")
+    assert log.versions == ("2.28.9+cuda13.0",) and not log.cut and log.problems == ()
+    assert [(item.name, item.size, len(item.ranks)) for item in log.communicators] == [
+        ("0x3c616b7b0c42dd8b", 2, 2),
+        ("0x3c616b7b0c42dd8b split 1 color 2130503744", 2, 2),
+    ]
+    assert all((rank.complete, rank.channels, rank.point_to_point_channels, rank.trees, rank.unseen) == (True, 24, 32, 24, ()) for rank in ranks(log))
+    assert [ways(rank) for rank in ranks(log)] == [{"P2P/CUMEM": 24}] * 2 + [{"P2P/CUMEM": 56}] * 2
+    assert [(process.network, process.oob_interface, process.oob_address) for process in log.processes] == [("Socket", "eth0", "192.0.2.2")] * 2
+
+
+def test_mpirun_falls_back_to_tcp() -> None:
+    log = capture("2.28.9-mpirun-hosts")
+    assert [ways(rank) for rank in ranks(log)] == [{"NET/Socket receive": 2, "NET/Socket send": 2}] * 2 + [{"NET/Socket receive": 4, "NET/Socket send": 4}] * 2
+    assert {(rank.nodes, rank.unseen) for rank in ranks(log)} == {(2, ())}
+    assert {process.without_ib for process in log.processes} == {"no RDMA device found"}
+
+
+def test_torn_lines_are_lost_and_said() -> None:
+    log = capture("2.28.9-hosts-net")
+    assert log.torn == 1
+    (communicator,) = log.communicators
+    first, second = communicator.ranks
+    assert ways(first) == {"NET/Socket receive": 4, "NET/Socket send": 4}
+    # of the second rank one message was torn in two, and is in neither half
+    assert ways(second) == {"NET/Socket receive": 4, "NET/Socket send": 3}
+    assert [(device.name, device.gpu_direct) for device in log.processes[0].devices] == [("eth0", False)]
+
+
+def test_rank_whose_end_is_missing() -> None:
+    (communicator,) = capture("2.30.7-hosts").communicators
+    first, second = communicator.ranks
+    assert (first.complete, first.channels) == (True, 2)
+    assert (second.complete, second.channels, second.routes) == (False, None, ())
+
+
+def test_shared_memory() -> None:
+    (first,) = [rank for rank in ranks(capture("2.28.9-shm")) if rank.rank == 0]
+    assert ways(first) == {"SHM/direct": 6} and first.unseen == ()
+
+
+def test_peer_to_peer_of_2_30() -> None:
+    first = ranks(capture("2.30.7-p2p"))[0]
+    assert set(ways(first)) == {"P2P/CUMEM"} and first.unseen == () and first.channels == 24
+
+
+@pytest.mark.parametrize(("name", "kind", "count"), [("2.28.9-no-ib", "no_network", 2), ("2.28.9-no-interface", "no_interface", 1)])
+def test_failures(name: str, kind: str, count: int) -> None:
+    log = capture(name)
+    assert [(problem.kind, problem.count, problem.hosts) for problem in log.problems] == [(kind, count, ("vm",))]
+    assert log.problems[0].place and log.communicators == ()
+
+
+# releases
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_texts_of_each_release(release: typing.Tuple[int, int, int]) -> None:
+    log = parse(Job(release).lines())
+    assert log.versions == (".".join(map(str, release)) + "+cuda12.4",)
+    (communicator,) = log.communicators
+    assert communicator.size == 4 and [rank.rank for rank in communicator.ranks] == [0, 1, 2, 3]
+    assert all((rank.complete, rank.channels, rank.trees, rank.unseen) == (True, 4, 4, ()) for rank in communicator.ranks)
+    assert ways(communicator.ranks[0]) == {"NET/IB/GDRDMA receive": 4, "P2P/CUMEM": 4}
+    assert ways(communicator.ranks[1]) == {"NET/IB/GDRDMA send": 4}
+    assert communicator.ranks[0].rings == 4
+    assert [(device.index, device.name, device.link) for device in log.processes[0].devices] == [(0, "mlx5_21", "IB"), (1, "mlx5_22", "IB")]
+    assert log.processes[3].oob_address == "10.128.1.17"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_channel_that_is_not_there_is_unseen(release: typing.Tuple[int, int, int]) -> None:
+    assert {rank.unseen for rank in ranks(parse(Job(release, skip=(1, 3)).lines()))} == {(1, 3)}
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "[pod/job-worker-0/pytorch] ",
+        "2026-11-21T14:42:50.123456789Z ",
+        "[pod/job-worker-0/pytorch] 2026-11-21T14:42:50.123456789Z ",
+        "2026-11-21T14:42:50.123456789Z stdout F ",
+        "[default0]:",
+        "[rank0]:",
+        "[1,0]<stdout>:",
+        "job-set-workers-0-0-abcde pytorch ",
+        "worker-0 | ",
+        " 3: ",
+        "[2026-11-21 14:42:50] ",
+    ],
+)
+def test_what_others_put_in_front(prefix: str) -> None:
+    job = Job()
+    prefixed = parse(prefix + line for line in job.lines())
+    assert (prefixed.communicators, prefixed.processes, prefixed.versions) == (lambda log: (log.communicators, log.processes, log.versions))(parse(job.lines()))
+
+
+# lines
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [
+        ("NET/IB/3/GDRDMA", ("NET", "IB", 3, True, None)),
+        ("NET/IB/3", ("NET", "IB", 3, False, None)),
+        ("NET/IB/0(3)/GDRDMA", ("NET", "IB", 0, True, 3)),
+        ("NET/IB/1/GDRDMA(PCI)", ("NET", "IB", 1, True, None)),
+        ("NET/IBext_v8/1/GDRDMA/Shared", ("NET", "IBext_v8", 1, True, None)),
+        ("NET/AWS Libfabric/0/GDRDMA", ("NET", "AWS Libfabric", 0, True, None)),
+        ("NET/Socket/0/Shared", ("NET", "Socket", 0, False, None)),
+    ],
+)
+def test_network(tail: str, expected: typing.Tuple[typing.Any, ...]) -> None:
+    (route,) = said(f"Channel 00/1 : 7[7] -> 8[0] [send] via {tail}").routes
+    assert (route.transport, route.via, route.device, route.gpu_direct, route.proxy) == expected
+    assert (route.direction, route.connection, route.channels) == ("send", 1, (0,))
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [
+        ("P2P/IPC/read", ("P2P", "IPC")),
+        ("P2P/CUMEM/CE", ("P2P", "CUMEM")),
+        ("P2P/MNNVL", ("P2P", "MNNVL")),
+        ("P2P/direct pointer/read", ("P2P", "direct pointer")),
+        ("P2P/indirect/3[3]", ("P2P", "indirect")),
+        ("SHM/direct/direct", ("SHM", "direct")),
+        ("SHM/CE/direct", ("SHM", "CE")),
+        ("SHM/direct", ("SHM", "direct")),
+        ("direct shared memory", ("SHM", "direct")),
+    ],
+)
+def test_inside_a_host(tail: str, expected: typing.Tuple[str, str]) -> None:
+    (route,) = said(f"Channel 01 : 0[1b000] -> 1[1c000] via {tail}").routes
+    assert (route.transport, route.via, route.device, route.gpu_direct, route.direction) == (*expected, None, None, "")
+
+
+@pytest.mark.parametrize("line", ["CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA", "Coll 00 : 3 [receive] via COLLNET/SHARP/0/GDRDMA"])
+def test_collnet(line: str) -> None:
+    rank = said(line)
+    assert rank.rank == 3 and [(route.transport, route.via, route.gpu_direct) for route in rank.routes] == [("COLLNET", "SHARP", True)]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>",
+        "NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'",
+        "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRD",
+        "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA and more",
+        "Channel 00/0 : 0[0] -> 8[0] via NET/IB/0/GDRDMA",
+        "Channel 00/0 : 0[0] -> 8[0] [send] via P2P/CUMEM",
+        "Channel 00/02 :    0   1",
+        "Ring 00 : 0 -> 1 -> 2",
+    ],
+)
+def test_what_is_no_channel(message: str) -> None:
+    assert ranks(parse_text(f"{HEAD}{message}\n")) == []
+
+
+def test_last_line_without_an_end_is_not_believed() -> None:
+    """NET/IB/0 may have wanted to become NET/IB/0/GDRDMA."""
+    log = parse_text(f"{HEAD}Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0")
+    assert log.cut and ranks(log) == []
+
+
+def test_devices() -> None:
+    more = (
+        "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_21'",
+        "GPU Direct RDMA Disabled for GPU 1 / HCA 1 (distance 6 > 5)",
+        "GPU Direct RDMA Enabled for GPU 0 / HCA 1 (distance 4 <= 5), read 0 mode Default",
+        "NET/IB : Made virtual device [2] name=mlx5_21+mlx5_22 speed=800000 ndevs=2",
+        "DMA-BUF is available on GPU device 0",
+        "NCCL_IB_HCA set to =mlx5_21,mlx5_22",
+        "NCCL_IB_TIMEOUT set by environment to 22.",
+    )
+    process = parse(Job(more=more).lines()).processes[0]
+    first, second, merged = process.devices
+    assert (first.gpu_direct, first.reasons) == (False, ("the device takes no DMA-BUF, and nvidia-peermem is not loaded",))
+    assert (second.gpu_direct, second.reasons) == (None, ("too far from a GPU: distance 6 > 5",))
+    assert merged.name == "mlx5_21+mlx5_22"
+    assert process.dma_buf and process.environment == {"NCCL_IB_HCA": "=mlx5_21,mlx5_22", "NCCL_IB_TIMEOUT": "22"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GPU Direct RDMA Disabled for GPU 1b000 / HCA 1 (distance 6 > 5)",
+        "GPU Direct RDMA Disabled for GPU 3 / HCA 100000000000001 (distance 6 > 5)",
+        "GPU Direct RDMA Disabled for GPU/0-1b000 (rank 3) - NET/0-1 (distance 6 > 5)",
+    ],
+)
+def test_distance_in_all_its_forms(line: str) -> None:
+    assert parse(Job(more=(line,)).lines()).processes[0].devices[1].reasons == ("too far from a GPU: distance 6 > 5",)
+
+
+@pytest.mark.parametrize(
+    ("using", "expected"),
+    [
+        (" [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB net1:192.168.2.5<0>", [(0, "mlx5_0", "RoCE", None), (1, "mlx5_1", "RoCE", None)]),
+        (
+            " [0]mlx5_0:1:3/IB [1]mlx5_1:1::1/IB [2]mlx5_2:1:4:1/IB ; OOB eth0:fe80::1%eth0<0>",
+            [(0, "mlx5_0", "IB", 3), (1, "mlx5_1", "IB", None), (2, "mlx5_2", "IB", 4)],
+        ),
+        (" [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [2]mlx5_2:1/IB [RO]; OOB eth0:10.0.0.1<0>", [(0, "mlx5_0+mlx5_1", "IB", None), (2, "mlx5_2", "IB", None)]),
+    ],
+)
+def test_list_of_devices(using: str, expected: typing.List[typing.Any]) -> None:
+    log = parse_text(f"{HEAD}NET/IB : Using{using}\n{HEAD}Using network IB\n")
+    assert [(device.index, device.name, device.link, device.rail) for device in log.processes[0].devices] == expected
+
+
+def test_list_without_devices() -> None:
+    log = parse_text(f"{HEAD}NET/IB : Using [RO]; OOB eth0:192.0.2.2<0>\n{HEAD}Using network Socket\n")
+    assert log.processes[0].devices == () and log.processes[0].oob_interface == "eth0"
+
+
+def test_second_attempt_is_a_communicator_of_its_own() -> None:
+    first = Job((2, 12, 12))
+    second = (line.replace(":10", ":90") for line in first.lines())
+    assert [(item.name, len(item.ranks)) for item in parse([*first.lines(), *second]).communicators] == [("4 ranks", 4), ("4 ranks again", 4)]
+
+
+def test_beginning_that_is_missing() -> None:
+    """A container's log that was rotated: channels are there, and nobody knows of which communicator."""
+    lines = [line for line in Job().lines() if " - Init " not in line]
+    (communicator,) = parse(lines).communicators
+    assert communicator.size is None and len(communicator.ranks) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", "memlock"),
+        ("Call to ibv_create_cq failed with error Cannot allocate memory errno 12", "memlock"),
+        ("Call to ibv_reg_mr failed with error Bad address", "peer_memory"),
+        ("NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129", "retry"),
+        ("NET/IB: Got completion from peer 10.0.0.1<55921> with status=12 opcode=1 len=0 vendor err 129 (Send)", "retry"),
+        ("NET/IB: Got completion from peer 10.0.0.1<5> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129", "retry"),
+        ("NET/IB : Got completion from peer 10.0.0.1<5> with error 4, opcode 8983, len 0, vendor err 81", "completion"),
+        ("NET/IB : mlx5_0:1 Got async event : port error", "async_event"),
+        ("Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1", "queue_pair"),
+        ("NET/IB : No IP interface found.", "no_interface"),
+        ("Error: network IB not found.", "no_network"),
+        ("Net : Connection closed by remote peer job-worker-1<4>", "connection"),
+        ("socketProgressOpt: Call to recv from 10.0.0.1<5> failed : Connection reset by peer", "connection"),
+        ("Error while creating shared memory segment /dev/shm/nccl-a (size 9637888), error: No space left on device (28)", "shared_memory"),
+        ("Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000", "same_gpu"),
+        ("Mismatched NCCL version detected : rank 0 version 22809 rank 1 version 22107", "versions"),
+        ("Cuda failure 'out of memory'", "driver"),
+        ("minCTAs 64 is larger than #channels upper limit 32, cap it to 32", "hint"),
+        ("something new", ""),
+    ],
+)
+def test_known_problems(text: str, kind: str) -> None:
+    assert classify(text) == kind
+
+
+def test_problems_that_are_alike_are_one() -> None:
+    warn = "job-worker-{0}:{1}:9 [0] misc/socket.cc:484 NCCL WARN new trouble {1}\n"
+    (problem,) = parse_text("\n".join(warn.format(host, pid) for host in range(2) for pid in range(5))).problems
+    assert (problem.count, problem.hosts, problem.text, problem.place) == (10, ("job-worker-0", "job-worker-1"), "new trouble 0", "misc/socket.cc:484")
+
+
+def test_pytorch_s_watchdog() -> None:
+    text = "[rank3]:[E1121 14:42:50 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)\n"
+    assert [problem.kind for problem in parse_text(text).problems] == ["timeout"]
+
+
+# any mixture of the ranks, any cut
+
+
+@hypothesis.given(data=some.data())
+def test_ranks_in_any_mixture(data: some.DataObject) -> None:
+    release = data.draw(some.sampled_from(RELEASES))
+    job = Job(release, channels=2)
+    queues = [list(job.process(rank)) for rank in range(job.ranks)]
+    order = data.draw(some.permutations([rank for rank, lines in enumerate(queues) for _line in lines]))
+    mixed = parse(f"{queues[rank].pop(0)}\n" for rank in order)
+    whole = parse(job.lines())
+    assert mixed.communicators == whole.communicators
+    assert sorted(mixed.processes, key=repr) == sorted(whole.processes, key=repr)
+
+
+@hypothesis.given(data=some.data())
+def test_a_cut_log_shows_no_more_than_the_whole(data: some.DataObject) -> None:
+    job = Job(data.draw(some.sampled_from(RELEASES)), channels=2)
+    text = job.text()
+    start, end = sorted((data.draw(some.integers(0, len(text))), data.draw(some.integers(0, len(text)))))
+    true = {
+        (rank.host, rank.rank, dataclasses.replace(route, channels=(), lines=0), channel)
+        for rank in ranks(parse_text(text))
+        for route in rank.routes
+        for channel in route.channels
+    }
+    for rank in ranks(parse_text(text[start:end])):
+        for route in rank.routes:
+            # the first line may have lost the beginning of its host's name
+            hosts = [f"job-worker-{number}" for number in range(2)]
+            host = next((host for host in hosts if host == rank.host), None) or next(host for host in hosts if host.endswith(rank.host[-1]))
+            assert all((host, rank.rank, dataclasses.replace(route, channels=(), lines=0), channel) in true for channel in route.channels)
+
+
+# files
+
+
+def test_files_one_after_the_other(tmp_path: pathlib.Path) -> None:
+    job = Job()
+    paths = []
+    for rank in range(job.ranks):
+        path = tmp_path / f"{rank}.log"
+        path.write_text("".join(f"{line}\n" for line in job.process(rank)), encoding="utf-8")
+        paths.append(str(path))
+    assert parse(read_lines(paths)) == parse(job.lines())
+
+
+def test_file_of_any_bytes(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"\xff\xfe\x00" + b"x" * 200_000 + b"\n" + Job().text().encode())
+    assert parse(read_lines([str(path)])).communicators == parse(Job().lines()).communicators
+    assert max(len(line) for line in read_lines([str(path)])) < 65536
+
+
+def test_file_that_is_not_there(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(RdmaError, match=r"none can't be read: No such file"):
+        list(read_lines([str(tmp_path / "none")]))
