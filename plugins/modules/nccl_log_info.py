@@ -39,7 +39,6 @@ EXAMPLES = r"""
 - name: See by which way the channels of a job go
   linerate.rdma.nccl_log_info:
     paths: [job-worker-0.log, job-worker-1.log]
-  delegate_to: localhost
   register: nccl
 """
 

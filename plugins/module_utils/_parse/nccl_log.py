@@ -57,6 +57,7 @@ _DIRECT = re.compile(r"NET/([^/]{1,64}) : GPU Direct RDMA (Enabled|Disabled) for
 _DISTANCE = re.compile(r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]+-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?(distance [0-9]+ > [0-9]+)\)")
 _SET = re.compile(r"(NCCL_[A-Z0-9_]{1,100}) set(?: by environment)? to (.{1,500}?)\.?")
 
+_SIDES: typing.Dict[typing.Optional[str], typing.Literal["send", "receive", ""]] = {"send": "send", "receive": "receive", None: ""}
 #: programs around NCCL whose lines are looked at as well
 _AROUND = ("Watchdog caught", "Timeout at NCCL work", "remote process has exited")
 #: different problems, and different ways that a line may end, of which more are not told apart
@@ -90,10 +91,13 @@ class _Way(typing.NamedTuple):
     proxy: typing.Optional[int] = None
 
 
-_Side = typing.Literal["send", "receive", ""]
-#: way, direction, connection
-_Key = typing.Tuple[_Way, _Side, typing.Optional[int]]
-_SIDES: typing.Dict[typing.Optional[str], _Side] = {"send": "send", "receive": "receive", None: ""}
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Kind:
+    """How a line of a channel may end, told apart by its identity, which is quick."""
+
+    way: _Way
+    direction: typing.Literal["send", "receive", ""]
+    connection: typing.Optional[int]
 
 
 @dataclasses.dataclass
@@ -118,18 +122,20 @@ class _Rank:
     rings: typing.Optional[int] = None
     nodes: typing.Optional[int] = None
     links: typing.Set[int] = dataclasses.field(default_factory=set)
-    routes: typing.Dict[_Key, typing.List[int]] = dataclasses.field(default_factory=dict)
+    routes: typing.Dict[_Kind, typing.List[int]] = dataclasses.field(default_factory=dict)
 
-    def add(self, key: _Key, channel: int) -> None:
-        route = self.routes.setdefault(key, [0, 0])
+    def add(self, kind: _Kind, channel: int) -> None:
+        route = self.routes.get(kind)
+        if route is None:
+            route = self.routes[kind] = [0, 0]
         route[0] |= 1 << channel
         route[1] += 1
 
     def take(self, other: "_Rank") -> None:
         """All that was seen before this rank said who it is."""
         self.links |= other.links
-        for key, (mask, lines) in other.routes.items():
-            route = self.routes.setdefault(key, [0, 0])
+        for kind, (mask, lines) in other.routes.items():
+            route = self.routes.setdefault(kind, [0, 0])
             route[0] |= mask
             route[1] += lines
 
@@ -139,9 +145,14 @@ class _Rank:
             sent |= 1 << (link >> 32)
         channels, others = self.counts or (None, None)
         unseen = [channel for channel in range(channels or 0) if self.size != 1 and not sent >> channel & 1]
+        together: typing.Dict[typing.Tuple[typing.Any, ...], typing.List[int]] = {}
+        for kind, (mask, lines) in self.routes.items():
+            route = together.setdefault((kind.way, kind.direction, kind.connection), [0, 0])
+            route[0] |= mask
+            route[1] += lines
         routes = tuple(
             NcclRoute(way.transport, way.via, direction, way.device, way.gpu_direct, connection, way.proxy, _bits(mask), lines)
-            for (way, direction, connection), (mask, lines) in sorted(self.routes.items(), key=repr)
+            for (way, direction, connection), (mask, lines) in sorted(together.items(), key=repr)
         )
         return NcclRank(
             self.rank,
@@ -227,7 +238,7 @@ class _Reader:
     def __init__(self) -> None:
         self._processes: typing.Dict[typing.Tuple[str, int], _Process] = {}
         self._threads: typing.Dict[str, _Thread] = {}
-        self._ways: typing.Dict[str, typing.Optional[_Way]] = {}
+        self._kinds: typing.Dict[typing.Tuple[typing.Optional[str], ...], typing.Optional[_Kind]] = {}
         self._problems: typing.Dict[typing.Tuple[str, str], NcclProblem] = {}
         self._versions: typing.Dict[str, None] = {}
         self._lines = self._nccl_lines = self._torn = 0
@@ -258,7 +269,7 @@ class _Reader:
             before, info, message = line.partition(_INFO)
             if info:
                 self._nccl_lines += 1
-                if _INFO in message or _WARN in message:
+                if " NCCL " in message and (_INFO in message or _WARN in message):
                     self._torn += 1
                 else:
                     self._info(before, message.rstrip())
@@ -306,7 +317,7 @@ class _Reader:
             return
         word = message.partition(" ")[0]
         handler = self._handlers.get(word)
-        if handler is not None:
+        if handler:
             handler(thread, message)
         elif word.startswith("NET/"):
             self._net(thread.process, message)
@@ -339,32 +350,48 @@ class _Reader:
                 thread.say("rings", int(ring[1]))
             return
         number, index, source, target, direction, tail = found.groups()
-        way = self._way(tail)
-        # only the network says which side writes the line; of the others it is the sender
-        if way is None or (direction is None) != (way.transport in ("P2P", "SHM")):
+        kind = self._kind(index, direction, tail)
+        if kind is None:
             return
-        own, peer = (int(target), int(source)) if direction == "receive" else (int(source), int(target))
-        channel, connection = int(number), int(index) if index is not None else None
-        # a connection of collectives that this rank sends on: the ring has one on each channel
-        link = channel << 32 | peer if direction != "receive" and not connection else None
+        own, peer, channel = int(source), int(target), int(number)
+        link = None
+        if direction == "receive":
+            own, peer = peer, own
+        elif not kind.connection:
+            # a connection of collectives that this rank sends on: the ring has one on each channel
+            link = channel << 32 | peer
         rank = self._rank(thread, own, peer, link)
         if link is not None:
             rank.links.add(link)
-        rank.add((way, _SIDES[direction], connection), channel)
+        rank.add(kind, channel)
 
     def _collnet(self, thread: _Thread, message: str) -> None:
         found = _COLLNET.fullmatch(message)
-        way = self._way(found[5]) if found else None
-        if found and way:
-            rank = self._rank(thread, int(found[3]), int(found[3]), None)
-            rank.add((way, _SIDES[found[4]], int(found[2]) if found[2] else None), int(found[1]))
+        kind = self._kind(found[2], found[4], found[5]) if found else None
+        if found and kind:
+            self._rank(thread, int(found[3]), int(found[3]), None).add(kind, int(found[1]))
+
+    def _kind(self, index: typing.Optional[str], direction: typing.Optional[str], tail: str) -> typing.Optional[_Kind]:
+        """None when it is none that NCCL writes: only of the network a line says which side writes it; of the others it is the sender."""
+        key = index, direction, tail
+        if key not in self._kinds:
+            if len(self._kinds) >= _MOST:
+                self._kinds.clear()
+            way = _way(tail)
+            fits = way is not None and (direction is None) == (way.transport in ("P2P", "SHM"))
+            self._kinds[key] = _Kind(way, _SIDES[direction], None if index is None else int(index)) if way and fits else None
+        return self._kinds[key]
 
     def _rank(self, thread: _Thread, own: int, peer: int, link: typing.Optional[int]) -> _Rank:
         """Which communicator a channel belongs to: lines don't say. It is one in which this process has this rank; of several the one that is being
         made, else the last that does not have this link yet, for each has a link but once."""
         process, current = thread.process, thread.current
-        if current is not None and not current.complete and current.rank == own:
+        if current is not None and current.rank == own:
             return current
+        if len(process.ranks) == 1:
+            only = process.ranks[0]
+            if only.rank == own and peer < (only.size or 0) and (only.started or link not in only.links):
+                return only
         fitting = [rank for rank in process.ranks if rank.rank == own and rank.size is not None and peer < rank.size]
         free = next((rank for rank in reversed(fitting) if link is None or link not in rank.links), None)
         if free is not None:
@@ -372,13 +399,6 @@ class _Reader:
         if fitting and fitting[-1].started:
             return fitting[-1]
         return process.strays.setdefault(own, _Rank(process, own))
-
-    def _way(self, tail: str) -> typing.Optional[_Way]:
-        if tail not in self._ways:
-            if len(self._ways) >= _MOST:
-                self._ways.clear()
-            self._ways[tail] = _way(tail)
-        return self._ways[tail]
 
     def _communicator(self, thread: _Thread, message: str) -> None:
         found = _COMMUNICATOR.fullmatch(message)

@@ -28,6 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import OperatorSettings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import SriovAbsence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import RangeError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
 
@@ -82,6 +83,10 @@ def own_words(text: str) -> typing.Any:
     return None if said == text.strip() else said
 
 
+def seen_in(log: NcclLog) -> typing.Any:
+    return (*log.versions, *log.processes, *log.communicators, *log.problems)
+
+
 def share(text: str) -> typing.Any:
     return parser("addresses.parse_blocks")(text, 1).share(3)
 
@@ -127,6 +132,9 @@ TEXT: typing.Dict[str, Text] = {
     ),
     "daemon_log.last_error": Text(parser("daemon_log.last_error"), ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'], ("",)),
     "pod_shell.part": Text(lambda text: parser("pod_shell.part")(text, 1).exit_code, ["out\n@linerate 0 0\nmore\n@linerate 1 0\n"], (None,)),
+    "nccl_log.parse": Text(lambda text: seen_in(parser("nccl_log.parse")(line + "\n" for line in text.split("\n"))), seeds("nccl/*.txt"), ((),)),
+    "nccl_log.parse_text": Text(lambda text: seen_in(parser("nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)),
+    "nccl_problem.classify": Text(parser("nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)),
     "perftest.parse": Text(parser("perftest.parse"), seeds("perftest-*/ib_write_bw*.stdout")),
     "rping.parse": Text(parser("rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("rping.Pings")(0),)),
     "rdma_failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
@@ -190,6 +198,8 @@ DATA: typing.Dict[str, Data] = {
         parser("network_operator.nic_policy"), [named(kind="NicClusterPolicy", spec={"rdmaSharedDevicePlugin": {"config": "{}"}}, status=NIC_STATUS)]
     ),
     "network_operator.attachment": Data(parser("network_operator.attachment"), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")),
+    "kubernetes.network_status": Data(parser("kubernetes.network_status"), POD),
+    "kubernetes.training_pod": Data(parser("kubernetes.training_pod"), POD),
     "kubernetes.supported_nics": Data(parser("kubernetes.supported_nics"), [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})], ((),)),
     "operators.is_worker": Data(parser("operators.is_worker"), [WORKER], (False,)),
     "operators.config_maps": Data(parser("operators.config_maps"), [WORKER], ((),)),

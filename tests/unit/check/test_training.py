@@ -1,0 +1,280 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage training: what a job's log proves, and that all that it does not prove closes the gate."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WHAT
+from ansible_collections.linerate.rdma.plugins.module_utils._check.nccl import CAUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, ObservedSubnets, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select, Training
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import PodFunction, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import nccl_problem
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.nccl_log import parse, parse_text
+from ansible_collections.linerate.rdma.tests.unit.check.fabric_world import node, subnets
+from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS
+
+FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl"
+#: the four HCAs of fabric 1, each with one virtual function, mlx5_20 to mlx5_25
+RAILS = [(device, address) for device, _netdev, address, fabric in SIX_HCAS if fabric == 1]
+FUNCTIONS = {f"mlx5_2{device[-1]}": address[:-1] + "1" for device, address in RAILS}
+ETHERNET = (("job-worker-0", "worker-1"), ("job-worker-1", "worker-2"))
+
+
+def intent(**training: typing.Any) -> Intent:
+    select = Select(hcas_per_node=4, subnet_manager="any")
+    compute = Fabric("compute", "sriov_infiniband", select, 8, "mlx_compute", Network("sriov-ib", "test"), Ipam("whereabouts", "100.100.0.0/22"))
+    return Intent((compute,), cluster=Cluster(training=Training(**training)))
+
+
+def hcas(number: int) -> ObservedHcas:
+    """A worker with a virtual function on each HCA of fabric 1."""
+    seen = node(number)
+    functions = tuple(
+        Hca(name, name, (), PciFunction(address, "15b3", "101e", "0207", "mlx5_core"), physical_function=f"{address[:-1]}0", vf_index=0)
+        for name, address in FUNCTIONS.items()
+    )
+    return ObservedHcas(NodeHcas((*seen.hcas, *functions)))
+
+
+def pod(host: str, on: str, **changes: typing.Any) -> TrainingPod:
+    functions = tuple(PodFunction("test/sriov-ib", f"net{number}", address, name) for number, (name, address) in enumerate(FUNCTIONS.items(), 1))
+    return dataclasses.replace(TrainingPod(host, host, on, functions), **changes)
+
+
+def facts(job: typing.Optional[Job] = None, **changes: typing.Any) -> Facts:
+    job = job or Job(hcas=tuple(FUNCTIONS))
+    whole = Facts(
+        parse(job.lines()),
+        tuple(pod(*place) for place in ETHERNET),
+        {"worker-1": hcas(1), "worker-2": hcas(2)},
+        {name: ObservedSubnets(subnets()) for name in ("worker-1", "worker-2")},
+    )
+    return dataclasses.replace(whole, **changes)
+
+
+def found(findings: typing.Iterable[Finding], what: str, status: str) -> typing.List[Finding]:
+    return [finding for finding in findings if finding.check == f"training.{what}" and finding.status == status]
+
+
+def closing(findings: typing.Iterable[Finding]) -> typing.Set[str]:
+    return {f"{finding.check.partition('.')[2]} {finding.status}" for finding in judge(findings).closing()}
+
+
+def test_a_good_job_opens_the_gate() -> None:
+    findings = check(intent(ranks=4), facts())
+    assert judge(findings).open
+    assert {finding.check.partition(".")[2] for finding in findings} == set(WHAT["training"]) - {"problem"}
+    assert all(finding.status == PASS for finding in findings)
+    assert {finding.subject for finding in findings if finding.check == "training.rails"} == {"compute job-worker-0", "compute job-worker-1"}
+    assert found(findings, "transport", PASS)[0].measured == "NET/IB/GDRDMA 4, P2P/CUMEM 4"
+    assert found(findings, "rails", PASS)[0].measured == "rails 0, 1, 2, 3"
+
+
+def test_no_job_asked_for() -> None:
+    assert judge(check(Intent(intent().fabrics), Facts())).open
+
+
+def test_job_asked_for_without_a_log() -> None:
+    findings = check(intent(), Facts())
+    assert closing(findings) == {"log unknown"} and "training_logs" in findings[0].remedy
+
+
+@pytest.mark.parametrize("text", ["", "epoch 1 loss 2.3\n" * 100])
+def test_log_without_nccl(text: str) -> None:
+    (finding,) = check(intent(), facts(log=parse_text(text)))
+    assert (finding.check, finding.status) == ("training.log", UNKNOWN) and "NCCL_DEBUG=INFO" in finding.remedy
+
+
+def test_lines_that_only_list_devices_prove_nothing() -> None:
+    job = Job(hcas=tuple(FUNCTIONS), more=tuple(f"NET/IB : GPU Direct RDMA Enabled for HCA {index} '{name}'" for index, name in enumerate(FUNCTIONS)))
+    log = parse(line for line in job.lines() if " via " not in line)
+    findings = check(intent(), facts(log=log))
+    assert closing(findings) == {"channels unknown", "transport unknown", "hcas unknown", "rails unknown"}
+    assert "since 2.22 NCCL connects at the first collective" in found(findings, "channels", UNKNOWN)[0].why
+
+
+def test_channel_that_is_not_seen() -> None:
+    findings = check(intent(), facts(Job(hcas=tuple(FUNCTIONS), channels=8, skip=(5, 6))))
+    assert closing(findings) == {"channels unknown"}
+    finding = found(findings, "channels", UNKNOWN)[0]
+    assert finding.measured == "6 of 8 channels" and "channel 5-6:" in finding.why and "torn" in finding.why
+
+
+def test_rank_that_is_not_in_the_log() -> None:
+    job = Job(hcas=tuple(FUNCTIONS))
+    findings = check(intent(), facts(log=parse(f"{line}\n" for rank in (0, 1, 2) for line in job.process(rank))))
+    (finding,) = found(findings, "ranks", UNKNOWN)
+    assert finding.measured == "3 of 4 ranks" and "rank 3" in finding.why
+
+
+def test_rank_that_never_completed() -> None:
+    findings = check(intent(), facts(log=parse(line for line in Job(hcas=tuple(FUNCTIONS)).lines() if "rank 2" not in line or "COMPLETE" not in line)))
+    (finding,) = found(findings, "ranks", UNKNOWN)
+    assert finding.measured == "3 of 4 complete"
+
+
+def test_beginning_that_is_missing() -> None:
+    findings = check(intent(), facts(log=parse(line for line in Job().lines() if " - Init " not in line)))
+    assert {finding.measured for finding in found(findings, "ranks", UNKNOWN)} == {"no communicator", "4 ranks without a communicator"}
+
+
+def test_job_of_another_size() -> None:
+    (finding,) = found(check(intent(ranks=16), facts()), "ranks", FAIL)
+    assert (finding.measured, finding.expected) == ("4 ranks", "16 ranks")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ((), "no RDMA device"),
+        (("NCCL_IB_HCA set to mlx5_9",), "NCCL_IB_HCA=mlx5_9"),
+        (("NCCL_IB_DISABLE set by environment to 1.",), "NCCL_IB_DISABLE is set"),
+        (("NCCL_NET set by environment to Socket.",), "NCCL_NET=Socket"),
+        (("Failed to open libibverbs.so[.1]",), "libibverbs is not in the image"),
+    ],
+)
+def test_tcp_in_silence(more: typing.Tuple[str, ...], words: str) -> None:
+    findings = check(intent(), facts(Job(hcas=(), network="Socket", gpu_direct=False, more=more)))
+    assert {"transport fail", "gpu_direct fail", "hcas unknown"} <= closing(findings)
+    assert all(words in finding.why for finding in found(findings, "transport", FAIL))
+    assert len(found(findings, "transport", FAIL)) == 4
+
+
+def test_tcp_although_there_are_devices() -> None:
+    findings = check(intent(), facts(Job(network="Socket", gpu_direct=False)))
+    assert "does not say why" in found(findings, "transport", FAIL)[0].why
+
+
+def test_real_fallback_to_tcp() -> None:
+    findings = check(intent(), facts(log=parse_text((FIXTURES / "2.28.9-mpirun-hosts.txt").read_text(encoding="utf-8"))))
+    assert len(found(findings, "transport", FAIL)) == 4
+    assert found(findings, "transport", FAIL)[2].subject.startswith("vm rank 0 of communicator 0x7c092242a24d00ca split 1 color")
+
+
+def test_staged_through_the_host() -> None:
+    without = Job(hcas=tuple(FUNCTIONS), gpu_direct=False)
+    findings = check(intent(), facts(without))
+    assert closing(findings) == {"gpu_direct fail"}
+    assert "does not say why" in found(findings, "gpu_direct", FAIL)[0].why
+    assert judge(check(intent(gpu_direct=False), facts(without))).open
+    said = dataclasses.replace(without, more=("NET/IB : GPU Direct RDMA Disabled for HCA 1 'mlx5_21' (no module)",))
+    assert "mlx5_21: no module" in found(check(intent(), facts(said)), "gpu_direct", FAIL)[0].why
+
+
+def test_two_versions() -> None:
+    mixed = [line.replace("2.28.9+cuda12.4", "2.27.3+cuda12.4") if "worker-1" in line else line for line in Job(hcas=tuple(FUNCTIONS)).lines()]
+    assert closing(check(intent(), facts(log=parse(mixed)))) == {"version fail"}
+    none = [line for line in Job(hcas=tuple(FUNCTIONS)).lines() if "NCCL version" not in line]
+    assert closing(check(intent(), facts(log=parse(none)))) == {"version unknown"}
+
+
+def test_loopback() -> None:
+    log = parse(line.replace("OOB eth0:", "OOB lo:") for line in Job(hcas=tuple(FUNCTIONS)).lines())
+    assert closing(check(intent(), facts(log=log))) == {"oob fail"}
+    log = parse(line for line in Job(hcas=tuple(FUNCTIONS)).lines() if "OOB" not in line)
+    # with the line the names of the devices are gone as well
+    assert closing(check(intent(), facts(log=log))) == {"oob unknown", "hcas unknown", "rails unknown"}
+
+
+def test_one_host_proves_nothing_of_the_network() -> None:
+    findings = check(intent(), facts(Job(hosts=1, hcas=tuple(FUNCTIONS))))
+    assert closing(findings) == {"hcas unknown"} and "one host" in found(findings, "hcas", UNKNOWN)[0].why
+
+
+# the pods
+
+
+def test_physical_function_instead_of_the_pod_s_own() -> None:
+    used = ("mlx5_0", *list(FUNCTIONS)[1:])
+    findings = check(intent(), facts(Job(hcas=used)))
+    assert closing(findings) == {"hcas fail", "rails fail"}
+    assert found(findings, "hcas", FAIL)[0].why.startswith("mlx5_0 is none of the functions that the pod got")
+
+
+def test_function_that_is_not_used() -> None:
+    findings = check(intent(), facts(Job(hcas=tuple(FUNCTIONS)[:3], channels=6)))
+    assert closing(findings) == {"hcas fail", "rails fail"}
+    assert "mlx5_25" in found(findings, "hcas", FAIL)[0].why and "rail 3" in found(findings, "rails", FAIL)[0].why
+
+
+def test_pod_with_too_few_functions() -> None:
+    few = tuple(pod(*place, functions=pod(*place).functions[:3]) for place in ETHERNET)  # type: ignore[index]
+    findings = check(intent(), facts(Job(hcas=tuple(FUNCTIONS)[:3], channels=6), pods=few))
+    assert closing(findings) == {"rails fail"}
+
+
+def test_pod_without_a_function_of_the_fabric() -> None:
+    findings = check(intent(), facts(pods=tuple(pod(*place, functions=()) for place in ETHERNET)))
+    assert "hcas fail" in closing(findings) and "got none of this fabric" in found(findings, "hcas", FAIL)[0].why
+
+
+@pytest.mark.parametrize(
+    ("pods", "words"),
+    [
+        (None, "API server was not asked"),
+        ((), "No pod of the namespace"),
+        (tuple(pod(*place, functions=None, error="pod x has no annotation") for place in ETHERNET), "has no annotation"),
+    ],
+)
+def test_pods_that_are_not_known(pods: typing.Any, words: str) -> None:
+    findings = check(intent(), facts(pods=pods))
+    assert closing(findings) == {"hcas unknown"} and words in found(findings, "hcas", UNKNOWN)[0].why
+
+
+def test_names_come_from_the_node_where_multus_says_none() -> None:
+    def bare(place: typing.Tuple[str, str]) -> TrainingPod:
+        return pod(*place, functions=tuple(dataclasses.replace(function, rdma_device=None) for function in pod(*place).functions or ()))
+
+    pods = tuple(bare(place) for place in ETHERNET)
+    assert judge(check(intent(), facts(pods=pods))).open
+    findings = check(intent(), facts(pods=pods, hcas={}))
+    assert closing(findings) == {"hcas unknown", "rails unknown"}
+
+
+def test_rails_that_are_not_known() -> None:
+    assert closing(check(intent(), facts(hcas={}))) == {"rails unknown"}
+
+
+def test_shared_hcas() -> None:
+    """Pods of a macvlan network on shared HCAs see those of their node, under the node's names."""
+    shared = dataclasses.replace(intent().fabrics[0], profile="rdma_shared", select=Select(4, pci=tuple(address for _device, address in RAILS)))
+    ethernet = {
+        name: ObservedHcas(NodeHcas(tuple(dataclasses.replace(hca, ports=()) for hca in node(number).hcas)))
+        for number, name in ((1, "worker-1"), (2, "worker-2"))
+    }
+    pods = tuple(pod(*place, functions=(PodFunction("test/sriov-ib", "net1"),)) for place in ETHERNET)
+    job = Job(hcas=tuple(device for device, _address in RAILS))
+    assert judge(check(Intent((shared,)), facts(job, pods=pods, hcas=ethernet))).open
+
+
+# problems
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", FAIL),
+        ("init.cc:9 NCCL WARN something new", WARN),
+    ],
+)
+def test_problems(text: str, status: str) -> None:
+    log = parse([*Job(hcas=tuple(FUNCTIONS)).lines(), f"job-worker-0:100:200 [0] {text}\n", f"job-worker-0:100:200 [0] {text}\n"])
+    (finding,) = found(check(intent(), facts(log=log)), "problem", status)
+    assert "(2 times)" in finding.measured and finding.subject.startswith("job-worker-0 line ")
+    assert finding.status == WARN or "memlock" in finding.why
+
+
+def test_every_kind_of_problem_has_a_cause() -> None:
+    assert set(CAUSES) == set(typing.get_args(nccl_problem.Kind))
