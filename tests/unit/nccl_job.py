@@ -45,6 +45,7 @@ class Job:
         version = ".".join(map(str, self.release))
         if self.release >= (2, 22) or rank == 0:
             yield f"{head}NCCL version {version}+cuda12.4"
+        yield f"{head}Bootstrap : Using {'' if self.release >= (2, 12) else '[0]'}eth0:10.128.{host}.17<0>"
         listed = "".join(f" [{index}]{name}:1/IB" for index, name in enumerate(self.hcas))
         ordering = "[RO]" if self.release >= (2, 11) else ""
         if self.hcas:

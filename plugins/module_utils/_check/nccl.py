@@ -98,8 +98,9 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> ty
             subject = subject_of(rank, None if communicator is job else communicator)
             process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
             findings += [_channels(subject, communicator, rank), _transport(subject, communicator, rank, process)]
-            if any(route.gpu_direct is not None for route in rank.routes):
-                findings.append(_gpu_direct(subject, rank, process, gpu_direct))
+            over = [route for route in rank.routes if route.gpu_direct is not None and route.via != "Socket"]
+            if over:
+                findings.append(_gpu_direct(subject, over, process, gpu_direct))
     return findings + [_problem(problem) for problem in log.problems]
 
 
@@ -208,9 +209,8 @@ def _fallback(process: NcclProcess) -> typing.Tuple[str, str]:
     return "NCCL fell back to TCP in silence; the log does not say why.", f"Are there RDMA devices in the pod (ibv_devinfo), and is memlock large enough? {_ON}"
 
 
-def _gpu_direct(subject: str, rank: NcclRank, process: NcclProcess, wanted: bool) -> Finding:
-    """Of ranks that have channels over the network."""
-    over = [route for route in rank.routes if route.gpu_direct is not None]
+def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool) -> Finding:
+    """:param over: the ways of a rank that lead over the network; TCP, which has no GPUDirect RDMA, fails as a transport"""
     without = sorted({channel for route in over if not route.gpu_direct for channel in route.channels})
     expected = "GDRDMA on each channel over the network" if wanted else "not asked for"
     if not without:
@@ -220,8 +220,6 @@ def _gpu_direct(subject: str, rank: NcclRank, process: NcclProcess, wanted: bool
         return ok("training.gpu_direct", subject, measured, expected)
     used = {route.device for route in over if not route.gpu_direct}
     reasons = [f"{device.name}: {'; '.join(device.reasons)}" for device in process.devices if device.index in used and device.reasons]
-    if any(route.via == "Socket" for route in over):
-        return Finding("training.gpu_direct", subject, FAIL, measured, expected, "TCP has none.", "See the finding training.transport of this rank.")
     if reasons:
         why = f"Data goes through the host's memory. {', '.join(reasons)}."
         remedy = "No module: load nvidia-peermem, or use the open driver with DMA-BUF. Too far: use the HCA beside the GPU, or set NCCL_NET_GDR_LEVEL."
