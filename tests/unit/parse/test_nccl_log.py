@@ -316,6 +316,19 @@ def test_problems_that_are_alike_are_one() -> None:
     assert (problem.count, problem.hosts, problem.text, problem.place) == (10, ("job-worker-0", "job-worker-1"), "new trouble 0", "misc/socket.cc:484")
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "vm:9:9 [0] plugin/net.cc:379",
+        "[2026-11-21 14:43:50] vm:9:9 [0] plugin/net.cc:379",
+        "[default0]:[2026-11-21 14:43:50] vm:9:9 [0] plugin/net.cc:379 (ncclNetInit)",
+    ],
+)
+def test_heads_of_warnings(head: str) -> None:
+    (problem,) = parse_text(f"\n{head} NCCL WARN Failed to initialize any NET plugin\n").problems
+    assert (problem.kind, problem.place, problem.hosts, problem.line) == ("no_network", "plugin/net.cc:379", ("vm",), 2)
+
+
 def test_pytorch_s_watchdog() -> None:
     text = "[rank3]:[E1121 14:42:50 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)\n"
     assert [problem.kind for problem in parse_text(text).problems] == ["timeout"]
