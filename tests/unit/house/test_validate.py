@@ -343,6 +343,8 @@ def test_good_waiver_passes(fabrics: typing.Any) -> None:
         ({"operator_namespace": "My Operator"}, "rdma_cluster.operator_namespace"),
         ({"network_operator": {"version": "26.4.1"}}, "rdma_cluster.network_operator.version"),
         ({"network_operator": {"ofed_driver": "doca3.4.0"}, "disruption": "none"}, "rdma_cluster.network_operator.ofed_driver"),
+        ({"training": {"fabric": "computer"}}, "rdma_cluster.training.fabric"),
+        ({"training": {"ranks": 1}}, "rdma_cluster.training.ranks"),
     ],
 )
 def test_wrong_cluster_is_found(fabrics: typing.Any, cluster: typing.Dict[str, typing.Any], subject: str) -> None:
