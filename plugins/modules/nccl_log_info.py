@@ -89,7 +89,8 @@ log:
           sample: 16
         ranks:
           description:
-            - Ranks that are in the log. C(routes) are the ways that its channels go; C(unseen) are channels of collectives of which nothing is in the log.
+            - Ranks that are in the log. C(routes) are the ways that its channels go; C(unseen) are channels of collectives of which nothing is in the log;
+              C(unanswered) are channels over the network of which only the other end is there.
           returned: success
           type: list
           elements: dict
@@ -116,6 +117,7 @@ log:
                   channels: [0, 1]
                   lines: 2
               unseen: []
+              unanswered: []
     problems:
       description: Warnings and errors, those that are alike together, with their kind where it is known.
       returned: success

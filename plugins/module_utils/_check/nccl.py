@@ -178,6 +178,10 @@ def _channels(subject: str, communicator: NcclCommunicator, rank: NcclRank) -> F
             why += "since 2.22 NCCL connects at the first collective, so none ran here, only NVLS did, or the log ends before."
         remedy = f"Run a collective in this communicator (NCCL_NVLS_ENABLE=0 for the proof). {_WHOLE}"
         return Finding("training.channels", subject, UNKNOWN, f"{rank.channels - len(rank.unseen)} of {rank.channels} channels", expected, why, remedy)
+    if rank.unanswered:
+        why = f"Other ranks say that channel {_numbers(rank.unanswered)} connects them with this one, and its own lines are lost, torn or cut off."
+        measured = f"{len(rank.unanswered)} of {rank.channels} channels seen from one end only"
+        return Finding("training.channels", subject, UNKNOWN, measured, expected, why, _WHOLE)
     return ok("training.channels", subject, f"{rank.channels} of {rank.channels} channels", expected)
 
 

@@ -102,6 +102,7 @@ class NcclRank:
     :ivar nodes: of the communicator; None where the version does not say
     :ivar routes: the ways that its channels go
     :ivar unseen: channels of collectives on which no outgoing connection of this rank is in the log
+    :ivar unanswered: channels on which another rank says that the network connects it with this one, and this one says nothing of it
     """
 
     rank: int
@@ -117,6 +118,7 @@ class NcclRank:
     nodes: typing.Optional[int] = None
     routes: typing.Tuple[NcclRoute, ...] = ()
     unseen: typing.Tuple[int, ...] = ()
+    unanswered: typing.Tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

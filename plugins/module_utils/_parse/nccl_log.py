@@ -105,6 +105,9 @@ class _Rank:
     """A rank of a communicator, or of one that has not said yet who it is (``size`` is None).
 
     :ivar links: outgoing connections of collectives: channel and peer, as one number
+    :ivar sent: those of them that go over the network
+    :ivar received: incoming ones over the network
+    :ivar unanswered: channels of which only the other end is in the log
     :ivar routes: for each way a mask of the channels, and how many connections
     """
 
@@ -122,7 +125,13 @@ class _Rank:
     rings: typing.Optional[int] = None
     nodes: typing.Optional[int] = None
     links: typing.Set[int] = dataclasses.field(default_factory=set)
+    sent: typing.Set[int] = dataclasses.field(default_factory=set)
+    received: typing.Set[int] = dataclasses.field(default_factory=set)
+    unanswered: typing.Set[int] = dataclasses.field(default_factory=set)
     routes: typing.Dict[_Kind, typing.List[int]] = dataclasses.field(default_factory=dict)
+
+    def took(self, incoming: bool) -> typing.Set[int]:
+        return self.received if incoming else self.links
 
     def add(self, kind: _Kind, channel: int) -> None:
         route = self.routes.get(kind)
@@ -134,6 +143,8 @@ class _Rank:
     def take(self, other: "_Rank") -> None:
         """All that was seen before this rank said who it is."""
         self.links |= other.links
+        self.sent |= other.sent
+        self.received |= other.received
         for kind, (mask, lines) in other.routes.items():
             route = self.routes.setdefault(kind, [0, 0])
             route[0] |= mask
@@ -168,6 +179,7 @@ class _Rank:
             self.nodes,
             routes,
             tuple(unseen),
+            tuple(sorted(self.unanswered)),
         )
 
 
@@ -292,6 +304,8 @@ class _Reader:
                 while rank.rank in communicators.get(name, ()):
                     name += " again"
                 communicators.setdefault(name, {})[rank.rank] = rank
+        for ranks in communicators.values():
+            _match(ranks)
         named = [
             NcclCommunicator(name, next(iter(ranks.values())).size, tuple(ranks[rank].freeze() for rank in sorted(ranks)))
             for name, ranks in communicators.items()
@@ -354,22 +368,23 @@ class _Reader:
         if kind is None:
             return
         own, peer, channel = int(source), int(target), int(number)
-        link = None
-        if direction == "receive":
+        incoming = direction == "receive"
+        if incoming:
             own, peer = peer, own
-        elif not kind.connection:
-            # a connection of collectives that this rank sends on: the ring has one on each channel
-            link = channel << 32 | peer
-        rank = self._rank(thread, own, peer, link)
+        # of send and receive alone there may be as many as pairs of ranks
+        link = None if kind.connection else channel << 32 | peer
+        rank = self._rank(thread, own, peer, link, incoming)
         if link is not None:
-            rank.links.add(link)
+            rank.took(incoming).add(link)
+            if direction == "send":
+                rank.sent.add(link)
         rank.add(kind, channel)
 
     def _collnet(self, thread: _Thread, message: str) -> None:
         found = _COLLNET.fullmatch(message)
         kind = self._kind(found[2], found[4], found[5]) if found else None
         if found and kind:
-            self._rank(thread, int(found[3]), int(found[3]), None).add(kind, int(found[1]))
+            self._rank(thread, int(found[3]), int(found[3]), None, False).add(kind, int(found[1]))
 
     def _kind(self, index: typing.Optional[str], direction: typing.Optional[str], tail: str) -> typing.Optional[_Kind]:
         """None when it is none that NCCL writes: only of the network a line says which side writes it; of the others it is the sender."""
@@ -382,7 +397,7 @@ class _Reader:
             self._kinds[key] = _Kind(way, _SIDES[direction], None if index is None else int(index)) if way and fits else None
         return self._kinds[key]
 
-    def _rank(self, thread: _Thread, own: int, peer: int, link: typing.Optional[int]) -> _Rank:
+    def _rank(self, thread: _Thread, own: int, peer: int, link: typing.Optional[int], incoming: bool) -> _Rank:
         """Which communicator a channel belongs to: lines don't say. It is one in which this process has this rank; of several the one that is being
         made, else the last that does not have this link yet, for each has a link but once."""
         process, current = thread.process, thread.current
@@ -390,10 +405,10 @@ class _Reader:
             return current
         if len(process.ranks) == 1:
             only = process.ranks[0]
-            if only.rank == own and peer < (only.size or 0) and (only.started or link not in only.links):
+            if only.rank == own and peer < (only.size or 0) and (only.started or link not in only.took(incoming)):
                 return only
         fitting = [rank for rank in process.ranks if rank.rank == own and rank.size is not None and peer < rank.size]
-        free = next((rank for rank in reversed(fitting) if link is None or link not in rank.links), None)
+        free = next((rank for rank in reversed(fitting) if link is None or link not in rank.took(incoming)), None)
         if free is not None:
             return free
         if fitting and fitting[-1].started:
@@ -515,6 +530,16 @@ class _Reader:
             self._problems[key] = dataclasses.replace(seen, count=seen.count + 1, hosts=hosts)
         elif len(self._problems) < _MOST:
             self._problems[key] = NcclProblem(kind, short, place, (host,) if host else (), 1, self._lines)
+
+
+def _match(ranks: typing.Mapping[int, _Rank]) -> None:
+    """Both ends of a connection over the network write a line: of which there is but one, the other end's channel is not known."""
+    for number, rank in ranks.items():
+        for mine, theirs in ((rank.sent, "received"), (rank.received, "sent")):
+            for link in mine:
+                other = ranks.get(link & 0xFFFFFFFF)
+                if other is not None and (link >> 32 << 32 | number) not in getattr(other, theirs):
+                    other.unanswered.add(link >> 32)
 
 
 def _way(tail: str) -> typing.Optional[_Way]:

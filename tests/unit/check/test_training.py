@@ -112,6 +112,15 @@ def test_channel_that_is_not_seen() -> None:
     assert finding.measured == "6 of 8 channels" and "channel 5-6:" in finding.why and "torn" in finding.why
 
 
+def test_channel_that_is_seen_from_one_end_only() -> None:
+    """What one end does, says nothing of the other: it may receive without GPUDirect RDMA."""
+    lost = [line for line in Job(hcas=tuple(FUNCTIONS)).lines() if "[receive]" not in line or "worker-0" not in line or "Channel 02" not in line]
+    findings = check(intent(), facts(log=parse(lost)))
+    assert closing(findings) == {"channels unknown"}
+    (finding,) = found(findings, "channels", UNKNOWN)
+    assert finding.subject == "job-worker-0 rank 0" and finding.measured == "1 of 4 channels seen from one end only" and "channel 2 connects" in finding.why
+
+
 def test_rank_that_is_not_in_the_log() -> None:
     job = Job(hcas=tuple(FUNCTIONS))
     findings = check(intent(), facts(log=parse(f"{line}\n" for rank in (0, 1, 2) for line in job.process(rank))))

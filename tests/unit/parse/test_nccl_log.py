@@ -66,7 +66,7 @@ def test_torchrun() -> None:
 def test_mpirun_falls_back_to_tcp() -> None:
     log = capture("2.28.9-mpirun-hosts")
     assert [ways(rank) for rank in ranks(log)] == [{"NET/Socket receive": 2, "NET/Socket send": 2}] * 2 + [{"NET/Socket receive": 4, "NET/Socket send": 4}] * 2
-    assert {(rank.nodes, rank.unseen) for rank in ranks(log)} == {(2, ())}
+    assert {(rank.nodes, rank.unseen, rank.unanswered) for rank in ranks(log)} == {(2, (), ())}
     assert {process.without_ib for process in log.processes} == {"no RDMA device found"}
 
 
@@ -114,7 +114,7 @@ def test_texts_of_each_release(release: typing.Tuple[int, int, int]) -> None:
     assert log.versions == (".".join(map(str, release)) + "+cuda12.4",)
     (communicator,) = log.communicators
     assert communicator.size == 4 and [rank.rank for rank in communicator.ranks] == [0, 1, 2, 3]
-    assert all((rank.complete, rank.channels, rank.trees, rank.unseen) == (True, 4, 4, ()) for rank in communicator.ranks)
+    assert all((rank.complete, rank.channels, rank.trees, rank.unseen, rank.unanswered) == (True, 4, 4, (), ()) for rank in communicator.ranks)
     assert ways(communicator.ranks[0]) == {"NET/IB/GDRDMA receive": 4, "P2P/CUMEM": 4}
     assert ways(communicator.ranks[1]) == {"NET/IB/GDRDMA send": 4}
     assert communicator.ranks[0].rings == 4
@@ -273,6 +273,23 @@ def test_second_attempt_is_a_communicator_of_its_own() -> None:
     first = Job((2, 12, 12))
     second = (line.replace(":10", ":90") for line in first.lines())
     assert [(item.name, len(item.ranks)) for item in parse([*first.lines(), *second]).communicators] == [("4 ranks", 4), ("4 ranks again", 4)]
+
+
+def test_two_communicators_that_connect_in_any_order() -> None:
+    """Since 2.22 channels come at the first collective; here the older communicator is used last."""
+    job = Job((2, 24, 3), channels=2)
+    lines: typing.List[str] = []
+    for rank in range(job.ranks):
+        own = list(job.process(rank))
+        whole = [line for line in own if " via " not in line]
+        again = [line.replace("0x6b99be0cc5a5bfbf", "0x1").replace("comm 0x55", "comm 0x66") for line in whole]
+        links = [line for line in own if " via " in line]
+        lines += whole + again + links + links
+    log = parse(f"{line}\n" for line in lines)
+    assert [item.name for item in log.communicators] == ["0x6b99be0cc5a5bfbf", "0x1"]
+    assert all((len(item.ranks), rank.unseen, rank.unanswered) == (4, (), ()) for item in log.communicators for rank in item.ranks)
+    once = parse(f"{line}\n" for index, line in enumerate(lines) if " via " not in line or line not in lines[:index])
+    assert {item.name for item in once.communicators if any(rank.unseen for rank in item.ranks)} == {"0x6b99be0cc5a5bfbf"}
 
 
 def test_beginning_that_is_missing() -> None:
