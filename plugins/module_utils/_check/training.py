@@ -65,12 +65,15 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         return tuple(findings)
     several = any(spans_nodes(communicator) for communicator in facts.log.communicators)
     used = _used(facts.log)
-    fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name)]
+    fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and fabric.rdma and fabric.select.hcas_per_node]
     members = _members(fabrics, facts)
     for host in dict.fromkeys(process.host for process in facts.log.processes):
         findings.append(_oob(host, [process for process in facts.log.processes if process.host == host], several))
         if not several:
             findings.append(_one_host(host))
+            continue
+        if not fabrics:
+            findings.append(_no_fabric(host))
             continue
         pod = next((pod for pod in facts.pods or () if pod.host == host), None)
         if pod is None or pod.functions is None:
@@ -151,6 +154,12 @@ def _oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> F
 def _one_host(host: str) -> Finding:
     why = "All ranks are on one host, so nothing goes over the network, and nothing is proven of it."
     return Finding("training.hcas", host, UNKNOWN, "one host", "at least two hosts", why, "Run the job on two nodes or more.")
+
+
+def _no_fabric(host: str) -> Finding:
+    why = "None of the fabrics that the job may use has RDMA, so there is no HCA to compare with."
+    remedy = "Name a fabric with RDMA in rdma_cluster.training.fabric."
+    return Finding("training.hcas", host, UNKNOWN, "no fabric with RDMA", "the HCAs that its pod got", why, remedy)
 
 
 def _no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:

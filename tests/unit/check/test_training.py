@@ -242,6 +242,12 @@ def test_pods_that_are_not_known(pods: typing.Any, words: str) -> None:
     assert closing(findings) == {"hcas unknown"} and words in found(findings, "hcas", UNKNOWN)[0].why
 
 
+def test_fabric_without_rdma() -> None:
+    ethernet = dataclasses.replace(intent().fabrics[0], profile="sriov_ethernet", rdma=False)
+    findings = check(Intent((ethernet,)), facts())
+    assert closing(findings) == {"hcas unknown"} and "has RDMA" in found(findings, "hcas", UNKNOWN)[0].why
+
+
 def test_names_come_from_the_node_where_multus_says_none() -> None:
     def bare(place: typing.Tuple[str, str]) -> TrainingPod:
         return pod(*place, functions=tuple(dataclasses.replace(function, rdma_device=None) for function in pod(*place).functions or ()))
