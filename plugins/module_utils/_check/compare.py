@@ -16,22 +16,12 @@ import statistics
 import typing
 
 from .._model.cluster import BandwidthFacts
-from .._model.comparison import RDMA, FabricBandwidth, Figure, Kind, Measure
+from .._model.comparison import FabricBandwidth, Figure, Kind, Measure
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
+from .._model.profiles import carries_rdma, kind_of
 from .advice import Advice, advise
 from .scaling import CLOSE, Row, figure_of, rows
-
-#: profile: what pods get of it, with RDMA and without
-_KINDS: typing.Dict[str, typing.Tuple[Kind, Kind]] = {
-    "sriov_infiniband": ("sriov_rdma", "sriov_rdma"),
-    "sriov_ethernet": ("sriov_rdma", "sriov"),
-    "rdma_shared": ("rdma_shared", "macvlan"),
-    "host_device": ("sriov_rdma", "vnic"),
-    "macvlan": ("macvlan", "macvlan"),
-    "ipoib": ("ipoib", "ipoib"),
-    "pod_network": ("pod_network", "pod_network"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,12 +41,6 @@ class Compared:
     measure: Measure
     rows: typing.Tuple[Row, ...]
     advice: typing.Tuple[Advice, ...]
-
-
-def kind_of(fabric: Fabric) -> Kind:
-    """What a job gets of a fabric."""
-    with_rdma, without = _KINDS[fabric.profile]
-    return with_rdma if fabric.rdma else without
 
 
 def bandwidths(seen: BandwidthFacts) -> typing.Tuple[FabricBandwidth, ...]:
@@ -112,7 +96,7 @@ def _bandwidth(fabric: Fabric, facts: Facts) -> Finding:
     if found is not None:
         measured = f"{found.median:.4g} Gb/s in the middle of {found.measured} measurements ({found.worst:.4g} to {found.best:.4g})"
         return ok("compare.figures", fabric.name, measured, expected)
-    if kind_of(fabric) not in RDMA:
+    if not carries_rdma(fabric):
         why = "Stage bandwidth measures RDMA, and the pods of this fabric have no RDMA device: only figures of jobs tell about it."
         return Finding("compare.figures", fabric.name, WARN, "no figure", expected, why, "Run a job on it, and add its figure to rdma_cluster.measures.")
     if facts.bandwidth is None:

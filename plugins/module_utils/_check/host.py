@@ -11,13 +11,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.comparison import RDMA
 from .._model.facts import ObservedPlatform
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.host_needs import ClusterPolicies, Memlock, MemlockProof, ObservedLimit
 from .._model.intent import Fabric, Intent
+from .._model.profiles import carries_rdma
 from . import gpudirect
-from .compare import kind_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +63,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 
 def proven(intent: Intent) -> typing.Tuple[Fabric, ...]:
     """The fabrics on which memory can be registered."""
-    return tuple(fabric for fabric in intent.fabrics if kind_of(fabric) in RDMA)
+    return tuple(fabric for fabric in intent.fabrics if carries_rdma(fabric))
 
 
 def _policy(facts: Facts) -> Finding:

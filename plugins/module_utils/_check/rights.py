@@ -15,7 +15,7 @@ import typing
 
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
-from .._model.profiles import PLAIN, attachment_kind, needs_nic_policy, traits
+from .._model.profiles import PLAIN, attachment_kind, carries_rdma, needs_nic_policy, traits
 from .._model.rights import Right, RightsFacts
 
 _POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
@@ -60,7 +60,7 @@ def _of_host(intent: Intent) -> typing.List[Right]:
         rights += [Right("network", verb, "MachineConfig") for verb in ("get", "create", "patch")]
         rights += [Right("network", "patch", "MachineConfigPool"), Right("teardown", "delete", "MachineConfig")]
     if needs.memlock is not None:
-        pods = [fabric.network.namespace for fabric in intent.fabrics if fabric.rdma]
+        pods = [fabric.network.namespace for fabric in intent.fabrics if carries_rdma(fabric)]
         rights += [right for name in pods for right in (Right("host", "get", "Pod", name), Right("host", "get", "Pod", name, "log"))]
     if needs.gpudirect == "peermem":
         rights += [Right("host", verb, "ClusterPolicy") for verb in ("list", "patch")]

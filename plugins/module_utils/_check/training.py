@@ -19,11 +19,9 @@ from .._model.facts import NodeHcas, ObservedHcas, ObservedSubnets
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.intent import Fabric, Intent, Training
 from .._model.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
+from .._model.profiles import attachment_name, carries_rdma, traits
 from .membership import Member, resolve
 from .nccl import judge_log, spans_nodes
-
-#: profiles whose pods share the HCAs of their node
-_SHARED = ("rdma_shared", "macvlan")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +63,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         return tuple(findings)
     several = any(spans_nodes(communicator) for communicator in facts.log.communicators)
     used = _used(facts.log)
-    fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and fabric.rdma and fabric.select.hcas_per_node]
+    fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
     members = _members(fabrics, facts)
     for host in dict.fromkeys(process.host for process in facts.log.processes):
         findings.append(_oob(host, [process for process in facts.log.processes if process.host == host], several))
@@ -122,8 +120,8 @@ def _members(fabrics: typing.Sequence[Fabric], facts: Facts) -> typing.Dict[typi
 
 def _got(fabric: Fabric, functions: typing.Sequence[PodFunction], members: typing.Sequence[Member], observed: typing.Optional[ObservedHcas]) -> _Got:
     """Which RDMA devices the pod got, by the word of multus, else of the node's sysfs; and of which rail they are."""
-    mine = [function for function in functions if function.network == f"{fabric.network.namespace}/{fabric.network.name}"]
-    if fabric.profile in _SHARED and mine:
+    mine = [function for function in functions if function.network == attachment_name(fabric)]
+    if traits(fabric).shared and mine:
         return _Got({member.hca.rdma_device: member.rail for member in members if member.hca.rdma_device}, ())
     hcas = {hca.pci.address: hca for hca in (observed.value or NodeHcas(())).hcas if hca.pci} if observed else {}
     rails = {member.hca.pci.address: member.rail for member in members if member.hca.pci}

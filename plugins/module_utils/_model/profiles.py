@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .comparison import Kind
 from .intent import Cluster, Fabric
 
 #: kinds of attachments whose pods share one interface of the node
@@ -40,6 +41,7 @@ SHARING_PODS = 63
 class Traits:
     """One profile.
 
+    :ivar kinds: what it is to a job, with RDMA and without: what networks are compared by
     :ivar link: link layer of its HCAs; None: InfiniBand where ``select.subnet_manager`` is given, else Ethernet
     :ivar members: HCAs of the nodes belong to it
     :ivar functions: the SR-IOV network operator makes virtual functions for it
@@ -51,6 +53,7 @@ class Traits:
     :ivar predicates: what must hold before it is ready, in this order (_check/readiness.py)
     """
 
+    kinds: typing.Tuple[Kind, Kind]
     link: typing.Optional[typing.Literal["InfiniBand", "Ethernet"]] = None
     members: bool = True
     functions: bool = False
@@ -64,8 +67,11 @@ class Traits:
 
 _VF = ("link_state", "meta_plugins", "mtu")
 PROFILES: typing.Dict[str, Traits] = {
-    "sriov_infiniband": Traits("InfiniBand", functions=True, resource="needed", rdma=True, keys=_VF, predicates=("virtual_functions",)),
+    "sriov_infiniband": Traits(
+        ("sriov_rdma", "sriov_rdma"), "InfiniBand", functions=True, resource="needed", rdma=True, keys=_VF, predicates=("virtual_functions",)
+    ),
     "sriov_ethernet": Traits(
+        ("sriov_rdma", "sriov"),
         "Ethernet",
         functions=True,
         resource="needed",
@@ -74,13 +80,15 @@ PROFILES: typing.Dict[str, Traits] = {
         predicates=("virtual_functions",),
     ),
     # MacvlanNetwork or IPoIBNetwork, and the devices by the plugin that shares them
-    "rdma_shared": Traits(shared=True, resource="needed", prefix="rdma", rdma=True, keys=("mode", "meta_plugins", "mtu", "pods_per_node")),
+    "rdma_shared": Traits(
+        ("rdma_shared", "macvlan"), shared=True, resource="needed", prefix="rdma", rdma=True, keys=("mode", "meta_plugins", "mtu", "pods_per_node")
+    ),
     # a whole interface by its name, or one of a pool of functions
-    "host_device": Traits(resource="possible", prefix="nvidia.com", rdma=True, keys=("meta_plugins",)),
-    "macvlan": Traits("Ethernet", shared=True, keys=("mode", "meta_plugins", "mtu", "pods_per_node")),
-    "ipoib": Traits("InfiniBand", shared=True, keys=("pods_per_node",)),
+    "host_device": Traits(("sriov_rdma", "vnic"), resource="possible", prefix="nvidia.com", rdma=True, keys=("meta_plugins",)),
+    "macvlan": Traits(("macvlan", "macvlan"), "Ethernet", shared=True, keys=("mode", "meta_plugins", "mtu", "pods_per_node")),
+    "ipoib": Traits(("ipoib", "ipoib"), "InfiniBand", shared=True, keys=("pods_per_node",)),
     # the baseline of each comparison: nothing is made, pods have it anyway
-    "pod_network": Traits("Ethernet", members=False, predicates=("ready",)),
+    "pod_network": Traits(("pod_network", "pod_network"), "Ethernet", members=False, predicates=("ready",)),
 }
 
 
@@ -98,6 +106,12 @@ def is_infiniband(fabric: Fabric) -> bool:
 def carries_rdma(fabric: Fabric) -> bool:
     """Whether its pods get RDMA devices."""
     return traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
+
+
+def kind_of(fabric: Fabric) -> Kind:
+    """What a job gets of it."""
+    with_rdma, without = traits(fabric).kinds
+    return with_rdma if carries_rdma(fabric) else without
 
 
 def attachment_kind(fabric: Fabric) -> str:

@@ -15,13 +15,13 @@ import typing
 from .._model.host_needs import Memlock, MemlockProof
 from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
+from .._model.profiles import resource_of
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse import kubernetes as parse
 from .._parse.memlock import MemlockError
 from .._parse.memlock import parse as parse_log
 from .._parse.pod_stand import stand_of_pod
 from .._render.memlock import memlock_pod
-from .._render.names import resource
 
 #: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal may take
 LOOK, LOG, REMOVAL = 1.0, 86400, 120.0
@@ -57,7 +57,7 @@ class Prover:
         pods: typing.Dict[typing.Tuple[str, str], Resource] = {}
         try:
             for fabric in self._task.fabrics:
-                wanted = resource(self._task.cluster.resource_prefix, fabric.resource_name)
+                wanted = resource_of(fabric, self._task.cluster)
                 for name in self._task.nodes:
                     key = (fabric.name, name)
                     if name not in known or known[name].allocatable.get(wanted, 0) < 1:
