@@ -8,6 +8,7 @@
 
 Two floors: one from the link itself (fraction of the slowest of port rate, PCIe and the virtual function's share of both), so that a uniformly slow
 fabric shows; and one from the fleet (93 % of the best pair of the same rail), so that one slow node shows. The average column counts, never the peak.
+Where pods have no RDMA device, TCP is measured for stage compare; without a floor of the intent no figure of it is too low, as processors bound it.
 A pair that fails accuses two ends; ``bandwidth.suspect`` names the one, or the path, that is left when partners that pass are taken into account.
 """
 
@@ -21,7 +22,7 @@ from .._model.cluster import BandwidthFacts, PairResult, RdmaPod
 from .._model.facts import ObservedHcas, ObservedSubnets, ObservedTopologies, Place
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
-from .._model.profiles import carries_rdma, rails
+from .._model.profiles import rails
 from .membership import resolve
 from .places import places
 from .suspects import Element, suspects, trial
@@ -63,7 +64,10 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "Look at the path: error counters of the links, MTU, priority flow control.",
     ),
     "peer_gone": ("The other end ended in the middle of the run.", "See the other pod: was it evicted, or its process killed?"),
-    "no_tool": ("The image has no rping, ib_write_bw, timeout or stdbuf.", "Use an image with perftest and rdma-core's utilities in pods.image."),
+    "no_tool": (
+        "The image lacks a tool: it needs timeout, stdbuf, rping and ib_write_bw, or iperf3 where pods have no RDMA device.",
+        "Use an image with perftest and rdma-core's utilities in pods.image, and with iperf3 where TCP is measured.",
+    ),
     "hang": (
         "The tool did not end within its limit: its packets are dropped on the way without an error.",
         "On RoCE: is UDP 4791 filtered? Otherwise raise pods.limit_seconds.",
@@ -191,10 +195,6 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
     if pod is None:
         why = "No pod was started on this node."
         return Finding("bandwidth.pod", subject, UNKNOWN, "no pod", expected, why, "See the stage network: does the node offer the resource?")
-    if pod.cause == "no_device" and not carries_rdma(fabric):
-        why = f"Pods of profile {fabric.profile} get no RDMA device, and only RDMA is measured: nothing is said about this network. {pod.error}."
-        remedy = "Nothing, where it is there for comparison only; else use a profile with RDMA."
-        return Finding("bandwidth.pod", subject, WARN, f"{pod.name}: no RDMA device", expected, why, remedy)
     if pod.error:
         status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
         why, remedy = CAUSES.get(pod.cause, ("", ""))
@@ -202,6 +202,8 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
             describe = f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
             remedy = describe if pod.name else "See the stages network and virtual_functions."
         return Finding("bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy)
+    if pod.device is None:
+        return ok("bandwidth.pod", subject, f"{pod.interface} {pod.address}, no RDMA device: TCP is measured", "a pod with an address on the network")
     rate = f"{pod.rate_gbps:g} Gb/s port" if pod.rate_gbps is not None else "port rate not known"
     measured = f"{pod.device} on {pod.interface} {pod.address}, {rate}" + (f", {pod.binding}" if pod.binding else "")
     return ok("bandwidth.pod", subject, measured, expected)
@@ -212,8 +214,6 @@ def _coverage(
 ) -> typing.List[Finding]:
     """What should have been measured and was not: whole rails, nodes, and pairs of those that could."""
     usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
-    if not usable and not carries_rdma(fabric) and any(pod.cause == "no_device" for pod in pods.values()):
-        return []  # the findings on the pods say that nothing can be measured
     if len(nodes) < 2:
         why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."
         return [Finding("bandwidth.measured", f"{fabric.name}{_on(fabric, rail)}", UNKNOWN, "no pair", "at least one pair", why, remedy)]
@@ -242,14 +242,14 @@ def _coverage(
 
 
 def _pair(fabric: Fabric, pair: PairResult, pods: typing.Mapping[End, RdmaPod], shares: "Shares", best: typing.Optional[float]) -> typing.List[Finding]:
-    subject = subject_of(fabric, pair)
-    findings = [_ping(subject, pair), _measured(subject, pair)]
-    if pair.average_gbps is not None:
+    subject, tcp = subject_of(fabric, pair), pair.transport == "TCP"
+    findings = [_measured(subject, pair)] if tcp else [_ping(subject, pair), _measured(subject, pair)]
+    if pair.average_gbps is not None and (not tcp or fabric.line_rate.floor_gbps is not None):
         ends = [pods[pair.rail, name] for name in (pair.client, pair.server) if (pair.rail, name) in pods]
         findings.append(_floor(subject, fabric, pair.average_gbps, ends, shares))
-        if best is not None:
+        if best is not None and not tcp:
             findings.append(_fleet(subject, fabric, pair.average_gbps, best))
-    if fabric.bandwidth.sweep:
+    if fabric.bandwidth.sweep and not tcp:
         findings.append(_sweep(subject, pair))
     return findings
 
@@ -271,7 +271,8 @@ def _measured(subject: str, pair: PairResult) -> Finding:
     expected = "an average in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
     if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
-        figures = f"{_gbps(pair.average_gbps)} average, {pair.message_bytes} bytes x {pair.iterations}"
+        how = f"TCP, {pair.streams} streams at once" if pair.transport == "TCP" else f"{pair.message_bytes} bytes x {pair.iterations}"
+        figures = f"{_gbps(pair.average_gbps)} average, {how}"
         return ok("bandwidth.measured", subject, figures, expected)
     why, remedy = CAUSES.get(pair.failure, CAUSES["exit_code"])
     status: typing.Literal["unknown", "fail"] = UNKNOWN if pair.failure in ("ping", "not_run", "pod") else FAIL

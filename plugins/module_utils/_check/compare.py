@@ -19,7 +19,7 @@ from .._model.cluster import BandwidthFacts
 from .._model.comparison import FabricBandwidth, Figure, Kind, Measure
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
-from .._model.profiles import carries_rdma, kind_of
+from .._model.profiles import kind_of
 from .advice import Advice, advise
 from .scaling import CLOSE, Row, figure_of, rows
 
@@ -46,11 +46,12 @@ class Compared:
 def bandwidths(seen: BandwidthFacts) -> typing.Tuple[FabricBandwidth, ...]:
     """The middle and the ends of what was measured on each fabric. A suspect's second measurement is none of its own."""
     found: typing.Dict[str, typing.List[float]] = {}
+    over = {pair.fabric: pair.transport for pair in seen.pairs}
     for pair in seen.pairs:
         # a figure beside a failure is none
         if pair.average_gbps and not pair.failure and not pair.again:
             found.setdefault(pair.fabric, []).append(pair.average_gbps)
-    return tuple(FabricBandwidth(name, len(values), min(values), statistics.median(values), max(values)) for name, values in found.items())
+    return tuple(FabricBandwidth(name, len(values), min(values), statistics.median(values), max(values), over[name]) for name, values in found.items())
 
 
 def compared(intent: Intent, facts: Facts) -> typing.Tuple[Compared, ...]:
@@ -94,11 +95,8 @@ def _bandwidth(fabric: Fabric, facts: Facts) -> Finding:
     expected = "a bandwidth between its pods"
     found = next((item for item in facts.bandwidth or () if item.fabric == fabric.name), None)
     if found is not None:
-        measured = f"{found.median:.4g} Gb/s in the middle of {found.measured} measurements ({found.worst:.4g} to {found.best:.4g})"
+        measured = f"{found.median:.4g} Gb/s over {found.transport} in the middle of {found.measured} measurements ({found.worst:.4g} to {found.best:.4g})"
         return ok("compare.figures", fabric.name, measured, expected)
-    if not carries_rdma(fabric):
-        why = "Stage bandwidth measures RDMA, and the pods of this fabric have no RDMA device: only figures of jobs tell about it."
-        return Finding("compare.figures", fabric.name, WARN, "no figure", expected, why, "Run a job on it, and add its figure to rdma_cluster.measures.")
     if facts.bandwidth is None:
         why, remedy = "Stage bandwidth did not run before this one.", "Run both: ansible-playbook site.yml --tags bandwidth,compare."
     else:

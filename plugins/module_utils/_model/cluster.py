@@ -411,10 +411,10 @@ class CommandResult:
 
 @dataclasses.dataclass(frozen=True)
 class RdmaPod:
-    """A pod of the bandwidth stage, looked at from inside. It has one virtual function, and so stands for one rail of its node.
+    """A pod of the bandwidth stage, looked at from inside. It has one interface on the fabric, and so stands for one rail of its node.
 
     :ivar name: of the pod; empty where none was made
-    :ivar device: RDMA device on its virtual function
+    :ivar device: RDMA device on its virtual function; None on a network without RDMA, where TCP is measured
     :ivar address: IP address on the network, from the network-status annotation
     :ivar pci: PCI address of the virtual function
     :ivar physical_function: PCI address of its HCA
@@ -458,12 +458,14 @@ class PairResult:
 
     :ivar pings: rping round trips that the client counted; None when it did not run
     :ivar ping_failure: kind of the failure (see _parse/rdma_failure.py); empty when it worked
-    :ivar average_gbps: average column of ib_write_bw; None when there is no measurement
-    :ivar failure: kind of the failure of ib_write_bw; empty when it worked
+    :ivar average_gbps: average column of ib_write_bw, or what the receiver of iperf3 got; None when there is no measurement
+    :ivar failure: kind of the failure of ib_write_bw or iperf3; empty when it worked
     :ivar evidence: the line that showed the failure
     :ivar again: measured after the rounds, because one of the two was a suspect
     :ivar sweep: all message sizes, where the intent asks for them
     :ivar sweep_failure: why there is no sweep, where one was asked for
+    :ivar transport: TCP where a pod has no RDMA device, which only networks without RDMA may have
+    :ivar streams: of TCP, at once
     """
 
     fabric: str
@@ -484,6 +486,8 @@ class PairResult:
     again: bool = False
     sweep: typing.Tuple[SweepRow, ...] = ()
     sweep_failure: str = ""
+    transport: typing.Literal["RDMA", "TCP"] = "RDMA"
+    streams: typing.Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)

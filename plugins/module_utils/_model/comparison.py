@@ -65,3 +65,4 @@ class FabricBandwidth:
     worst: float
     median: float
     best: float
+    transport: typing.Literal["RDMA", "TCP"] = "RDMA"

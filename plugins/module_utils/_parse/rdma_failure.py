@@ -4,10 +4,10 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Which known failure the output of rping or perftest shows.
+"""Which known failure the output of rping, perftest or iperf3 shows.
 
-Texts: perftest 4.5 and 25.01 and rping of rdma-core 44 and 56, from captures and from their sources. The order matters: the first match wins,
-so the special texts stand before the general ones that follow them in the same output.
+Texts: perftest 4.5 and 25.01, rping of rdma-core 44 and 56, and iperf3 3.12 and 3.18, from captures and from their sources. The order matters: the
+first match wins, so the special texts stand before the general ones that follow them in the same output.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ Kind = typing.Literal[
 #: function's port has just come up, and its neighbours or the subnet manager do not know it yet
 RETRIED = ("not_listening", "no_address")
 
+_TOOL = "(?:rping|ib_write_bw|iperf3)"
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
-    ("no_tool", r"executable file not found|(?:command|No such file or directory).*(?:rping|ib_write_bw)|(?:rping|ib_write_bw).*(?:not found|No such file)"),
+    ("no_tool", rf"executable file not found|(?:command|No such file or directory).*{_TOOL}|{_TOOL}.*(?:not found|No such file)"),
     ("memlock", r"Couldn't allocate MR|failed to create mr|Failed to create MR|reg_mr failed|Cannot allocate memory"),
     ("port_down", r"Port number [0-9]+ state is|Unable to query port [0-9]+ attributes"),
     (
@@ -51,11 +52,20 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ),
     ("device_access", r"failed to create RDMA CM event channel|rdma_create_event_channel|Couldn't get context for the device|Failed to open device"),
     ("name", r"Name or service not known"),
-    ("not_listening", r"RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Couldn't connect to "),
-    ("no_address", r"RDMA_CM_EVENT_ADDR_ERROR|ADDR_ERROR|RDMA_CM_EVENT_ROUTE_ERROR|RDMA_CM_EVENT_UNREACHABLE|Unexpected CM event"),
+    (
+        "not_listening",
+        r"RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Couldn't connect to |unable to connect to server.*Connection refused|server is busy",
+    ),
+    (
+        "no_address",
+        r"RDMA_CM_EVENT_ADDR_ERROR|ADDR_ERROR|RDMA_CM_EVENT_ROUTE_ERROR|RDMA_CM_EVENT_UNREACHABLE|Unexpected CM event|unable to connect to server",
+    ),
     ("gid", r"Failed to modify QP (?:[0-9]+ )?to RT[RS]|Unable to Connect the HCA's through the link|Found Incompatibility issue with GID types"),
     ("transport_retry", r"Failed status(?: |-.*\()12\b"),
-    ("peer_gone", r"Couldn't read remote address|Unable to read to socket/rdma_cm|Did not get Message for [0-9]+ Seconds"),
+    (
+        "peer_gone",
+        r"Couldn't read remote address|Unable to read to socket/rdma_cm|Did not get Message for [0-9]+ Seconds|stream socket: |closed unexpectedly",
+    ),
     ("mismatch", r"Completion with error at|Failed status[ -]"),
 )
 

@@ -20,11 +20,14 @@ from .._parse.pod_shell import MARK
 Command = typing.Tuple[str, ...]
 
 PINGS = 5
-#: what the image must have; taskset is of use, and missing it is no failure
-NEEDED = ("timeout", "stdbuf", "rping", "ib_write_bw")
+#: what the image must have, for RDMA and for TCP; taskset is of use, and missing it is no failure
+NEEDED, TCP_NEEDED = ("timeout", "stdbuf", "rping", "ib_write_bw"), ("timeout", "stdbuf", "iperf3")
+#: of TCP, at once: one is bound by one processor, long before a fast link is full
+STREAMS = 4
 #: text by which a server shows that it is about to listen. The client is tried again, boundedly, should it be a moment too early
 PING_SERVER_UP = "rdma_listen"
 BANDWIDTH_SERVER_UP = "Waiting for client to connect"
+TCP_SERVER_UP = "Server listening on"
 
 _PROBE = r"""
 env | grep '^PCIDEVICE_' | grep -v '_INFO=' | while read -r line; do echo "env $line"; done
@@ -53,7 +56,7 @@ while read -r key value; do [ "$key" = Cpus_allowed_list: ] && echo "allowed $va
 # A wait that the signal broke is taken up again, so that nothing of the old command can run beside the new one.
 _SHELL = f"""
 {_PROBE}
-for tool in {" ".join(NEEDED)} taskset; do command -v "$tool" > /dev/null || echo "missing $tool"; done
+for tool in {" ".join(dict.fromkeys((*NEEDED, *TCP_NEEDED)))} taskset; do command -v "$tool" > /dev/null || echo "missing $tool"; done
 printf '\\n{MARK} 0 0\\n'
 job=
 halt() {{ if [ -n "$job" ]; then kill "$job" 2> /dev/null; wait "$job"; job=; fi; }}
@@ -119,4 +122,20 @@ def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, server: s
         *(("-b",) if fabric.bandwidth.directions == "at_once" else ()),
         *(("-R",) if pods.connection == "rdma_cm" else ()),
         *((server,) if server else ()),
+    )
+
+
+def tcp_bandwidth(fabric: Fabric, own: str, cpus: str, port: int, server: str = "") -> Command:
+    """iperf3: as server for one client, or as client of the server at the address ``server``.
+
+    :param own: address on the network, to which both ends are bound, so that nothing takes another way
+    """
+    pods = fabric.pods
+    amount = ("-t", str(pods.seconds)) if pods.iterations is None else ("-n", str(pods.message_bytes * pods.iterations))
+    both = ("--bidir",) if fabric.bandwidth.directions == "at_once" else ()
+    return _bounded(
+        pods.limit_seconds,
+        *(("taskset", "-c", cpus) if cpus else ()),
+        *("iperf3", "-B", own, "-p", str(port)),
+        *(("-c", server, "-J", "-P", str(STREAMS), *amount, *both) if server else ("-s", "-1", "--forceflush")),
     )

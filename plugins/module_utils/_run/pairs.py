@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Measurements between pods: the pods' whole life, and rping and ib_write_bw between each two of them.
+"""Measurements between pods: the pods' whole life, and rping and ib_write_bw between each two of them, or iperf3 where they have no RDMA device.
 
 Nothing of it is judged here but who is worth a second look; a failure is kept with its kind and the line that shows it.
 """
@@ -22,12 +22,12 @@ from .._check.readiness import GRACE
 from .._model.cluster import BandwidthFacts, CommandResult, PairResult, RdmaPod, SweepRow
 from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
+from .._model.profiles import carries_rdma, resource_of
 from .._model.profiles import rails as fabric_rails
-from .._model.profiles import resource_of
 from .._model.text import both_ends
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
+from .._parse import iperf3, perftest, pod_probe, rping
 from .._parse import kubernetes as parse
-from .._parse import perftest, pod_probe, rping
 from .._parse.pod_stand import stand_of_pod
 from .._parse.rdma_failure import RETRIED, Failure, classify
 from .._render import commands
@@ -37,6 +37,7 @@ from .._schedule.measurements import Step, Task, again, orders, steps
 from .sync import WatchFeed
 
 Say = typing.Callable[[str], None]
+Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
 
 SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
 #: how often a client is tried while its server is not reached yet, and a pair whose connection was lost although its pods live
@@ -267,13 +268,17 @@ class Bench:
             failure = self._fate(item) or failure
             return dataclasses.replace(item, error=f"no look into the pod: {failure.evidence}", cause=failure.kind)
         probe = pod_probe.parse(greeting.output)
-        lacks = [tool for tool in probe.missing if tool in commands.NEEDED]
-        if lacks:
-            return dataclasses.replace(item, error=f"the image {fabric.pods.image} has no {', '.join(lacks)}", cause="no_tool")
+        device, problem = None, ""
         try:
             device = probe.device(interface, pci)
         except pod_probe.ProbeError as error:
-            return dataclasses.replace(item, error=str(error), cause="no_device")
+            problem = str(error)
+        tcp = device is None and not carries_rdma(fabric)
+        lacks = [tool for tool in probe.missing if tool in (commands.TCP_NEEDED if tcp else commands.NEEDED)]
+        if lacks:
+            return dataclasses.replace(item, error=f"the image {fabric.pods.image} has no {', '.join(lacks)}", cause="no_tool")
+        if problem and not tcp:
+            return dataclasses.replace(item, error=problem, cause="no_device")
         pci = pci or next(iter(probe.addresses), "")
         cpus, binding = probe.binding(pci)
         return self._on_rail(
@@ -284,7 +289,7 @@ class Bench:
                 address=address,
                 pci=pci or None,
                 interface=interface,
-                rate_gbps=probe.rates.get(device),
+                rate_gbps=probe.rates.get(device or ""),
                 pcie_gbps=probe.pcie.get(pci),
                 physical_function=probe.functions.get(pci),
                 cpus=cpus,
@@ -401,13 +406,16 @@ class Bench:
             if "exec_lost" not in (result.failure, result.ping_failure):
                 break
         figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
+        how = "TCP" if result.transport == "TCP" else f"{result.pings or 0} pings"
         rail = f" rail {task.rail}" if fabric.select.hcas_per_node > 1 else ""
-        self._say(f"{fabric.name} {client.node} -> {server.node}{rail}: {result.pings or 0} pings, {figure}")
+        self._say(f"{fabric.name} {client.node} -> {server.node}{rail}: {how}, {figure}")
         return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
 
     def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:
-        """rping, then ib_write_bw, then the sweep where one is wanted; each only after the one before it worked."""
+        """rping, then ib_write_bw, then the sweep where one is wanted; each only after the one before it worked. Without RDMA devices, iperf3 alone."""
         result = PairResult(fabric.name, client.node, server.node, rail=task.rail)
+        if client.device is None or server.device is None:
+            return self._tcp(fabric, client, server, port, dataclasses.replace(result, transport="TCP", streams=commands.STREAMS))
         address = server.address or ""
         limit = min(PING_LIMIT, fabric.pods.limit_seconds)
         ran, failure = self._both(
@@ -427,6 +435,19 @@ class Bench:
         if report is None or failure is not None:
             return dataclasses.replace(result, sweep_failure=f"{failure.kind}: {failure.evidence}" if failure else "it did not run")
         return dataclasses.replace(result, sweep=tuple(SweepRow(row.message_bytes, row.average_gbps) for row in report.rows))
+
+    def _tcp(self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult) -> PairResult:
+        there = (server, commands.tcp_bandwidth(fabric, server.address or "", server.cpus, port))
+        here = (client, commands.tcp_bandwidth(fabric, client.address or "", client.cpus, port, server.address or ""))
+        ran, failure = self._both(there, here, commands.TCP_SERVER_UP, fabric.pods.limit_seconds, True, _tcp_failure)
+        result = dataclasses.replace(result, commands=(_line(ran),) if ran else ())
+        if ran is None or failure is not None:
+            return dataclasses.replace(result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else "")
+        try:
+            report = iperf3.parse(ran.output)
+        except iperf3.Iperf3Error as error:
+            return dataclasses.replace(result, failure="no_measurement", evidence=str(error))
+        return dataclasses.replace(result, average_gbps=report.average_gbps, streams=report.streams)
 
     def _bandwidth(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool
@@ -452,16 +473,18 @@ class Bench:
         up: str,
         limit: int,
         judge_server: bool,
+        judge: typing.Optional[Judge] = None,
     ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
         """Run a server, and its client once the server is up. What the client did, and the failure of either. A server that is left behind ends by its
         own limit, or when its pod gets its next command.
 
         :param judge_server: whether the server's exit code counts; rping's does not (it fails on success)
+        :param judge: of what the client did; its exit code, unless something else is given
         """
         try:
             server, client = self._shell(there[0]), self._shell(here[0])
             server.start(there[1])
-            ran, failure = self._client(server, client, here[1], up, limit, judge_server)
+            ran, failure = self._client(server, client, here[1], up, limit, judge_server, judge or _failure)
         except ApiError as error:
             ran, failure = None, Failure("exec_lost", str(error)[:300])
         if failure is not None:
@@ -469,7 +492,7 @@ class Bench:
         return ran, failure
 
     def _client(
-        self, server: Shell, client: Shell, command: commands.Command, up: str, limit: int, judge_server: bool
+        self, server: Shell, client: Shell, command: commands.Command, up: str, limit: int, judge_server: bool, judge: Judge
     ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
         if not server.wait_for(up, SERVER_LIMIT) and not server.running:
             ended = server.wait(0)
@@ -477,7 +500,7 @@ class Bench:
         for _number in range(TRIES):
             client.start(command)
             ran = client.wait(limit + SLACK)
-            failure = _failure(ran)
+            failure = judge(ran)
             # it said that it is about to listen: a client that came a moment too early tries again, as long as the server runs
             if failure is None or failure.kind not in RETRIED or not server.running:
                 break
@@ -513,6 +536,12 @@ class Bench:
 
 def _failure(result: CommandResult) -> typing.Optional[Failure]:
     return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
+
+
+def _tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
+    """iperf3 exits with 0 also where its JSON tells of an error."""
+    failure, error = _failure(result), iperf3.error(result.output)
+    return classify(result.exit_code or 1, result.timed_out, error) if error and (failure is None or failure.kind == "exit_code") else failure
 
 
 def _line(result: CommandResult) -> str:

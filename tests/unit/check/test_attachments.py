@@ -32,6 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster impor
     NicPolicy,
     NodeState,
     OperatorFacts,
+    PairResult,
     RdmaPod,
     Reported,
     SyncFacts,
@@ -347,10 +348,20 @@ def test_without_virtual_functions_nobody_misses_the_sriov_operator():
     assert (missing.status, missing.remedy) == ("fail", "Install NVIDIA's network operator.")
 
 
-def test_a_network_without_rdma_is_not_measured_and_says_so():
+def test_a_network_without_rdma_is_measured_by_tcp_and_no_figure_is_too_low():
     intent = intent_of(made("macvlan"))
+    pods = tuple(RdmaPod("macvlan", name, "pod", "training", interface="net1", address="10.0.0.1") for name in ("a", "b"))
+    pairs = tuple(PairResult("macvlan", *ends, average_gbps=speed, transport="TCP", streams=4) for ends, speed in ((("a", "b"), 9.0), (("b", "a"), 0.5)))
+    found = bandwidth.check(intent, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, pairs)))
+    assert {(finding.check, finding.status) for finding in found} == {(f"bandwidth.{name}", "pass") for name in ("pod", "measured", "suspect", "cleanup")}
+    said = {finding.subject: finding.measured for finding in found}
+    assert said["macvlan a"] == "net1 10.0.0.1, no RDMA device: TCP is measured"
+    assert said["macvlan b -> a"] == "0.5000 Gb/s average, TCP, 4 streams at once"
+    floored = intent_of(made("macvlan", line_rate={"floor_gbps": 1.0, "reason": "a 10 Gb/s link"}))
+    assert ("bandwidth.floor", "fail") in judged(bandwidth.check(floored, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, pairs))))
+
+
+def test_a_network_that_promises_rdma_and_has_none_fails():
     pods = tuple(RdmaPod("macvlan", name, "pod", "training", error="no RDMA device on net1", cause="no_device") for name in ("a", "b"))
-    found = bandwidth.check(intent, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, ())))
-    assert judged(found) == {("bandwidth.pod", "warn"), ("bandwidth.cleanup", "pass")}
     shared = intent_of(made("rdma_shared", name="macvlan"))
     assert ("bandwidth.pod", "fail") in judged(bandwidth.check(shared, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, ()))))

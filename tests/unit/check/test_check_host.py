@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Memlock, MemlockProof, ObservedLimit
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
 
-FABRIC = Fabric("compute", "sriov_infiniband", Select(1), 8, "mlx", Network("net", "test"), Ipam("whereabouts", "10.0.0.0/24"))
+FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
 MEMLOCK = Memlock("containerd", limit_gib=8, proof_mib=64)
 PROOF = MemlockProof("compute", "a", "test/pod", 65532, 8 << 30, 8 << 30, "mlx5_4", 64 << 20, 64 << 20, "local address: ...")
 OPEN = GpuDriver("570.86.15", True)

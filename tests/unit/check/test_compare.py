@@ -21,8 +21,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Profile, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import kind_of
 
-FABRIC = Fabric("compute", "sriov_infiniband", Select(1), 8, "mlx", Network("net", "test"), Ipam("whereabouts", "10.0.0.0/24"))
+FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
 TCP = dataclasses.replace(FABRIC, name="tcp", profile="sriov_ethernet", rdma=False)
 H100 = Measure(
     "fine-tuning on H100",
@@ -151,18 +152,24 @@ def test_what_is_missing_is_unknown() -> None:
         assert missing.status == "unknown" and remedy in missing.remedy
 
 
-def test_what_stage_bandwidth_cannot_measure_is_said_and_closes_nothing() -> None:
-    found = compare.check(intent(fabrics=(FABRIC, TCP)), compare.Facts((FabricBandwidth("compute", 2, 370.0, 371.5, 373.0),)))
-    assert [(item.subject, item.status) for item in found if item.check == "compare.figures"] == [("compute", "pass"), ("tcp", "warn")]
+def test_rdma_and_tcp_between_pods_are_one_measure_and_each_says_what_it_is() -> None:
+    seen = (FabricBandwidth("compute", 2, 370.0, 371.5, 373.0), FabricBandwidth("tcp", 2, 38.0, 40.0, 42.0, "TCP"))
+    found = compare.check(intent(fabrics=(FABRIC, TCP)), compare.Facts(seen))
+    said = {item.subject: item.measured for item in found if item.check == "compare.figures"}
+    assert said["tcp"] == "40 Gb/s over TCP in the middle of 2 measurements (38 to 42)"
+    (choice,) = (item for item in found if item.check == "compare.choice")
+    assert (choice.status, choice.measured.split(",")[0]) == ("pass", "compute")
+    unmeasured = compare.check(intent(fabrics=(FABRIC, TCP)), compare.Facts(seen[:1]))
+    assert [(item.subject, item.status) for item in unmeasured if item.check == "compare.figures"] == [("compute", "pass"), ("tcp", "unknown")]
 
 
 def test_each_profile_has_a_kind() -> None:
-    assert {compare.kind_of(dataclasses.replace(FABRIC, profile=profile)) for profile in typing.get_args(Profile)} >= {"sriov_rdma", "rdma_shared", "ipoib"}
+    assert {kind_of(dataclasses.replace(FABRIC, profile=profile)) for profile in typing.get_args(Profile)} >= {"sriov_rdma", "rdma_shared", "ipoib"}
 
 
 def test_bandwidths_of_the_fabrics_are_a_measure_of_their_own() -> None:
     found = judged(fabrics=(FABRIC, TCP))
-    assert found["compare.figures on compute"].measured == "371.5 Gb/s in the middle of 2 measurements (370 to 373)"
+    assert found["compare.figures on compute"].measured == "371.5 Gb/s over RDMA in the middle of 2 measurements (370 to 373)"
     assert found["compare.choice on bandwidth of a pair of pods"].measured.startswith("compute, of: compute 371.5 Gb/s on 2 nodes")
     assert found["compare.advice on bandwidth of a pair of pods: RDMA"].status == "warn", "the intent still offers TCP"
     both = dataclasses.replace(TCP, bandwidth=dataclasses.replace(TCP.bandwidth, directions="at_once"))

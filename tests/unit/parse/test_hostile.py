@@ -136,6 +136,8 @@ TEXT: typing.Dict[str, Text] = {
     "nccl_log.parse_text": Text(lambda text: seen_in(parser("nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)),
     "nccl_problem.classify": Text(parser("nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)),
     "perftest.parse": Text(parser("perftest.parse"), seeds("perftest-*/ib_write_bw*.stdout")),
+    "iperf3.parse": Text(parser("iperf3.parse"), seeds("iperf3-*/*.client.stdout")),
+    "iperf3.error": Text(parser("iperf3.error"), seeds("iperf3-*/*.client.stdout"), ("",)),
     "rping.parse": Text(parser("rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("rping.Pings")(0),)),
     "rdma_failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
     "pod_probe.parse": Text(parser("pod_probe.parse"), [PROBE], (parser("pod_probe.parse")(""),)),

@@ -62,7 +62,7 @@ def test_the_cluster_policy_is_patched_and_never_made_ours() -> None:
 
 
 def test_the_pod_that_proves_it() -> None:
-    fabric = Fabric("compute", "sriov_infiniband", Select(1), 8, "mlx", Network("net", "test"), Ipam("whereabouts", "10.0.0.0/24"))
+    fabric = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
     made = memlock_pod(fabric, Cluster(), "worker-1", Memlock("containerd", limit_gib=8, proof_mib=64))
     same_as_golden("memlock-pod.golden", yaml.safe_dump(made, sort_keys=False))
 

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
 
-FABRIC = Fabric("compute", "sriov_infiniband", Select(1), 8, "mlx", Network("net", "test"), Ipam("whereabouts", "10.0.0.0/24"))
+FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
 LOG = "user 65532\nsoft 8192\nhard 8192\nasked 67108864\ndevice mlx5_4\nCouldn't register MR\ncode 1\n"
 
 

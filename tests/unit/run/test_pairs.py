@@ -32,6 +32,7 @@ TABLE = (
     " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100           0.084767            {}            0.000066\n"
 )
 GOOD = TABLE.format("0.034819")
+TCP = '{\n"start": {"connected": [{}, {}, {}, {}]}, "end": {"sum_received": {"bits_per_second": 21.5e9}}}\n'
 REFUSED = CommandResult("", 1, "Couldn't connect to 10.0.0.2:18603\n")
 
 
@@ -129,8 +130,8 @@ class Api:
         return CommandResult("shell", 0, text + self.probe.format(number=self.made.index(pod)))
 
     def ran_by(self, node, command):
-        tool = next(word for word in command if word in ("rping", "ib_write_bw"))
-        client = command[-1].startswith("10.") or ("-c" in command[: command.index("-p")] and tool == "rping")
+        tool = next(word for word in command if word in ("rping", "ib_write_bw", "iperf3"))
+        client = command[-1].startswith("10.") or ("-c" in command[: command.index("-p")] and tool == "rping") or "-J" in command
         self.ran.append((tool, "client" if client else "server", node, command))
         answer = self.answers.get((tool, "client" if client else "server"))
         if callable(answer):
@@ -139,7 +140,7 @@ class Api:
             answer = answer.pop(0)
         if isinstance(answer, BaseException):
             raise answer
-        return answer or CommandResult(" ".join(command), 0, PINGS if tool == "rping" else GOOD if client else "")
+        return answer or CommandResult(" ".join(command), 0, {"rping": PINGS, "ib_write_bw": GOOD, "iperf3": TCP}[tool] if client or tool == "rping" else "")
 
 
 class Clock:
@@ -526,3 +527,71 @@ def test_a_whole_function_is_the_hca_of_its_rail():
 
     facts, _lines = run(Whole(offered="2", resource="nvidia.com/igb"), rails=RAILS, **profile("host_device", resource_name="igb", select={"hcas_per_node": 2}))
     assert [(pod.node, pod.rail, pod.pci, pod.error) for pod in facts.pods if pod.node == "a"] == [("a", 0, "0000:01:00.0", ""), ("a", 1, "0000:02:00.0", "")]
+
+
+class Plain(Api):
+    """Its pods have no RDMA device."""
+
+    def greeting(self, pod, node):
+        return CommandResult("shell", 0, "rdma []\n" + self.probe)
+
+
+def test_where_pods_have_no_rdma_device_tcp_is_measured():
+    api = Plain()
+    facts, lines = run(api, rdma=False, pods={**FABRIC["pods"], "message_bytes": 1048576})
+    assert [(pod.device, pod.interface, pod.error) for pod in facts.pods] == [(None, "net1", "")] * 2
+    assert [(pair.transport, pair.average_gbps, pair.streams, pair.pings, pair.failure) for pair in facts.pairs] == [("TCP", 21.5, 4, None, "")] * 2
+    assert "storage a -> b: TCP, 21.5000 Gb/s" in lines
+    addresses = {pod.node: pod.address for pod in facts.pods}
+    for tool, side, node, command in api.ran:
+        other = addresses["b" if node == "a" else "a"]
+        # both ends stay on the network
+        assert (tool, command[command.index("-B") + 1]) == ("iperf3", addresses[node])
+        assert command[:2] == ("timeout", "--kill-after=5")
+        assert (other in command, "-n" in command and command[command.index("-n") + 1] == "104857600") == ((True, True) if side == "client" else (False, False))
+    assert api.pods == {}
+
+
+def test_both_directions_of_tcp_at_once():
+    api = Plain()
+    facts, _lines = run(api, rdma=False, bandwidth={"directions": "at_once"}, pods={"seconds": 7})
+    assert len(facts.pairs) == 1
+    assert [command[-3:] for _tool, side, _node, command in api.ran if side == "client"] == [("-t", "7", "--bidir")]
+
+
+def test_a_network_that_promises_rdma_is_never_measured_by_tcp():
+    facts, _lines = run(Plain())
+    assert [(pod.cause, pod.device) for pod in facts.pods] == [("no_device", None)] * 2
+    assert facts.pairs == ()
+
+
+@pytest.mark.parametrize(
+    ("missing", "rdma", "lacks"), [("iperf3", False, "iperf3"), ("rping", False, ""), ("ib_write_bw", True, "ib_write_bw"), ("iperf3", True, "")]
+)
+def test_the_image_needs_the_tools_of_its_network(missing, rdma, lacks):
+    facts, _lines = run((Api if rdma else Plain)(probe=f"missing {missing}\n"), rdma=rdma)
+    assert [(pod.cause, pod.error) for pod in facts.pods] == [
+        ("no_tool", f"the image {parse_intent([FABRIC]).fabrics[0].pods.image} has no {lacks}") if lacks else ("", "")
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        (CommandResult("", 0, '{\n"error": "unable to write to stream socket: Connection reset by peer"}'), "peer_gone"),
+        (CommandResult("", 1, '{\n"error": "unable to connect to server: No route to host"}'), "no_address"),
+        (CommandResult("", 0, TCP.replace("21.5e9", "0")), "no_measurement"),
+        (CommandResult("", 0, ""), "no_measurement"),
+        (CommandResult("", 1, TCP), "exit_code"),
+        (CommandResult("", 124, '{\n"error": "interrupt - the client has terminated"}', True), "hang"),
+    ],
+)
+def test_iperf3_s_errors_count_also_beside_exit_code_0(answer, failure):
+    facts, _lines = run(Plain(answers={("iperf3", "client"): answer}), rdma=False)
+    assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [(failure, None)] * 2
+
+
+def test_a_tcp_client_that_came_too_early_is_tried_again():
+    early = CommandResult("", 0, '{\n"error": "unable to connect to server: Connection refused"}')
+    facts, _lines = run(Plain(answers={("iperf3", "client"): [early, early, None, None]}), rdma=False)
+    assert [pair.average_gbps for pair in facts.pairs] == [21.5, 21.5]
