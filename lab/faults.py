@@ -122,6 +122,14 @@ def _back_in_pods(*commands: str) -> Action:
     return _in_pods(*(f"{command} 2> /dev/null" for command in commands), otherwise="true")
 
 
+def _script(script: str, said: str) -> Action:
+    def act(lab: Lab, target: Target) -> str:
+        _on_worker(lab, target.worker, script)
+        return f"{target.worker}: {said}"
+
+    return act
+
+
 def _signal_daemon(name: str) -> Action:
     """Send a signal to the operator's config daemon on a worker."""
 
@@ -234,6 +242,8 @@ _SLOW_IN = (
 )
 _FAST_OUT, _FAST_IN = "tc qdisc del dev net1 root", "tc qdisc del dev net1 ingress"
 _FIREWALL = "iptables -w"
+_LIMITS, _LOW = "/etc/systemd/system/containerd.service.d", "zz-low.conf"
+_RESTART = "systemctl daemon-reload && systemctl restart containerd"
 # iWARP runs over TCP; RoCE would be UDP port 4791
 _RDMA = "INPUT -i net1 -p tcp -j DROP"
 
@@ -263,6 +273,13 @@ _ALL = (
     Fault("pod-evicted", "a pod of stage bandwidth is evicted; nothing to take back", ("worker",), _evict_pod, _nothing),
     Fault("daemon-killed", "the operator's config daemon is killed; its kubelet starts it again", ("worker",), _signal_daemon("KILL"), _nothing),
     Fault("daemon-frozen", "the operator's config daemon hangs", ("worker",), _signal_daemon("STOP"), _signal_daemon("CONT")),
+    Fault(
+        "memlock-low",
+        "containerd of a worker lets a container lock 8 MiB, whatever earlier drop-ins say",
+        ("worker",),
+        _script(f"mkdir -p {_LIMITS} && printf '[Service]\\nLimitMEMLOCK=8M\\n' > {_LIMITS}/{_LOW} && {_RESTART}", "containers may lock 8 MiB"),
+        _script(f"rm -f {_LIMITS}/{_LOW} && {_RESTART}", "the limit is what other drop-ins say"),
+    ),
     Fault("label-absent", "a worker loses the label of node-feature-discovery", ("worker",), _unlabel, _label),
     Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),
 )

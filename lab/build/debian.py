@@ -27,7 +27,7 @@ GUEST_PACKAGES = (
     "opensm ethtool pciutils kmod iptables iputils-ping procps containerd runc containernetworking-plugins mount ca-certificates "
     "busybox-static jq"
 ).split()
-POD_PACKAGES = "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iputils-ping ethtool kmod pciutils jq procps".split()
+POD_PACKAGES = "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iperf3 iputils-ping ethtool kmod pciutils jq procps".split()
 WITHOUT_DOCUMENTATION = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_bandwidth
-short_description: Measures RDMA between pods on the nodes, with rping and ib_write_bw
+short_description: Measures RDMA, or TCP where there is none, between pods on the nodes
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Starts one pod a node and rail, each with one virtual function, and finds the RDMA device, the address and the HCA of each.
+  - Starts one pod a node and rail, each with one interface on the fabric, and finds the RDMA device, the address and the HCA of each.
   - First rping proves the RDMA connection of a pair, then ib_write_bw measures. Pairs that share no node are measured at once, in rounds.
+  - Where a network has no RDMA by intent, and its pods no RDMA device, iperf3 measures TCP.
   - An end whose pairs fail is measured again with partners that passed, until it is clear which end is at fault.
   - One connection to each pod serves all that runs in it, so that the API server is not asked again for each measurement.
   - The exit code of each command decides whether it failed, whatever it printed. A zero, inf or nan is no measurement.
@@ -87,7 +88,7 @@ bandwidth:
       type: list
       elements: dict
     pairs:
-      description: Each ordered pair with its round trips, average and peak in Gb/s, or the kind of failure and the line that shows it.
+      description: Each ordered pair with its transport, round trips, average and peak in Gb/s, or the kind of failure and the line that shows it.
       type: list
       elements: dict
     leftovers:

@@ -88,17 +88,22 @@ class Elsewhere:
 
 
 def intent(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
-    """The lab's fabrics with keys of ``storage`` replaced; a mapping is merged into the one that is there."""
+    """The lab's fabrics with virtual functions, keys of ``storage`` replaced; a mapping is merged into the one that is there.
+
+    The others would only be measured and waited for again in each scenario.
+    """
 
     def merged(fabric: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
         return {**fabric, **{key: {**fabric[key], **value} if isinstance(value, dict) and key in fabric else value for key, value in changes.items()}}
 
-    return [merged(fabric) if fabric["name"] == "storage" else fabric for fabric in SETTINGS["rdma_fabrics"]]
+    return [merged(fabric) if fabric["name"] == "storage" else fabric for fabric in SETTINGS["rdma_fabrics"] if "virtual_functions" in fabric]
 
 
-FABRIC, REACHABILITY, PLATFORM, OPERATORS, NETWORK, BANDWIDTH = (
-    f"playbooks/{stage}.yml" for stage in ("fabric", "reachability", "platform", "operators", "network", "bandwidth")
+FABRIC, REACHABILITY, PLATFORM, OPERATORS, NETWORK, HOST, BANDWIDTH = (
+    f"playbooks/{stage}.yml" for stage in ("fabric", "reachability", "platform", "operators", "network", "host", "bandwidth")
 )
+#: what stage host shall give and prove
+MEMLOCK = {"memlock": {"by": "containerd", "limit_gib": 1, "proof_mib": 64}}
 NO_SUCH_NIC = {"vendor": "8086", "device": "1583", "netdev": ["eth1"]}
 #: both pods of a measurement run
 PODS_READY = "pod is ready"
@@ -446,6 +451,17 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         how="`pods.image` without a shell and without rping",
     ),
     Scenario(
+        "memlock-low",
+        HOST,
+        (
+            Expected("memlock too low", "host.memlock", "storage worker-1", (), ""),
+            Expected("containerd has another limit than the intent", "host.containerd", "worker-1", (), ""),
+        ),
+        (Injection("memlock-low", {"worker": "worker-1"}),),
+        variables={"rdma_fabrics": intent(), "rdma_cluster": {**SETTINGS["rdma_cluster"], "host": MEMLOCK}},
+        always=True,
+    ),
+    Scenario(
         "label-absent",
         OPERATORS,
         (
@@ -559,12 +575,6 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
     ),
     Elsewhere(
         "expired credentials", "a certificate that the test makes", "the run ends", "tests/lab/test_access.py::test_an_expired_certificate_is_named_as_such"
-    ),
-    Elsewhere(
-        "memlock too low",
-        "the lab's pods have IPC_LOCK, which no limit binds, as all pods that the collection makes; the text is a capture of real tools",
-        "bandwidth.measured",
-        "tests/unit/parse/test_rdma_failure.py::test_captures",
     ),
     Elsewhere(
         "a drain that a PodDisruptionBudget blocks",

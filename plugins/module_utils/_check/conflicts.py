@@ -17,7 +17,7 @@ import typing
 
 from .._model.findings import FAIL, Finding, ok
 from .._model.intent import Fabric, Intent
-from .._model.profiles import carries_rdma, is_infiniband, traits
+from .._model.profiles import is_infiniband, isolates_rdma, owns_rdma, traits
 
 #: profiles that may stand on the same HCAs: neither takes them from the other
 _TOGETHER = tuple(
@@ -110,7 +110,7 @@ def _takes(wide: typing.Optional[str], narrow: typing.Optional[str]) -> bool:
 def _modes(intent: Intent) -> typing.List[Finding]:
     """RDMA devices of a node are shared by all its network namespaces, or each belongs to one: all fabrics are on the same nodes."""
     pool = intent.cluster.node_pool
-    exclusive = [f"rdma_fabrics[{index}].network.meta_plugins" for index, fabric in enumerate(intent.fabrics) if _isolates(fabric)]
+    exclusive = [f"rdma_fabrics[{index}].network.meta_plugins" for index, fabric in enumerate(intent.fabrics) if owns_rdma(fabric) and isolates_rdma(fabric)]
     exclusive += ["rdma_cluster.node_pool.rdma_mode"] if pool is not None and pool.rdma_mode == "exclusive" else []
     shared = [f"rdma_fabrics[{index}].profile" for index, fabric in enumerate(intent.fabrics) if fabric.profile == "rdma_shared"]
     if not (exclusive and shared):
@@ -118,8 +118,3 @@ def _modes(intent: Intent) -> typing.List[Finding]:
     why = "The plugin that shares RDMA devices does not start on a node whose RDMA mode is exclusive, and pods of the other fabric get theirs in no other mode."
     remedy = "Use one of the two on these nodes, or split the nodes between two inventories."
     return [_bad("rdma_mode", place, "shared", f"exclusive, as {', '.join(exclusive)} asks for", why, remedy) for place in shared]
-
-
-def _isolates(fabric: Fabric) -> bool:
-    """Whether the RDMA CNI moves a real device into the pod, which needs the exclusive mode."""
-    return carries_rdma(fabric) and any(plugin.get("type") == "rdma" for plugin in fabric.network.meta_plugins)

@@ -19,7 +19,7 @@ from .._model.facts import Hca, NodeHcas, ObservedHcas, Port
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
 from .._model.load import nearest
-from .._model.profiles import carries_rdma, is_infiniband, traits
+from .._model.profiles import is_infiniband, owns_rdma, traits
 from . import no_sriov
 from .membership import candidates, selects
 
@@ -254,7 +254,7 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
         ]
     findings = [ok("discover.hcas", subject, measured, expected)]
     for hca in hcas:
-        driven = _check_driver(name, hca, carries_rdma(fabric), node)
+        driven = _check_driver(name, hca, owns_rdma(fabric), node)
         findings += [driven, _check_sriov(name, hca)] if traits(fabric).functions else [driven]
         if driven.status == PASS:
             findings.append(_check_netdev(f"{name} {hca.name}", hca))

@@ -18,7 +18,7 @@ import typing
 from .._model.cluster import Policy
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
 from .._model.intent import Fabric
-from .._model.profiles import is_infiniband, traits
+from .._model.profiles import is_infiniband, isolates_rdma, traits
 from . import attachments
 from .policy_rules import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, Objection, World, objections, selected, why_not_selected
 
@@ -136,19 +136,14 @@ def _selects(fabric: Fabric, policy: typing.Optional[Policy], example: Policy, n
 
 def _wrong_mode(fabric: Fabric, mode: str) -> bool:
     """Whether the RDMA mode of the node and the network's plugins do not go together; where the daemon reports no mode, nothing is known."""
-    if not (fabric.rdma or _isolates(fabric)):
+    if not (fabric.rdma or isolates_rdma(fabric)):
         return False
-    return mode == ("shared" if _isolates(fabric) else "exclusive")
-
-
-def _isolates(fabric: Fabric) -> bool:
-    """Whether the RDMA CNI moves the device into the pod."""
-    return any(plugin.get("type") == "rdma" for plugin in fabric.network.meta_plugins)
+    return mode == ("shared" if isolates_rdma(fabric) else "exclusive")
 
 
 def _rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
     status: typing.Literal["fail", "warn"] = FAIL
-    if _isolates(fabric):
+    if isolates_rdma(fabric):
         why = "The plugin rdma in meta_plugins moves RDMA devices into pods, and refuses a node whose devices are shared: pods would not start."
         remedy = "Set the nodes' RDMA mode to exclusive (rdma_cluster.node_pool.rdma_mode; it reboots them), or remove the plugin."
     else:
@@ -157,5 +152,5 @@ def _rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
             # releases of ib-sriov can do it themselves (rdmaIsolation), which the operator's SriovIBNetwork does not ask for
             status, why = WARN, why + " Some releases of ib-sriov bring them as well."
         remedy = "Add {type: rdma} to network.meta_plugins, or set the nodes' RDMA mode to shared (it reboots them)."
-    wanted = "exclusive" if _isolates(fabric) else "shared"
+    wanted = "exclusive" if isolates_rdma(fabric) else "shared"
     return Finding(RDMA, f"{fabric.name} {name}", status, f"mode {mode}", f"mode {wanted}", why, remedy)

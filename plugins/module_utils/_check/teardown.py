@@ -13,7 +13,7 @@ import typing
 
 from .._model.cluster import AppliedObject, OperatorFacts, SyncFacts
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
-from .._model.host_needs import Roll
+from .._model.host_needs import ObservedFile, Roll
 from .._model.intent import Intent
 from .._model.profiles import traits
 from . import roll
@@ -30,6 +30,7 @@ class Facts:
     :ivar operator_removed: whether the operator was taken back as well
     :ivar rolls: how the MachineConfigPools took it that MachineConfigs went
     :ivar roll_error: why the pools did not get ready for that
+    :ivar drop_ins: of containerd's unit on each node
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -39,16 +40,18 @@ class Facts:
     operator_removed: bool = False
     rolls: typing.Tuple[Roll, ...] = ()
     roll_error: str = ""
+    drop_ins: typing.Dict[str, ObservedFile] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """A finding for each object, for each fabric on each node, and on the operator where it was taken back."""
+    """A finding for each object, for each fabric on each node, for each node, and on the operator where it was taken back."""
     findings = [_object(item) for item in facts.removed]
     if not findings:
         findings.append(ok("teardown.object", "objects", "none was there", "none is left"))
     for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
     findings += roll.findings(facts.rolls, facts.roll_error, "teardown.roll")
+    findings += [_drop_in(name, facts.drop_ins.get(name, ObservedFile(error="was not asked"))) for name in facts.nodes]
     if facts.operator_removed:
         findings.append(_operator(facts.operators))
     return tuple(findings)
@@ -83,6 +86,17 @@ def _node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:
     return Finding(
         "teardown.virtual_functions", subject, FAIL, seen.detail, expected, f"{seen.detail}.", seen.remedy or "See the config daemon's log on the node."
     )
+
+
+def _drop_in(name: str, seen: ObservedFile) -> Finding:
+    expected = "no drop-in of ours for containerd's unit"
+    if seen.value == "absent":
+        return ok("teardown.drop_in", name, "none", expected)
+    path = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
+    if seen.value is not None:
+        return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{path} is still there.", "Remove it, and restart containerd.")
+    why = f"Whether {path} is there is not known: {seen.error}."
+    return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, "Bring the node back and run the teardown again, or remove the file.")
 
 
 def _operator(operators: typing.Optional[OperatorFacts]) -> Finding:

@@ -16,7 +16,7 @@ from .._model.cluster import ClusterNode, OperatorFacts
 from .._model.facts import NodeHcas, ObservedHcas, ObservedSubnets
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
-from .._model.profiles import is_infiniband, traits
+from .._model.profiles import is_infiniband, owns_rdma, traits
 from . import no_sriov, vf_settings
 from .membership import Membership, resolve
 from .vf_settings import Layers
@@ -114,7 +114,7 @@ def _function(layers: Layers) -> typing.List[Finding]:
     if not layers.vfs:
         return findings
     findings += [_driver(layers), _report(layers), vf_settings.mtu(layers)]
-    if is_infiniband(layers.fabric) or layers.fabric.rdma:
+    if owns_rdma(layers.fabric):
         findings.append(_rdma(layers))
     if is_infiniband(layers.fabric):
         findings.append(vf_settings.guids(layers))

@@ -88,6 +88,14 @@ class ObservedLimit:
 
 
 @dataclasses.dataclass(frozen=True)
+class ObservedFile:
+    """What became of a file on a node (state, as the module file says it), or why there is no answer."""
+
+    value: typing.Optional[str] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class ClusterPolicies:
     """The GPU operator's ClusterPolicies, and what became of the wish for nvidia-peermem.
 

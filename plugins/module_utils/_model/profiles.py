@@ -103,9 +103,19 @@ def is_infiniband(fabric: Fabric) -> bool:
     return link == "InfiniBand" or (link is None and fabric.select.subnet_manager is not None)
 
 
+def owns_rdma(fabric: Fabric) -> bool:
+    """Whether its HCAs, and the functions of them that pods get, have RDMA devices of their own."""
+    return traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
+
+
+def isolates_rdma(fabric: Fabric) -> bool:
+    """Whether the plugin rdma brings the RDMA device into the pod, and nobody else then sees it."""
+    return any(plugin.get("type") == "rdma" for plugin in fabric.network.meta_plugins)
+
+
 def carries_rdma(fabric: Fabric) -> bool:
     """Whether its pods get RDMA devices."""
-    return traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
+    return owns_rdma(fabric) or (traits(fabric).rdma and isolates_rdma(fabric))
 
 
 def kind_of(fabric: Fabric) -> Kind:

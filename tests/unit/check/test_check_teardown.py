@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster impor
     SyncNode,
     Workload,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ObservedFile
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 INTENT = parse_intent(
@@ -36,7 +37,8 @@ GONE = SyncFacts(True, False, 9.0, (SyncNode("storage", "worker-1", "ready", "no
 
 
 def statuses(facts):
-    return [(finding.check.split(".")[1], finding.status) for finding in check(INTENT, facts)]
+    """All but those on the nodes' drop-ins, which have a test of their own."""
+    return [(finding.check.split(".")[1], finding.status) for finding in check(INTENT, facts) if finding.check != "teardown.drop_in"]
 
 
 def removed(action, refusal=""):
@@ -69,3 +71,19 @@ def test_functions_that_are_left_and_nodes_that_nobody_looked_at():
 )
 def test_operator(operators, status):
     assert statuses(Facts((), (), GONE, operators, True))[-1] == ("operator", status)
+
+
+@pytest.mark.parametrize(
+    ("seen", "status", "why"),
+    [
+        (ObservedFile("absent"), "pass", ""),
+        (ObservedFile("file"), "fail", "is still there"),
+        (ObservedFile(error="unreachable: No route to host"), "unknown", "is not known: unreachable: No route to host"),
+        (None, "unknown", "is not known: was not asked"),
+    ],
+)
+def test_drop_ins_on_the_nodes(seen, status, why):
+    findings = check(INTENT, Facts(("worker-1",), (), GONE, drop_ins={"worker-1": seen} if seen else {}))
+    (finding,) = (item for item in findings if item.check == "teardown.drop_in")
+    assert (finding.subject, finding.status) == ("worker-1", status)
+    assert why in finding.why
