@@ -13,7 +13,7 @@ import signal
 import sys
 import typing
 
-from . import cache, description, faults
+from . import cache, definitions, description, faults
 from .console import LabError, fail, say, step
 from .fabric.faults import Target
 from .planes import Lab
@@ -33,6 +33,8 @@ def _parser() -> argparse.ArgumentParser:
     fault.add_argument("direction", choices=("on", "off"))
     for field in dataclasses.fields(Target):
         fault.add_argument(f"--{field.name}", default=field.default, type=type(field.default), help="default: %(default)s")
+    kinds = commands.add_parser("definitions", help="serve the kinds of operators that do not run here, or take them back")
+    kinds.add_argument("direction", choices=("on", "off"))
     inside = commands.add_parser("exec", help="run a command in the lab's network namespace")
     inside.add_argument("argv", nargs=argparse.REMAINDER)
     ssh = commands.add_parser("ssh", help="log in to a worker, or run a command there")
@@ -52,6 +54,14 @@ def _fault(lab: Lab, options: argparse.Namespace) -> None:
     target = Target(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Target)})
     with step(f"fault {fault.name} {options.direction}"):
         say((fault.on if options.direction == "on" else fault.off)(lab, target))
+
+
+def _definitions(lab: Lab, options: argparse.Namespace) -> None:
+    paths = definitions.files()
+    lab.enter()
+    act = definitions.serve if options.direction == "on" else definitions.withdraw
+    for name in act(lab.authority, paths):
+        say(name)
 
 
 def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
@@ -74,6 +84,8 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
                 cache.clean()
         elif options.command == "fault":
             _fault(lab, options)
+        elif options.command == "definitions":
+            _definitions(lab, options)
         elif options.command == "exec":
             lab.enter()
             os.execvp(options.argv[0], options.argv)

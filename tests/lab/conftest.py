@@ -133,6 +133,17 @@ class Lab:
         with self.running(name, *options, variables=variables) as playbook:
             return playbook.wait()
 
+    @contextlib.contextmanager
+    def definitions(self) -> typing.Iterator[None]:
+        """Kinds of operators that do not run here are served meanwhile; with them all objects of these kinds go."""
+        served = self.command("definitions", "on")
+        try:
+            assert served.returncode == 0, served.stderr
+            yield
+        finally:
+            withdrawn = self.command("definitions", "off")
+        assert withdrawn.returncode == 0, withdrawn.stderr
+
     def objects(self, kind: str, *options: str) -> typing.List[typing.Dict[str, typing.Any]]:
         """Objects of the API server, by the Kubernetes client, in the lab's network namespace."""
         script = (

@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Custom resource definitions of operators that the lab does not run: the API server judges what is written for them, and nobody acts on it."""
+
+from __future__ import annotations
+
+import pathlib
+import typing
+
+from . import objects
+from .build import gotools
+from .console import LabError, step
+from .pki import Pki
+from .processes import wait_until
+
+TOOLS = "crds"
+READY_SECONDS = 120
+#: Go module: folder of its definitions, and those that are of use here
+SOURCES: typing.Mapping[str, typing.Tuple[str, typing.Tuple[str, ...]]] = {
+    "github.com/kubeflow/trainer": ("manifests/base/crds", ("kubeflow.org_pytorchjobs",)),
+    "github.com/kubeflow/trainer/v2": ("manifests/base/crds", ("trainer.kubeflow.org_trainjobs", "trainer.kubeflow.org_trainingruntimes")),
+    "sigs.k8s.io/kueue": ("config/components/crd/bases", ("kueue.x-k8s.io_clusterqueues", "kueue.x-k8s.io_localqueues")),
+    "github.com/openshift/api": (
+        "machineconfiguration/v1/zz_generated.crd-manifests",
+        ("0000_80_machine-config_01_machineconfigs.crd", "0000_80_machine-config_01_machineconfigpools-Default.crd"),
+    ),
+    "github.com/Mellanox/network-operator": (
+        "config/crd/bases",
+        tuple(f"mellanox.com_{name}" for name in ("hostdevicenetworks", "ipoibnetworks", "macvlannetworks", "nicclusterpolicies")),
+    ),
+}
+
+
+def files() -> typing.List[pathlib.Path]:
+    """Paths of the definitions, fetched where they are not there; outside of the lab's network namespace."""
+    found = []
+    for module, (folder, names) in SOURCES.items():
+        root = gotools.module_folder(TOOLS, module) / folder
+        found += [root / f"{name}.yaml" for name in names]
+    return found
+
+
+def serve(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.List[str]:
+    """Make the API server serve them.
+
+    :returns: names of the definitions
+    :raises LabError: it does not serve one of them in time
+    """
+    client = objects.client(authority.path("admin.kubeconfig"))
+    definitions = _read(paths)
+    with step("apply definitions of operators that do not run here"):
+        objects.apply(client, definitions)
+        for item in definitions:
+            spec = item["spec"]
+            version = next(entry["name"] for entry in spec["versions"] if entry["storage"])
+            served = f"{spec['group']}/{version}", spec["names"]["kind"]
+            if not wait_until(lambda served=served: objects.served(client, *served), READY_SECONDS):
+                raise LabError(f"the API server does not serve {served[1]}", "look into the output of the API server in .lab/log")
+    return [item["metadata"]["name"] for item in definitions]
+
+
+def withdraw(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.List[str]:
+    """Take them back, with all objects of these kinds; those that are not there are left out."""
+    client = objects.client(authority.path("admin.kubeconfig"))
+    resource = client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
+    there = {item.metadata.name for item in resource.get().items}
+    names = [name for name in (item["metadata"]["name"] for item in _read(paths)) if name in there]
+    with step("take back definitions of operators that do not run here"):
+        for name in names:
+            resource.delete(name=name)
+        if not wait_until(lambda: not {item.metadata.name for item in resource.get().items} & set(names), READY_SECONDS):
+            raise LabError("not all definitions are gone", "see which of their objects has a finalizer, with lab/kubectl")
+    return names
+
+
+def _read(paths: typing.Iterable[pathlib.Path]) -> typing.List[objects.Object]:
+    definitions = [item for path in paths for item in objects.read(path) if item["kind"] == "CustomResourceDefinition"]
+    for item in definitions:
+        # the operators' webhooks, which would convert between versions, do not run
+        item["spec"].pop("conversion", None)
+        item.pop("status", None)
+    return definitions

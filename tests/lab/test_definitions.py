@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is written for operators that the lab does not run: a real API server judges it by the operators' own definitions, in every field."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import typing
+
+import pytest
+import yaml
+
+from .conftest import MANAGED, Lab
+
+JOB = {
+    "name": "train",
+    "fabric": "storage",
+    "nodes": 2,
+    "gpus_per_node": 1,
+    "image": "pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime",
+    "command": ["torchrun", "/etc/training/train.py"],
+    "cpu": "1",
+    "memory": "1Gi",
+    "claim": {"name": "models", "path": "/models"},
+    "queue": "gpu",
+}
+#: kinds of job: API versions and kinds of the objects that are made
+JOBS = {
+    "PyTorchJob": ("kubeflow.org/v1/PyTorchJob",),
+    "TrainJob": ("trainer.kubeflow.org/v1alpha1/TrainingRuntime", "trainer.kubeflow.org/v1alpha1/TrainJob"),
+}
+APPLY = "linerate.rdma.custom_resources"
+RENDERED = "{{ rdma_job | linerate.rdma.render_job(rdma_fabrics, rdma_cluster) }}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def definitions(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[None]:
+    with Lab(tmp_path_factory.mktemp("definitions")).definitions():
+        yield
+
+
+def play(folder: pathlib.Path, **modules: typing.Mapping[str, typing.Any]) -> str:
+    """A playbook of the user's own: one task a module; ``custom_resources`` is that of the collection."""
+    arguments = {"kubeconfig": "{{ rdma_kubeconfig }}"}
+    tasks = [{"name": f"Call {name}", f"linerate.rdma.{name}": {**arguments, **given}, "register": "answer"} for name, given in modules.items()]
+    tasks.append(
+        {"name": "Keep the answer", "ansible.builtin.copy": {"content": "{{ answer | to_json }}", "dest": str(folder / "answer.json"), "mode": "0600"}}
+    )
+    path = folder / "play.yml"
+    path.write_text(yaml.safe_dump([{"name": "A user's own play", "hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
+    return str(path)
+
+
+def answer(folder: pathlib.Path) -> typing.Dict[str, typing.Any]:
+    return json.loads((folder / "answer.json").read_text())
+
+
+def kept(folder: pathlib.Path) -> typing.List[str]:
+    return [f"{item['action']} {item['kind']}" for item in answer(folder)["applied"]]
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_a_rendered_job_is_shown_made_and_found_unchanged(lab: Lab, kind: str) -> None:
+    path = play(lab.folder, custom_resources={"objects": RENDERED})
+    variables = {"rdma_job": {**JOB, "kind": kind}}
+    kinds = [name.rpartition("/")[2] for name in JOBS[kind]]
+
+    shown = lab.playbook(path, "--check", "--diff", variables=variables)
+    assert shown.code == 0, shown.end
+    assert "+  name: train" in shown.output or "+name: train" in shown.output, shown.end
+    assert [lab.objects(name, MANAGED) for name in JOBS[kind]] == [[] for _name in JOBS[kind]]
+
+    made = lab.playbook(path, variables=variables)
+    assert made.code == 0, made.end
+    assert kept(lab.folder) == [f"created {name}" for name in kinds]
+
+    again = lab.playbook(path, variables=variables)
+    assert again.code == 0, again.end
+    assert kept(lab.folder) == [f"unchanged {name}" for name in kinds]
+
+
+def test_a_job_that_is_there_is_judged_with_what_the_cluster_lacks(lab: Lab) -> None:
+    """No GPU and no training operator in the lab: the linter has to say so, and nothing else is wrong with what is rendered."""
+    made = lab.playbook(play(lab.folder, custom_resources={"objects": RENDERED}), variables={"rdma_job": JOB})
+    assert made.code == 0, made.end
+    judged = lab.playbook(play(lab.folder, job_lint={"kind": "PyTorchJob", "name": "train", "namespace": "training"}))
+    assert judged.code != 0
+    for words in ("job.resources", "nvidia.com/gpu", "stack.operator", "stack.queue", "job.claims"):
+        assert words in judged.output, judged.end
+    for words in ("job.nccl_variables", "job.networks", "job.guaranteed", "job.memlock"):
+        assert f"fail {words}" not in judged.output, judged.end
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_a_field_that_is_misspelt_is_refused(lab: Lab, kind: str) -> None:
+    wrong = RENDERED.replace("}}", "| to_json | replace('\"containers\"', '\"containrs\"') | from_json }}")
+    run = lab.playbook(play(lab.folder, custom_resources={"objects": wrong}), "--check", variables={"rdma_job": {**JOB, "kind": kind, "name": "wrong"}})
+    assert run.code == 0, run.end
+    refusals = [item["refusal"] for item in answer(lab.folder)["applied"] if item["action"] == "refused"]
+    assert refusals and all("containrs" in refusal for refusal in refusals), answer(lab.folder)
+
+
+def test_machine_configs_are_what_openshift_takes(lab: Lab) -> None:
+    host = {"memlock": {"by": "machine_config", "limit_gib": 64}, "kernel_arguments": ["intel_iommu=on", "iommu=pt"]}
+    run = lab.playbook(
+        play(lab.folder, custom_resources={"objects": "{{ rdma_cluster | linerate.rdma.render_host }}"}), "--check", variables={"rdma_cluster": {"host": host}}
+    )
+    assert run.code == 0, run.end
+    assert kept(lab.folder) == ["created MachineConfig"] * 2, answer(lab.folder)
+
+
+@pytest.mark.parametrize("profile", ["rdma_shared", "host_device", "ipoib", "macvlan"])
+def test_networks_of_nvidia_s_operator_are_what_its_definitions_take(lab: Lab, profile: str) -> None:
+    """Release 1.4.0, the newest of which Go's module proxy has the definitions: fields that came later are refused, and those alone."""
+    intent = yaml.safe_load((pathlib.Path(__file__).parent.parent / "unit/profiles" / profile / "intent.yml").read_text())
+    variables = {"rdma_fabrics": intent["fabrics"], "rdma_cluster": intent.get("cluster", {})}
+    run = lab.playbook(
+        play(lab.folder, custom_resources={"objects": "{{ rdma_fabrics | linerate.rdma.render_network(rdma_cluster, {}) }}"}), "--check", variables=variables
+    )
+    assert run.code == 0, run.end
+    refused = {item["kind"]: item["refusal"] for item in answer(lab.folder)["applied"] if item["action"] == "refused"}
+    assert set(refused) <= {"NicClusterPolicy"}, refused
