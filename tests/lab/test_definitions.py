@@ -46,9 +46,8 @@ def play(folder: pathlib.Path, **modules: typing.Mapping[str, typing.Any]) -> st
     """A playbook of the user's own: one task a module; ``custom_resources`` is that of the collection."""
     arguments = {"kubeconfig": "{{ rdma_kubeconfig }}"}
     tasks = [{"name": f"Call {name}", f"linerate.rdma.{name}": {**arguments, **given}, "register": "answer"} for name, given in modules.items()]
-    tasks.append(
-        {"name": "Keep the answer", "ansible.builtin.copy": {"content": "{{ answer | to_json }}", "dest": str(folder / "answer.json"), "mode": "0600"}}
-    )
+    keep = {"content": "{{ answer | to_json }}", "dest": str(folder / "answer.json"), "mode": "0600"}
+    tasks.append({"name": "Keep the answer", "ansible.builtin.copy": keep, "check_mode": False})
     path = folder / "play.yml"
     path.write_text(yaml.safe_dump([{"name": "A user's own play", "hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
     return str(path)
@@ -118,7 +117,9 @@ def test_networks_of_nvidia_s_operator_are_what_its_definitions_take(lab: Lab, p
     intent = yaml.safe_load((pathlib.Path(__file__).parent.parent / "unit/profiles" / profile / "intent.yml").read_text())
     variables = {"rdma_fabrics": intent["fabrics"], "rdma_cluster": intent.get("cluster", {})}
     run = lab.playbook(
-        play(lab.folder, custom_resources={"objects": "{{ rdma_fabrics | linerate.rdma.render_network(rdma_cluster, {}) }}"}), "--check", variables=variables
+        play(lab.folder, custom_resources={"objects": "{{ (rdma_fabrics | linerate.rdma.render_network(rdma_cluster, {})).objects }}"}),
+        "--check",
+        variables=variables,
     )
     assert run.code == 0, run.end
     refused = {item["kind"]: item["refusal"] for item in answer(lab.folder)["applied"] if item["action"] == "refused"}
