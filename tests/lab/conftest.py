@@ -133,6 +133,31 @@ class Lab:
         with self.running(name, *options, variables=variables) as playbook:
             return playbook.wait()
 
+    def apply(self, definition: typing.Mapping[str, typing.Any], subresource: str = "") -> None:
+        """Server-side apply of one object, or of its status."""
+        script = (
+            "import json, sys, kubernetes.config, kubernetes.dynamic as d;"
+            "o = json.loads(sys.argv[2]);"
+            "c = d.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]));"
+            "r = c.resources.get(api_version=o['apiVersion'], kind=o['kind']);"
+            "r = r.subresources[sys.argv[3]] if sys.argv[3] else r;"
+            "c.server_side_apply(r, o, name=o['metadata']['name'], field_manager='test', force_conflicts=True)"
+        )
+        done = self.command("exec", sys.executable, "-c", script, ".lab/pki/admin.kubeconfig", json.dumps(definition), subresource)
+        assert done.returncode == 0, done.stderr
+
+    @contextlib.contextmanager
+    def background(self, *words: str) -> typing.Iterator[pathlib.Path]:
+        """A command in the lab's network namespace meanwhile; the file that its output goes to."""
+        log = self.folder / "background.log"
+        with log.open("wb") as stream:
+            process = subprocess.Popen([sys.executable, "-m", "lab", "exec", *words], cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT)
+        try:
+            yield log
+        finally:
+            process.kill()
+            process.wait()
+
     @contextlib.contextmanager
     def definitions(self) -> typing.Iterator[None]:
         """Kinds of operators that do not run here are served meanwhile; with them all objects of these kinds go."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import pathlib
+import sys
 import typing
 
 import pytest
 import yaml
 
-from .conftest import MANAGED, Lab
+from .conftest import MANAGED, SETTINGS, Lab
 
 JOB = {
     "name": "train",
@@ -32,7 +33,9 @@ JOBS = {
     "PyTorchJob": ("kubeflow.org/v1/PyTorchJob",),
     "TrainJob": ("trainer.kubeflow.org/v1alpha1/TrainingRuntime", "trainer.kubeflow.org/v1alpha1/TrainJob"),
 }
-APPLY = "linerate.rdma.custom_resources"
+#: what makes two MachineConfigs
+HOST = {"memlock": {"by": "machine_config", "limit_gib": 64}, "kernel_arguments": ["intel_iommu=on", "iommu=pt"]}
+MACHINES = "machineconfiguration.openshift.io/v1"
 RENDERED = "{{ rdma_job | linerate.rdma.render_job(rdma_fabrics, rdma_cluster) }}"
 
 
@@ -103,12 +106,37 @@ def test_a_field_that_is_misspelt_is_refused(lab: Lab, kind: str) -> None:
 
 
 def test_machine_configs_are_what_openshift_takes(lab: Lab) -> None:
-    host = {"memlock": {"by": "machine_config", "limit_gib": 64}, "kernel_arguments": ["intel_iommu=on", "iommu=pt"]}
     run = lab.playbook(
-        play(lab.folder, custom_resources={"objects": "{{ rdma_cluster | linerate.rdma.render_host }}"}), "--check", variables={"rdma_cluster": {"host": host}}
+        play(lab.folder, custom_resources={"objects": "{{ rdma_cluster | linerate.rdma.render_host }}"}), "--check", variables={"rdma_cluster": {"host": HOST}}
     )
     assert run.code == 0, run.end
     assert kept(lab.folder) == ["created MachineConfig"] * 2, answer(lab.folder)
+
+
+def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
+    """Two MachineConfigs and one pool of two machines; the machine config operator is a stand-in, so no node reboots."""
+    pool = {"apiVersion": MACHINES, "kind": "MachineConfigPool", "metadata": {"name": "worker"}}
+    selectors = {
+        "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "nodeSelector": {"matchLabels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}},
+    }
+    lab.apply({**pool, "spec": selectors})
+    lab.apply({**pool, "status": {"machineCount": 2, "updatedMachineCount": 2}}, "status")
+    cluster = {**SETTINGS["rdma_cluster"], "host": HOST, "disruption": "reboot"}
+    variables = {"rdma_cluster": cluster, "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"]}
+    with lab.background(sys.executable, "-m", "tests.lab.machine_config_operator", ".lab/pki/admin.kubeconfig") as log:
+        shown = lab.playbook("playbooks/network.yml", "--check", variables=variables)
+        assert "reboot" in shown.output and lab.objects(f"{MACHINES}/MachineConfig") == [], shown.end
+        rolled = lab.playbook("playbooks/network.yml", variables=variables)
+        assert rolled.code == 0, rolled.end
+        finding = rolled.finding("network", "network.roll", "MachineConfigPool worker")
+        said = log.read_text()
+        again = lab.playbook("playbooks/network.yml", variables=variables)
+        assert (again.code, again.recap("localhost", "changed")) == (0, 0), again.end
+        assert log.read_text() == said, "the second run made the machines go again"
+    assert finding["status"] == "pass" and "rolls: 1" in finding["measured"], finding
+    moves = [line for line in said.splitlines() if "goes to" in line and line.split()[-1] != said.splitlines()[1].split()[1]]
+    assert len(moves) == 2 and len({line.split()[-1] for line in moves}) == 1, said
 
 
 @pytest.mark.parametrize("profile", ["rdma_shared", "host_device", "ipoib", "macvlan"])

@@ -120,9 +120,7 @@ def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.rol
     expected = "all machines on the new configuration, after 1 roll"
     if error:
         why = f"The pools were let go all the same, so that none stays paused: {error}."
-        yield Finding(
-            "network.roll", "MachineConfigPools", FAIL, "not ready", expected, why, "See the log of the machine-config-controller, then run the stage again."
-        )
+        yield Finding(check, "MachineConfigPools", FAIL, "not ready", expected, why, "See the log of the machine-config-controller, then run the stage again.")
     for roll in rolls:
         subject, measured = f"MachineConfigPool {roll.pool}", f"{roll.updated} of {roll.machines} machines on {roll.config or 'nothing'}, rolls: {roll.rolls}"
         if roll.error:
@@ -131,8 +129,6 @@ def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.rol
             yield Finding(check, subject, FAIL, measured, expected, why, remedy)
         elif roll.rolls > 1:
             why = "Something else gave the pool another configuration while it rolled, so nodes rebooted more often than was planned."
-            yield Finding(
-                "network.roll", subject, FAIL, measured, expected, why, "See who else changes MachineConfigs (oc get machineconfig), before the next change."
-            )
+            yield Finding(check, subject, FAIL, measured, expected, why, "See who else changes MachineConfigs (oc get machineconfig), before the next change.")
         else:
             yield ok(check, subject, measured, expected)

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stands in for OpenShift's machine config operator, as far as it shows in MachineConfigPools: ``machine_config_operator KUBECONFIG``.
+
+A pool's configuration is rendered anew when other MachineConfigs carry its label; one machine after the other gets it, unless the pool is paused. No
+machine reboots. Each of these steps is a line of the output. It ends when it is killed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+import typing
+
+import kubernetes.config
+import kubernetes.dynamic
+
+VERSION, SECONDS = "machineconfiguration.openshift.io/v1", 0.5
+
+
+def step(configs: typing.Any, pools: typing.Any) -> None:
+    """One look at all pools, and at most one change to each of them."""
+    for pool in pools.get().to_dict()["items"]:
+        selector = ",".join(f"{key}={value}" for key, value in pool["spec"]["machineConfigSelector"]["matchLabels"].items())
+        names = sorted(item.metadata.name for item in configs.get(label_selector=selector).items)
+        name, wanted, status = pool["metadata"]["name"], pool["spec"].get("configuration") or {}, pool.get("status") or {}
+        rendered = f"rendered-{name}-{hashlib.sha256(','.join(names).encode()).hexdigest()[:8]}"
+        if wanted.get("name") != rendered:
+            source = [{"apiVersion": VERSION, "kind": "MachineConfig", "name": item} for item in names]
+            _patch(pools, name, {"spec": {"configuration": {"name": rendered, "source": source}}})
+            # a machine that has the old one is not up to date any more
+            _patch(pools.status, name, {"status": {"updatedMachineCount": 0}})
+            print(f"{name}: {rendered} of {', '.join(names) or 'nothing'}", flush=True)
+        elif (status.get("configuration") or {}).get("name") != rendered and not pool["spec"].get("paused"):
+            updated = status.get("updatedMachineCount", 0) + 1
+            done = updated >= status["machineCount"]
+            _patch(pools.status, name, {"status": {"updatedMachineCount": updated, **({"configuration": {"name": rendered}} if done else {})}})
+            print(f"{name}: machine {updated} goes to {rendered}", flush=True)
+
+
+def _patch(resource: typing.Any, name: str, change: typing.Mapping[str, typing.Any]) -> None:
+    resource.patch(name=name, body=change, content_type="application/merge-patch+json")
+
+
+def main() -> None:
+    client = kubernetes.dynamic.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]))
+    configs, pools = (client.resources.get(api_version=VERSION, kind=kind) for kind in ("MachineConfig", "MachineConfigPool"))
+    print("ready", flush=True)
+    while True:
+        step(configs, pools)
+        time.sleep(SECONDS)
+
+
+if __name__ == "__main__":
+    main()
