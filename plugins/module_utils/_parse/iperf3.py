@@ -64,10 +64,9 @@ def error(text: str) -> str:
 
 
 def _gbps(value: typing.Any) -> float:
-    known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not known or not math.isfinite(value) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
         raise Iperf3Error(f"bits_per_second is {str(value)[:40]}, which is no measurement")
-    return value / 1e9
+    return float(value) / 1e9
 
 
 def _data(text: str) -> typing.Optional[typing.Dict[str, typing.Any]]:
@@ -80,4 +79,4 @@ def _data(text: str) -> typing.Optional[typing.Dict[str, typing.Any]]:
         data, _end = json.JSONDecoder().raw_decode("\n".join(lines[first:]))
     except (ValueError, RecursionError):
         return None
-    return data
+    return data if isinstance(data, dict) else None

@@ -42,6 +42,8 @@ _INTERFACE = re.compile(r"[^\s/:]{1,15}")
 
 def is_job(resource: Resource) -> bool:
     """Whether pods are made of it."""
+    if not isinstance(resource, dict):
+        return False
     return resource.get("kind") in _KINDS or next(_templates(resource, "", 1, itertools.count()), None) is not None
 
 

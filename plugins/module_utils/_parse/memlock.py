@@ -15,6 +15,7 @@ import dataclasses
 import re
 import typing
 
+from .._model.errors import RdmaError
 from .._model.host_needs import MemlockProof
 
 _KEYS = re.compile(r"^(user|soft|hard|device|asked|code) (\S+)$", re.MULTILINE)
@@ -25,7 +26,7 @@ _REGISTERED = ("local address:", "Couldn't create CQ", "Couldn't create QP", "Fa
 _LONGEST = 300
 
 
-class MemlockError(ValueError):
+class MemlockError(RdmaError):
     """Text that is not what the pod prints."""
 
 

@@ -54,7 +54,7 @@ def policy_state(resource: Resource) -> PolicyState:
 
     :raises ResourceError: none
     """
-    return PolicyState(str(resource.get("kind", "")), name_of(resource), str(_mapping(resource, "status").get("state") or ""))
+    return PolicyState(str(_mapping(resource).get("kind", "")), name_of(resource), str(_mapping(resource, "status").get("state") or ""))
 
 
 def _inactive(resource: Resource) -> str:
@@ -108,7 +108,7 @@ def storage_class(resource: Resource, shared: typing.Container[str]) -> StorageC
     """
     name = name_of(resource)
     default = str(_mapping(resource, "metadata", "annotations").get(_DEFAULT_CLASS, "")) == "true"
-    return StorageClass(name, str(resource.get("provisioner", "")), default, name in shared)
+    return StorageClass(name, str(_mapping(resource).get("provisioner", "")), default, name in shared)
 
 
 def shared_class(volume: Resource) -> str:

@@ -311,10 +311,10 @@ def test_a_selector_without_our_label_is_refused(capsys, monkeypatch):
 @pytest.mark.parametrize(("phase", "code"), [("ready", 0), ("waiting", 1)])
 def test_the_teardown_s_gate(phase, code, capsys):
     node = {"fabric": "storage", "node": "a", "phase": phase, "detail": "0000:01:00.0 has 4"}
-    facts = {"nodes": ["a"], "sync": {"finished": True, "timed_out": False, "waited_seconds": 1.0, "nodes": [node]}}
+    facts = {"nodes": ["a"], "sync": {"finished": True, "timed_out": False, "waited_seconds": 1.0, "nodes": [node]}, "drop_ins": {"a": {"value": "absent"}}}
     found, result = run_module("teardown_gate", {"fabrics": [FABRIC], "facts": facts}, capsys)
     assert found == code
-    assert {finding["check"] for finding in result["findings"]} == {"teardown.object", "teardown.virtual_functions"}
+    assert {finding["check"] for finding in result["findings"]} == {"teardown.object", "teardown.virtual_functions", "teardown.drop_in"}
 
 
 @pytest.mark.parametrize("name", MODULES)

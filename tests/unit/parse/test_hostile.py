@@ -111,6 +111,14 @@ speed 0000:01:10.0 16.0 GT/s
 width 0000:01:10.0 16
 rdma [{"ifname": "mlx5_3", "netdev": "net1"}]
 """
+MEMLOCK = """user 65532
+soft 8388608
+hard 8388608
+asked 67108864
+device mlx5_4
+  local address:  LID 0x0001, QPN 0x000011, PSN 0x9a3f12, GID ::
+code 124
+"""
 TEXT: typing.Dict[str, Text] = {
     **{f"sysfs.{name}": Text(parser(f"sysfs.{name}"), [sample]) for name, sample in SYSFS.items()},
     "sysfs.is_pci_address": Text(parser("sysfs.is_pci_address"), ["0000:3c:00.0"], (False,)),
@@ -146,6 +154,10 @@ TEXT: typing.Dict[str, Text] = {
     "addresses.parse_networks": Text(lambda text: parser("addresses.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]),
     "addresses.parse_network": Text(parser("addresses.parse_network"), ["100.100.0.0/22"]),
     "kubernetes.status_message": Text(own_words, ['{"kind": "Status", "status": "Failure", "message": "container not found"}'], (None,)),
+    "job.networks": Text(lambda text: parser("job.networks")(text, "a", "x"), ["a/b@net1,c", '[{"name": "a", "namespace": "b"}]'], ((),)),
+    "quantity.quantity": Text(lambda text: parser("quantity.quantity")(text, "x"), ["512Gi", "100m"]),
+    "memlock.parse": Text(lambda text: parser("memlock.parse")(text, "compute", "a", "test/pod").registered, [MEMLOCK], (None,)),
+    "nic_map.nic_map": Text(lambda text: parser("nic_map.nic_map")(text).lines, ["worker-1:ens13:net1:10.249.65.9\nworker-2:ens13:net1:10.249.65.10\n"], ((),)),
     "kubernetes.vf_range": Text(lambda text: parser("kubernetes.vf_range")(text, "x"), ["0-3"]),
 }
 
@@ -154,6 +166,13 @@ def objects(name: str, kind: str) -> typing.List[typing.Any]:
     data = yaml.safe_load((FIXTURES / "kubernetes" / name).read_text(encoding="utf-8"))
     found = [item for item in (data["items"] if "items" in data else [data]) if item.get("kind") == kind]
     assert found, (name, kind)
+    return found
+
+
+def golden(name: str) -> typing.List[typing.Any]:
+    """Objects as the collection writes them."""
+    found = list(yaml.safe_load_all((FIXTURES.parent / "golden" / f"{name}.golden").read_text(encoding="utf-8")))
+    assert found, name
     return found
 
 
@@ -231,6 +250,38 @@ DATA: typing.Dict[str, Data] = {
     "ipam.leases": Data(parser("ipam.leases"), [named(spec={"range": "10.0.0.0/24", "allocations": {"1": {"podref": "a/b"}}})]),
     "ipam.shared_pool": Data(parser("ipam.shared_pool"), [CIDR_POOL]),
 }
+
+JOBS = [item for name in ("job-pytorch", "job-trainjob-roce") for item in golden(name)]
+CLAIM = named(kind="PersistentVolumeClaim", spec={"accessModes": ["ReadWriteMany"], "storageClassName": "nfs"}, status={"phase": "Bound"})
+VOLUME = named(kind="PersistentVolume", spec={"accessModes": ["ReadWriteMany"], "storageClassName": "nfs"})
+CLASS = named(kind="StorageClass", provisioner="nfs.csi.k8s.io")
+COVERED = {"name": "h100", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8}]}
+QUEUE = named(
+    kind="ClusterQueue",
+    spec={"namespaceSelector": SELECTOR, "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": [COVERED]}]},
+    status={"conditions": [{"type": "Active", "status": "True"}]},
+)
+ATTACHMENTS = objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")
+DATA.update(
+    {
+        "ipam.attachment_plugins": Data(lambda item: parser("ipam.attachment_plugins")(item, "x"), ATTACHMENTS),
+        "job.attachment": Data(parser("job.attachment"), ATTACHMENTS),
+        "job.claim": Data(parser("job.claim"), [CLAIM]),
+        "job.is_job": Data(parser("job.is_job"), JOBS, (False,)),
+        "job.pod_devices": Data(parser("job.pod_devices"), POD),
+        "job.runtime_of": Data(parser("job.runtime_of"), JOBS),
+        "job.workload": Data(lambda item: parser("job.workload")(item, JOBS), JOBS),
+        "kubernetes.machine_config": Data(lambda item: parser("kubernetes.machine_config")(item, True), golden("machine-configs")),
+        "nic_map.text_of": Data(parser("nic_map.text_of"), [named(kind="ConfigMap", data={"map": "worker-1:ens13:net1:10.249.65.9"})]),
+        "stack.cluster_queue": Data(parser("stack.cluster_queue"), [QUEUE]),
+        "stack.controller": Data(parser("stack.controller"), [DEPLOYMENT], (None,)),
+        "stack.frameworks": Data(parser("stack.frameworks"), [{"controller_manager_config.yaml": "integrations: {frameworks: [batch/job]}"}], ((),)),
+        "stack.local_queue": Data(parser("stack.local_queue"), [named(kind="LocalQueue", spec={"clusterQueue": "a"})]),
+        "stack.policy_state": Data(parser("stack.policy_state"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]),
+        "stack.shared_class": Data(parser("stack.shared_class"), [VOLUME], ("",)),
+        "stack.storage_class": Data(lambda item: parser("stack.storage_class")(item, ("nfs",)), [CLASS]),
+    }
+)
 
 #: the kin of errors that a parser may raise
 OWN = (RdmaError, RangeError, IntentError)
