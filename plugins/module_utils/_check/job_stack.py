@@ -157,7 +157,7 @@ def _queue(job: Workload, stack: Stack) -> typing.Iterator[Finding]:
         if reason:
             wrong = True
             yield Finding(
-                check_id, subject, FAIL, f"{name} is not active", expected, f"Kueue says: {reason}.", f"kubectl describe {name.split(' ')[0].lower()}."
+                check_id, subject, FAIL, f"{name} is not active", expected, f"Kueue says: {reason}.", f"kubectl describe {name.partition(' ')[0].lower()}."
             )
     labels = stack.namespaces.get(job.namespace)
     if queue.namespaces is None or (labels is not None and not matches(queue.namespaces, labels)):

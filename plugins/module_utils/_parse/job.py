@@ -85,7 +85,7 @@ def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
 
 def _templates(node: typing.Any, path: str, count: int, visited: typing.Iterator[int]) -> typing.Iterator[typing.Tuple[str, Resource, int]]:
     """All pod templates below, each with its path and the number of pods that are made of it."""
-    if next(visited) > _MOST or path.count(".") > 30:
+    if next(visited, _MOST) >= _MOST or path.count(".") > 30:
         raise ResourceError(f"more than {_MOST} parts, or too deep: no job looks like that")
     if isinstance(node, dict):
         if isinstance(node.get("spec"), dict) and isinstance(node["spec"].get("containers"), list):

@@ -60,7 +60,9 @@ CEPH = {"metadata": {"name": "cephfs"}, "provisioner": "openshift-storage.cephfs
 DISK = {"metadata": {"name": "disk", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "disk.csi.example.com"}
 
 
-def stack(deployments=DEPLOYMENTS, state="ready", local=LOCAL, cluster=CLUSTER, config=CONFIG, classes=(CEPH,), shared=(), **more):
+def stack(deployments=DEPLOYMENTS, state="ready", classes=(CEPH,), shared=(), **more):
+    """Kueue's objects are ``local``, ``cluster`` and ``config``."""
+    local, cluster, config = (more.pop(name, default) for name, default in (("local", LOCAL), ("cluster", CLUSTER), ("config", CONFIG)))
     return Stack(
         controllers=tuple(filter(None, map(parse.controller, deployments))),
         policies=tuple(

@@ -145,8 +145,8 @@ def test_channel_that_is_not_there_is_unseen(release: typing.Tuple[int, int, int
 )
 def test_what_others_put_in_front(prefix: str) -> None:
     job = Job()
-    prefixed = parse(prefix + line for line in job.lines())
-    assert (prefixed.communicators, prefixed.processes, prefixed.versions) == (lambda log: (log.communicators, log.processes, log.versions))(parse(job.lines()))
+    prefixed, plain = parse(prefix + line for line in job.lines()), parse(job.lines())
+    assert (prefixed.communicators, prefixed.processes, prefixed.versions) == (plain.communicators, plain.processes, plain.versions)
 
 
 # lines
