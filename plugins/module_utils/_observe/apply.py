@@ -54,7 +54,16 @@ def apply_all(cluster: Cluster, wanted: typing.Sequence[typing.Tuple[str, Resour
     planned = [_plan(cluster, fabric, definition) for fabric, definition in wanted]
     if check_mode:
         return tuple(_unjudged(definition, outcome) for definition, outcome in planned)
-    return tuple(_commit(cluster, definition, outcome) if outcome.changed else outcome for definition, outcome in planned)
+    outcomes: typing.List[Outcome] = []
+    namespaces: typing.Set[str] = set()
+    for (fabric, given), (definition, outcome) in zip(wanted, planned):
+        if _not_found(outcome) and given["metadata"].get("namespace") in namespaces:
+            # its dry run came before its namespace
+            definition, outcome = _plan(cluster, fabric, given)
+        outcomes.append(_commit(cluster, definition, outcome) if outcome.changed else outcome)
+        if definition["kind"] == "Namespace" and outcomes[-1].applied.action == "created":
+            namespaces.add(definition["metadata"]["name"])
+    return tuple(outcomes)
 
 
 def _plan(cluster: Cluster, fabric: str, definition: Resource) -> typing.Tuple[Resource, Outcome]:
@@ -78,9 +87,14 @@ def _plan(cluster: Cluster, fabric: str, definition: Resource) -> typing.Tuple[R
 
 def _unjudged(definition: Resource, planned: Outcome) -> Outcome:
     """In check mode, a kind or a namespace that is missing may be one that an earlier stage would make: the server cannot judge the object yet."""
-    if planned.applied.action != "refused" or planned.applied.reason != "NotFound":
+    if not _not_found(planned):
         return planned
     return Outcome(dataclasses.replace(planned.applied, action="unjudged"), planned.before, stable(definition))
+
+
+def _not_found(outcome: Outcome) -> bool:
+    """Whether the API server refused it because its kind or its namespace is not there."""
+    return outcome.applied.action == "refused" and outcome.applied.reason == "NotFound"
 
 
 def _commit(cluster: Cluster, definition: Resource, planned: Outcome) -> Outcome:

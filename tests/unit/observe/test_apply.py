@@ -252,3 +252,25 @@ def test_a_policy_of_ours_that_others_joined_stays_theirs():
     api = Joint(nic_policy({**theirs, **PART}, labels=OURS, managedFields=managers(theirs, PART)))
     assert actions(taken_back(api)) == [("nic-cluster-policy", "released")]
     assert next(iter(api.items.values()))["spec"] == theirs
+
+
+def test_an_object_in_a_namespace_that_is_made_with_it_is_judged_once_it_is_there():
+    class Strict(Api):
+        """A dry run makes no namespace, so what is in it is not found."""
+
+        def apply(self, definition, manager, dry_run):
+            namespace = definition["metadata"].get("namespace")
+            if namespace and ("Namespace", "", namespace) not in self.items:
+                self.log.append(("dry" if dry_run else "apply", definition["metadata"]["name"]))
+                raise ApiError(404, "NotFound", f'namespaces "{namespace}" not found', "PATCH")
+            return super().apply(definition, manager, dry_run)
+
+    space = thing("new", kind="Namespace")
+    del space["metadata"]["namespace"]
+    wanted = [("", space), ("f", thing("one", namespace="new")), ("f", thing("two", namespace="other"))]
+    assert actions(apply_all(Strict(), wanted, True)) == [("new", "created"), ("one", "unjudged"), ("two", "unjudged")]
+    api = Strict()
+    assert actions(apply_all(api, wanted, False)) == [("new", "created"), ("one", "created"), ("two", "refused")]
+    assert api.log == [("dry", "new"), ("dry", "one"), ("dry", "two"), ("apply", "new"), ("dry", "one"), ("apply", "one")]
+    api.log.clear()
+    assert actions(apply_all(api, wanted[:2], False)) == [("new", "unchanged"), ("one", "unchanged")]
