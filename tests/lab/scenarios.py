@@ -443,8 +443,8 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "image without the tools",
                 "bandwidth.pod",
                 "storage *",
-                ("The image has no rping, ib_write_bw, timeout or stdbuf.",),
-                "Use an image with perftest and rdma-core's utilities in pods.image.",
+                ("The image lacks a tool",),
+                "Use an image with perftest and rdma-core's utilities in pods.image",
             ),
         ),
         variables={"rdma_fabrics": intent(pods={"image": PAUSE_IMAGE})},
@@ -454,8 +454,16 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         "memlock-low",
         HOST,
         (
-            Expected("memlock too low", "host.memlock", "storage worker-1", (), ""),
-            Expected("containerd has another limit than the intent", "host.containerd", "worker-1", (), ""),
+            Expected(
+                "memlock too low", "host.memlock", "storage worker-1", ("ulimit -l 8 MiB", "Couldn't register MR"), "Was containerd restarted with the drop-in"
+            ),
+            Expected(
+                "containerd has another limit than the intent",
+                "host.containerd",
+                "worker-1",
+                ("systemd reads another drop-in after ours",),
+                "See systemctl cat containerd on the node",
+            ),
         ),
         (Injection("memlock-low", {"worker": "worker-1"}),),
         variables={"rdma_fabrics": intent(), "rdma_cluster": {**SETTINGS["rdma_cluster"], "host": MEMLOCK}},
