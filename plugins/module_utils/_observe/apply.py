@@ -56,10 +56,10 @@ def apply_all(cluster: Cluster, wanted: typing.Sequence[typing.Tuple[str, Resour
         return tuple(_unjudged(definition, outcome) for definition, outcome in planned)
     outcomes: typing.List[Outcome] = []
     namespaces: typing.Set[str] = set()
-    for (fabric, given), (definition, outcome) in zip(wanted, planned):
-        if _not_found(outcome) and given["metadata"].get("namespace") in namespaces:
-            # its dry run came before its namespace
-            definition, outcome = _plan(cluster, fabric, given)
+    for (fabric, given), early in zip(wanted, planned):
+        # a dry run that came before its namespace is done again
+        again = _not_found(early[1]) and given["metadata"].get("namespace") in namespaces
+        definition, outcome = _plan(cluster, fabric, given) if again else early
         outcomes.append(_commit(cluster, definition, outcome) if outcome.changed else outcome)
         if definition["kind"] == "Namespace" and outcomes[-1].applied.action == "created":
             namespaces.add(definition["metadata"]["name"])
