@@ -21,7 +21,7 @@ def test_a_fault_is_named(lab: Lab, scenario: Scenario) -> None:
         for injection in scenario.injections:
             if not injection.after:
                 faults.enter_context(lab.fault(injection.name, **injection.target))
-        with lab.running(scenario.playbook, variables=scenario.variables) as playbook:
+        with lab.running(scenario.playbook, variables={"rdma_fabrics": intent(), **scenario.variables}) as playbook:
             for injection in scenario.injections:
                 if injection.after:
                     playbook.await_text(injection.after, injection.times)
