@@ -22,6 +22,8 @@ PENDING: typing.Final = "pending"
 
 #: goes up when a field of Record changes its meaning
 RECORD_SCHEMA = 1
+#: lines of changes on a terminal
+MOST_CHANGES = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,10 +77,13 @@ def counts(judged: typing.Iterable[Judged]) -> typing.Dict[str, int]:
 
 
 def describe(record: Record) -> typing.List[str]:
-    """The judgement over a stage, as lines for a terminal: one line of counts, then each finding that is not a pass."""
+    """The judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be, then each finding that is not a pass."""
     parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number]
     mode = " (check mode)" if record.check_mode else ""
     lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - gate {record.gate}{mode}"]
+    lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]
+    if len(record.changes) > MOST_CHANGES:
+        lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, all of which are in the record")
     for item in record.judged:
         finding = item.finding
         if finding.status == "pass":

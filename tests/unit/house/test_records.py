@@ -114,6 +114,14 @@ def test_counts_and_words() -> None:
     assert "    waiver: the lab has no BMC" in lines
 
 
+def test_changes_are_on_the_terminal_and_many_of_them_are_counted() -> None:
+    many = tuple(f"created object {number}" for number in range(103))
+    lines = describe(make_record(judged=(), changes=many))
+    assert lines[1:3] == ["changed: created object 0", "changed: created object 1"]
+    assert lines[-1] == "and 3 more changes, all of which are in the record"
+    assert describe(make_record(judged=(), changes=many[:1], check_mode=True))[1] == "would be: created object 0"
+
+
 def test_words_without_findings() -> None:
     assert describe(make_record(judged=(), gate="closed", check_mode=True)) == ["platform: nothing was checked - gate closed (check mode)"]
 
