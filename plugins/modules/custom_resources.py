@@ -43,6 +43,9 @@ options:
     type: list
     elements: str
     choices:
+      - PyTorchJob
+      - TrainJob
+      - TrainingRuntime
       - Pod
       - SriovNetwork
       - SriovIBNetwork
@@ -57,6 +60,9 @@ options:
       - CIDRPool.nv-ipam.nvidia.com
       - Namespace
     default:
+      - PyTorchJob
+      - TrainJob
+      - TrainingRuntime
       - Pod
       - SriovNetwork
       - SriovIBNetwork
@@ -170,7 +176,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply impor
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
 NETWORKS = ["SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"]
-KINDS = ["Pod", *NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS, "Namespace"]
+JOBS = ["PyTorchJob", "TrainJob", "TrainingRuntime"]
+KINDS = [*JOBS, "Pod", *NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS, "Namespace"]
 
 
 def describe(outcome: Outcome) -> str:

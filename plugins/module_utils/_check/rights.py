@@ -18,6 +18,8 @@ from .._model.intent import Fabric, Intent
 from .._model.profiles import PLAIN, attachment_kind, carries_rdma, needs_nic_policy, traits
 from .._model.rights import Right, RightsFacts
 
+#: of jobs that the filter render_job writes
+_JOBS = ("PyTorchJob", "TrainJob", "TrainingRuntime")
 _POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
 
 #: who reads what; in all namespaces, unless another is named
@@ -31,9 +33,14 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     ("bandwidth", "watch", "Pod"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")),
     *(("network", "watch", kind) for kind in _POOLS),
-    *(("teardown", "list", kind) for kind in ("Namespace", "SriovIBNetwork", "SriovNetwork")),
+    *(("teardown", "list", kind) for kind in ("Namespace", "SriovIBNetwork", "SriovNetwork", *_JOBS)),
 )
-_TITLES = {"namespaces": "namespaces of the pods", "teardown": "teardown"}
+#: what no stage needs: its subject, and what it is for
+_BESIDE = {
+    "jobs": ("training jobs", "Needed only to submit what render_job and render_nic_map write."),
+    "namespaces": ("namespaces of the pods", "Needed only where the namespace is not there, or is the collection's own."),
+    "teardown": ("teardown", "Needed only to take everything back."),
+}
 
 
 def needed(intent: Intent) -> typing.Tuple[Right, ...]:
@@ -80,6 +87,8 @@ def _of_fabric(fabric: Fabric, operator: str) -> typing.List[Right]:
         # server-side apply of what is not there yet needs both
         *(Right("network", verb, kind, namespace) for kind, namespace in made for verb in ("get", "create", "patch")),
         *(Right("teardown", "delete", kind, namespace) for kind, namespace in made),
+        *(Right("jobs", verb, kind, pods) for kind in (*_JOBS, "ConfigMap") for verb in ("get", "create", "patch")),
+        *(Right("teardown", "delete", kind, pods) for kind in _JOBS),
         *(Right("namespaces", verb, "Namespace") for verb in ("create", "patch")),
         Right("teardown", "delete", "Namespace"),
         *(Right("bandwidth", verb, "Pod", pods) for verb in ("create", "delete")),
@@ -100,10 +109,9 @@ def check(seen: typing.Optional[RightsFacts]) -> typing.Tuple[Finding, ...]:
         texts = [denied.text for denied in seen.denied if denied.need == need]
         why = "The API server would refuse it half-way, so nothing is begun."
         status: typing.Literal["fail", "warn"] = FAIL
-        if need in _TITLES:
-            status = WARN
-            why = "Needed only to take everything back." if need == "teardown" else "Needed only where the namespace is not there, or is the collection's own."
+        subject, beside = _BESIDE.get(need, (f"stage {need}", ""))
+        if beside:
+            status, why = WARN, beside
         remedy = f"Bind the user to the roles in docs/rbac.yml; kubectl auth can-i {texts[0].replace(' in ', ' -n ')} shows whether it is enough."
-        subject = _TITLES.get(need, f"stage {need}")
         findings.append(Finding("operators.rights", subject, status, f"may not: {'; '.join(texts)}", expected, why, remedy))
     return tuple(findings) or (ok("operators.rights", "kubeconfig", f"{seen.asked} rights, all there", expected),)

@@ -16,7 +16,7 @@ import typing
 class Right:
     """One thing that the collection does to the API server.
 
-    :ivar need: the stage that does it; ``teardown``, or ``namespaces`` where the collection has to make one
+    :ivar need: the stage that does it; ``teardown``, ``namespaces`` where the collection has to make one, or ``jobs`` where it submits one
     :ivar kind: as _observe/kubernetes.py names it
     :ivar namespace: empty for all of them, and for what has none
     :ivar name: of the one object; empty for all

@@ -112,7 +112,7 @@ class Api:
 
 def test_what_the_server_denies_is_named():
     facts = observe(Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}}), needed(INTENT))
-    assert {denied.need for denied in facts.denied} == {"host", "network", "namespaces"}
+    assert {denied.need for denied in facts.denied} == {"host", "jobs", "network", "namespaces"}
     assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator") in facts.denied
     assert load(RightsFacts, to_data(facts), "rights") == facts
     found = {finding.subject: finding for finding in check(facts)}
@@ -120,6 +120,7 @@ def test_what_the_server_denies_is_named():
         "stage network": "fail",
         "stage host": "fail",
         "namespaces of the pods": "warn",
+        "training jobs": "warn",
     }
     assert "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator" in found["stage network"].measured
 
