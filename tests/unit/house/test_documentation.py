@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib
 import pathlib
 import re
 import typing
@@ -153,6 +154,14 @@ def test_evidence_names_tests_that_exist(name: str) -> None:
 def test_each_row_has_its_evidence() -> None:
     rows = re.findall(r"^\| (S\d\.\d+) \|", (ROOT / "docs/evidence.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [f"S{part}.{number}" for part, last in ((1, 12), (2, 7), (3, 8)) for number in range(1, last + 1)]
+
+
+def test_the_readme_lists_each_filter() -> None:
+    doors = (importlib.import_module(f"ansible_collections.linerate.rdma.plugins.filter.{path.stem}") for path in (ROOT / "plugins/filter").glob("*.py"))
+    filters = {name for door in doors for name in door.FilterModule().filters()}
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = re.search(r"Filters: (.*?)\. `ansible-doc", text, re.DOTALL)
+    assert listed and set(re.findall(r"`(\w+)`", listed[1])) == filters
 
 
 @pytest.mark.parametrize("name", FAULTS)
