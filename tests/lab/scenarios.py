@@ -417,6 +417,8 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         (Injection("server-killed", {"worker": "worker-2"}, PODS_READY, 2),),
+        # one direction alone has its server there: it must still run when the fault looks
+        variables={"rdma_fabrics": intent(pods={"iterations": 1000})},
         always=True,
     ),
     Scenario(
