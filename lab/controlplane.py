@@ -21,7 +21,6 @@ from .processes import Processes, wait_until
 
 API_PORT = 6443
 WEBHOOK_PORT = 9443
-NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "sriov-network-webhook")
 READY_SECONDS = 60
 HERE = pathlib.Path(__file__).parent
 #: tools module and Go module whose sources bring custom resource definitions

@@ -16,7 +16,7 @@ from .pki import Pki
 from .processes import wait_until
 
 TOOLS = "crds"
-READY_SECONDS = 120
+GONE_SECONDS = 120
 #: Go module: folder of its definitions, and those that are of use here
 SOURCES: typing.Mapping[str, typing.Tuple[str, typing.Tuple[str, ...]]] = {
     "github.com/kubeflow/trainer": ("manifests/base/crds", ("kubeflow.org_pytorchjobs",)),
@@ -55,9 +55,7 @@ def serve(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.List[s
         for item in definitions:
             spec = item["spec"]
             version = next(entry["name"] for entry in spec["versions"] if entry["storage"])
-            served = f"{spec['group']}/{version}", spec["names"]["kind"]
-            if not wait_until(lambda served=served: objects.served(client, *served), READY_SECONDS):
-                raise LabError(f"the API server does not serve {served[1]}", "look into the output of the API server in .lab/log")
+            objects.await_served(client, f"{spec['group']}/{version}", spec["names"]["kind"])
     return [item["metadata"]["name"] for item in definitions]
 
 
@@ -70,7 +68,7 @@ def withdraw(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.Lis
     with step("take back definitions of operators that do not run here"):
         for name in names:
             resource.delete(name=name)
-        if not wait_until(lambda: not {item.metadata.name for item in resource.get().items} & set(names), READY_SECONDS):
+        if not wait_until(lambda: not {item.metadata.name for item in resource.get().items} & set(names), GONE_SECONDS):
             raise LabError("not all definitions are gone", "see which of their objects has a finalizer, with lab/kubectl")
     return names
 

@@ -17,7 +17,11 @@ import kubernetes.dynamic
 import kubernetes.dynamic.exceptions
 import yaml
 
+from .console import LabError
+from .processes import wait_until
+
 FIELD_MANAGER = "linerate-lab"
+SERVED_SECONDS = 120
 Object = typing.Dict[str, typing.Any]
 
 
@@ -49,14 +53,22 @@ def apply(dynamic: kubernetes.dynamic.DynamicClient, documents: typing.Iterable[
         )
 
 
-def served(dynamic: kubernetes.dynamic.DynamicClient, api_version: str, kind: str) -> bool:
-    """Whether the API server serves a kind; asks it anew each time."""
-    dynamic.resources.invalidate_cache()
-    try:
-        dynamic.resources.get(api_version=api_version, kind=kind)
-    except kubernetes.dynamic.exceptions.ResourceNotFoundError:
-        return False
-    return True
+def await_served(dynamic: kubernetes.dynamic.DynamicClient, api_version: str, kind: str) -> None:
+    """Wait until the API server serves a kind, whose definition it has just taken.
+
+    :raises LabError: not in time
+    """
+
+    def served() -> bool:
+        dynamic.resources.invalidate_cache()
+        try:
+            dynamic.resources.get(api_version=api_version, kind=kind)
+        except kubernetes.dynamic.exceptions.ResourceNotFoundError:
+            return False
+        return True
+
+    if not wait_until(served, SERVED_SECONDS):
+        raise LabError(f"the API server does not serve {kind}", "look into kube-apiserver.log in the folder log of the lab")
 
 
 def encoded(path: pathlib.Path) -> str:

@@ -46,8 +46,7 @@ def start(description: Description, processes: Processes, authority: Pki, nodes:
     client = objects.client(authority.path("admin.kubeconfig"))
     with step(f"start kwok and {nodes} simulated nodes"):
         objects.apply(client, objects.read(module / "kustomize/crd/bases/kwok.x-k8s.io_stages.yaml"))
-        if not wait_until(lambda: objects.served(client, "kwok.x-k8s.io/v1alpha1", "Stage"), READY_SECONDS):
-            raise LabError("the API server does not serve kwok's Stage", f"look into the output of the API server in {processes.logs}")
+        objects.await_served(client, "kwok.x-k8s.io/v1alpha1", "Stage")
         for folder in ("node/fast", "node/heartbeat-with-lease", "pod/fast"):
             for path in sorted((module / "kustomize/stage" / folder).glob("*.yaml")):
                 objects.apply(client, [item for item in objects.read(path) if item["kind"] == "Stage"])

@@ -66,9 +66,7 @@ def run(
     say(f"- {name}")
     words = [str(word) for word in command]
     environment = {**os.environ, **(env or {})}
-    with path.open("wb") as log, subprocess.Popen(
-        words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-    ) as process:
+    with path.open("wb") as log, subprocess.Popen(words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT) as process:
         while True:
             try:
                 code = process.wait(_SIGN_OF_LIFE_SECONDS)

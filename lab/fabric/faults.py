@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import signal
 import typing
@@ -97,6 +98,10 @@ def _fabric(plane: FabricPlane, target: Target) -> Topology:
 
 def _port(plane: FabricPlane, item: Topology, node: Node) -> PortState:
     return plane.port_states(item, [node])[node]
+
+
+def _active(plane: FabricPlane, item: Topology, node: Node) -> bool:
+    return _port(plane, item, node).active
 
 
 def _clean(plane: FabricPlane, item: Topology) -> None:
@@ -222,8 +227,8 @@ def _plug(plane: FabricPlane, item: Topology, node: Node, place: Link) -> None:
 
 def _wait_linked(plane: FabricPlane, item: Topology, nodes: typing.Sequence[Node]) -> None:
     for node in nodes:
-        _await(f"the port of {node.description} is active", lambda: _port(plane, item, node).active)  # noqa: B023
-        _await(f"{node.description} is in the subnet manager's list", lambda: _listed(plane, item, node))  # noqa: B023
+        _await(f"the port of {node.description} is active", functools.partial(_active, plane, item, node))
+        _await(f"{node.description} is in the subnet manager's list", functools.partial(_listed, plane, item, node))
 
 
 def _is_at(plane: FabricPlane, item: Topology, node: Node, leaf: Node) -> bool:
@@ -262,7 +267,7 @@ def _cross(plane: FabricPlane, item: Topology, places: typing.Mapping[Node, Link
         for node, place in places.items():
             _plug(plane, item, node, place)
     for node, place in places.items():
-        _await(f"{node.description} is at {place.switch.description}", lambda: _is_at(plane, item, node, place.switch))  # noqa: B023
+        _await(f"{node.description} is at {place.switch.description}", functools.partial(_is_at, plane, item, node, place.switch))
     _wait_linked(plane, item, list(places))
 
 
@@ -315,7 +320,7 @@ def _leaf_cut(plane: FabricPlane, target: Target) -> str:
     for link in uplinks:
         plane.console(item, f'Unlink "{leaf.id}"[{link.port}]')
     for node in hcas:
-        _await(f"the subnet manager has lost {node.description}", lambda: not _listed(plane, item, node))  # noqa: B023
+        _await(f"the subnet manager has lost {node.description}", functools.partial(_lost, plane, item, node))
     return f"{leaf.description}: all {len(uplinks)} uplinks are down; cut off are {', '.join(node.description for node in hcas)}"
 
 
@@ -331,6 +336,10 @@ def _leaf_back(plane: FabricPlane, target: Target) -> str:
 def _listed(plane: FabricPlane, item: Topology, node: Node) -> bool:
     """Does subnet administration know the port? (NodeRecord of its LID)"""
     return node.description in plane.run(item, item.managers[-1], "saquery", "NR", str(node.lid)).stdout
+
+
+def _lost(plane: FabricPlane, item: Topology, node: Node) -> bool:
+    return not _listed(plane, item, node)
 
 
 def _loses(plane: FabricPlane, item: Topology, node: Node) -> bool:

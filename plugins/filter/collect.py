@@ -54,15 +54,17 @@ _value:
 import typing
 from collections.abc import Mapping
 
-from ansible.errors import AnsibleFilterError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 
+@filter_of
 def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) -> typing.Dict[str, typing.Dict[str, typing.Any]]:
     """See DOCUMENTATION."""
     if not isinstance(hostvars, Mapping):
-        raise AnsibleFilterError(f"linerate.rdma.collect: the input is a {type(hostvars).__name__}; expected the variable hostvars")
+        raise RdmaError(f"the input is a {type(hostvars).__name__}; expected the variable hostvars")
     if isinstance(hosts, str) or not hasattr(hosts, "__iter__"):
-        raise AnsibleFilterError(f"linerate.rdma.collect: hosts is {hosts!r}; expected a list of host names, such as groups['rdma_nodes']")
+        raise RdmaError(f"hosts is {hosts!r}; expected a list of host names, such as groups['rdma_nodes']")
     return {str(host): _answer(hostvars, host, register, key) for host in hosts}
 
 

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import typing
 
-from ansible.errors import AnsibleFilterError
-
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare import Facts, bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 
+@filter_of
 def compare_facts(measured: typing.Any) -> typing.Dict[str, typing.Any]:
     """The facts of stage compare."""
-    try:
-        seen = load(BandwidthFacts, measured, "bandwidth") if measured else None
-    except LoadError as error:
-        raise AnsibleFilterError(f"linerate.rdma.compare_facts: {error}") from error
+    seen = load(BandwidthFacts, measured, "bandwidth") if measured else None
     return typing.cast(typing.Dict[str, typing.Any], to_data(Facts(None if seen is None else bandwidths(seen))))
 
 

@@ -8,30 +8,28 @@ from __future__ import annotations
 
 import typing
 
-from ansible.errors import AnsibleFilterError
-
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import DROP_IN, HostNeeds
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
+from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 
-def _needs(cluster: typing.Any, name: str) -> HostNeeds:
-    try:
-        return typing.cast(Cluster, load(Cluster, cluster or {}, "rdma_cluster")).host
-    except LoadError as error:
-        raise AnsibleFilterError(f"linerate.rdma.{name}: {error}") from error
+def _needs(cluster: typing.Any) -> HostNeeds:
+    return typing.cast(Cluster, load(Cluster, cluster or {}, "rdma_cluster")).host
 
 
+@filter_of
 def render_host(cluster: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
     """The MachineConfigs that the hosts need."""
-    return [{"fabric": "", "object": item} for item in host.machine_configs(_needs(cluster, "render_host"))]
+    return [{"fabric": "", "object": item} for item in host.machine_configs(_needs(cluster))]
 
 
-def containerd_drop_in(cluster: typing.Any) -> str:
-    """The text of containerd's drop-in; empty where the intent asks for none."""
-    memlock = _needs(cluster, "containerd_drop_in").memlock
-    return host.containerd_drop_in(memlock) if memlock is not None and memlock.by == "containerd" else ""
+@filter_of
+def containerd_drop_in(cluster: typing.Any) -> typing.Dict[str, str]:
+    """Where containerd's drop-in is, and its text; empty where the intent asks for none."""
+    memlock = _needs(cluster).memlock
+    return {"path": DROP_IN, "content": host.containerd_drop_in(memlock) if memlock is not None and memlock.by == "containerd" else ""}
 
 
 class FilterModule:

@@ -8,44 +8,38 @@ from __future__ import annotations
 
 import typing
 
-from ansible.errors import AnsibleFilterError
-
 from ansible_collections.linerate.rdma.plugins.module_utils._check.nic_map import members_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.nic_map import nic_map as parse_nic_map
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job, nic_map
+from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 Data = typing.Dict[str, typing.Any]
 
 
+@filter_of
 def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> typing.List[Data]:
     """The objects of a training job."""
-    try:
-        intent, job_intent = parse_intent(fabrics, None, cluster), load(Job, wanted, "rdma_job")
-        objects = job.render(job_intent, intent.fabrics, intent.cluster)
-    except (IntentError, LoadError, RdmaError) as error:
-        raise AnsibleFilterError(f"linerate.rdma.render_job: {error}") from error
-    return [{"fabric": job_intent.fabric or "", "object": item} for item in objects]
+    intent, job_intent = parse_intent(fabrics, None, cluster), load(Job, wanted, "rdma_job")
+    return [{"fabric": job_intent.fabric or "", "object": item} for item in job.render(job_intent, intent.fabrics, intent.cluster)]
 
 
+@filter_of
 def render_nic_map(fabrics: typing.Any, name: typing.Any, fabric: typing.Any, hcas: typing.Any, subnets: typing.Any = None, before: typing.Any = "") -> Data:
     """The ConfigMap with the NIC map of one fabric."""
-    try:
-        wanted = next((item for item in parse_intent(fabrics).fabrics if item.name == fabric), None)
-        if wanted is None:
-            raise RdmaError(f"no fabric is named '{fabric}'")
-        nodes, seen = load(typing.Dict[str, ObservedHcas], hcas, "hcas"), load(typing.Dict[str, ObservedSubnets], subnets or {}, "subnets")
-        members, why = members_of(wanted, nodes, seen)
-        unread = [f"{node}: {item.error}" for node, item in nodes.items() if item.value is None]
-        if why or unread:
-            raise RdmaError(f"a map of {fabric} would not be complete: {why or '; '.join(unread)}")
-        made = nic_map.lines(wanted, members, parse_nic_map(str(before)).lines)
-    except (IntentError, LoadError, RdmaError) as error:
-        raise AnsibleFilterError(f"linerate.rdma.render_nic_map: {error}") from error
+    wanted = next((item for item in parse_intent(fabrics).fabrics if item.name == fabric), None)
+    if wanted is None:
+        raise RdmaError(f"no fabric is named '{fabric}'")
+    nodes, seen = load(typing.Dict[str, ObservedHcas], hcas, "hcas"), load(typing.Dict[str, ObservedSubnets], subnets or {}, "subnets")
+    members, why = members_of(wanted, nodes, seen)
+    unread = [f"{node}: {item.error}" for node, item in nodes.items() if item.value is None]
+    if why or unread:
+        raise RdmaError(f"a map of {fabric} would not be complete: {why or '; '.join(unread)}")
+    made = nic_map.lines(wanted, members, parse_nic_map(str(before)).lines)
     return {"fabric": wanted.name, "object": nic_map.config_map(wanted, str(name), made)}
 
 

@@ -8,30 +8,27 @@ from __future__ import annotations
 
 import typing
 
-from ansible.errors import AnsibleFilterError
-
 from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint_all, remaining
 from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import world_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network
+from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 Data = typing.Dict[str, typing.Any]
 
 
+@filter_of
 def lint_network(
     rendered: typing.Any, fabrics: typing.Any, cluster: typing.Any, waivers: typing.Any, operators: typing.Any, hcas: typing.Any, nodes: typing.Any
 ) -> Data:
     """What speaks against the rendered policies, and the objects that may be applied."""
-    try:
-        intent = parse_intent(fabrics, waivers, cluster)
-        seen = load(OperatorFacts, operators, "operators")
-        observed = load(typing.Dict[str, ObservedHcas], hcas, "hcas")
-    except (IntentError, LoadError) as error:
-        raise AnsibleFilterError(f"linerate.rdma.lint_network: {error}") from error
+    intent = parse_intent(fabrics, waivers, cluster)
+    seen = load(OperatorFacts, operators, "operators")
+    observed = load(typing.Dict[str, ObservedHcas], hcas, "hcas")
     world = world_of(seen, {name: item.value for name, item in observed.items() if item.value is not None}, intent.cluster)
     policies = [(item["fabric"], kubernetes.policy(item["object"])) for item in rendered["objects"] if item["object"]["kind"] == "SriovNetworkNodePolicy"]
     findings = lint_all(intent.fabrics, policies, world, [str(node) for node in nodes])

@@ -75,26 +75,23 @@ _value:
 
 import typing
 
-from ansible.errors import AnsibleFilterError
-
 from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets, PingPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import is_infiniband
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan, schedule
+from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 
+@filter_of
 def ping_plan(
     fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any, most_rounds: typing.Optional[int] = None, parallel: int = 8, limit: int = 10, forks: int = 5
 ) -> typing.Any:
     """See DOCUMENTATION."""
-    try:
-        intent = load(typing.Tuple[Fabric, ...], fabrics, "rdma_fabrics")
-        observed_hcas = load(typing.Dict[str, ObservedHcas], hcas, "hcas")
-        observed_subnets = load(typing.Dict[str, ObservedSubnets], subnets, "subnets")
-    except LoadError as error:
-        raise AnsibleFilterError(f"linerate.rdma.ping_plan: {error}") from error
+    intent = load(typing.Tuple[Fabric, ...], fabrics, "rdma_fabrics")
+    observed_hcas = load(typing.Dict[str, ObservedHcas], hcas, "hcas")
+    observed_subnets = load(typing.Dict[str, ObservedSubnets], subnets, "subnets")
     nodes = {name: answer.value for name, answer in observed_hcas.items() if answer.value is not None and answer.error is None}
     seen = {name: answer.value for name, answer in observed_subnets.items() if answer.value is not None and answer.error is None}
     rails: typing.Dict[typing.Tuple[str, int], typing.Dict[str, Endpoint]] = {}

@@ -8,82 +8,70 @@ from __future__ import annotations
 
 import typing
 
-from ansible.errors import AnsibleFilterError
-
 from ansible_collections.linerate.rdma.plugins.module_utils._check import ipam
 from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import Member, resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import attachment_name, reporting, resource_of, traits
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods
+from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 Data = typing.Dict[str, typing.Any]
 
 
-def _intent(fabrics: typing.Any, cluster: typing.Any, name: str, waivers: typing.Any = None) -> Intent:
-    try:
-        return parse_intent(fabrics, waivers, cluster)
-    except IntentError as error:
-        raise AnsibleFilterError(f"linerate.rdma.{name}: {error}") from error
-
-
-def _load(cls: typing.Any, data: typing.Any, path: str, name: str) -> typing.Any:
-    try:
-        return load(cls, data, path)
-    except LoadError as error:
-        raise AnsibleFilterError(f"linerate.rdma.{name}: {error}") from error
-
-
-def _members(
-    fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any, name: str
-) -> typing.List[typing.Tuple[str, typing.Mapping[str, typing.Tuple[Member, ...]]]]:
-    intent = _intent(fabrics, None, name)
-    nodes = _load(typing.Dict[str, ObservedHcas], hcas, "hcas", name)
-    seen = _load(typing.Dict[str, ObservedSubnets], subnets or {}, "subnets", name)
+def _members(fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any) -> typing.List[typing.Tuple[str, typing.Mapping[str, typing.Tuple[Member, ...]]]]:
+    intent = parse_intent(fabrics)
+    nodes = load(typing.Dict[str, ObservedHcas], hcas, "hcas")
+    seen = load(typing.Dict[str, ObservedSubnets], subnets or {}, "subnets")
     read = {node: observed.value for node, observed in nodes.items() if observed.value is not None}
     ports = {node: observed.value for node, observed in seen.items() if observed.value is not None}
     return [(fabric.name, resolve(fabric, read, ports).members) for fabric in intent.fabrics]
 
 
+@filter_of
 def fabric_members(fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any = None) -> typing.Dict[str, typing.Dict[str, typing.List[str]]]:
     """PCI addresses of each fabric's physical functions on each node. A fabric that cannot be made out has none."""
-    members = _members(fabrics, hcas, subnets, "fabric_members")
+    members = _members(fabrics, hcas, subnets)
     return {name: {node: [member.hca.pci.address for member in its if member.hca.pci] for node, its in found.items()} for name, found in members}
 
 
+@filter_of
 def fabric_rails(fabrics: typing.Any, hcas: typing.Any, subnets: typing.Any = None) -> typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]]:
     """The rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that cannot be made out has none."""
-    members = _members(fabrics, hcas, subnets, "fabric_rails")
+    members = _members(fabrics, hcas, subnets)
     return {name: {node: {member.hca.pci.address: member.rail for member in its if member.hca.pci} for node, its in found.items()} for name, found in members}
 
 
+@filter_of
 def render_network(
     fabrics: typing.Any, cluster: typing.Any, members: typing.Any, nodes: typing.Any = (), addresses: typing.Any = None, waivers: typing.Any = None
 ) -> Data:
     """Namespaces, policies, pools and networks of all fabrics but those whose addresses somebody else uses."""
-    intent = _intent(fabrics, cluster, "render_network", waivers)
-    functions = _load(typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]], members, "members", "render_network")
-    seen = _load(typing.Optional[AddressFacts], addresses, "addresses", "render_network")
+    intent = parse_intent(fabrics, waivers, cluster)
+    functions = load(typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]], members, "members")
+    seen = load(typing.Optional[AddressFacts], addresses, "addresses")
     refused = ipam.refused(intent, ipam.check(intent, nodes, seen)) if seen is not None else {}
     rendered = network.render([fabric for fabric in intent.fabrics if fabric.name not in refused], intent.cluster, functions)
     return {"objects": [{"fabric": name, "object": item} for name, item in rendered.objects], "unmade": {**rendered.unmade, **refused}}
 
 
+@filter_of
 def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> typing.List[Data]:
     """The pods of the bandwidth stage, one a node and fabric."""
-    intent = _intent(fabrics, cluster, "render_pods")
+    intent = parse_intent(fabrics, None, cluster)
     return [{"fabric": fabric.name, "object": pods.pod(fabric, intent.cluster, str(node))} for fabric in intent.fabrics for node in nodes]
 
 
+@filter_of
 def render_targets(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any, applied: typing.Any, every: bool = False) -> typing.List[Data]:
     """What sriov_sync waits for: the fabrics of which the API server took all; with ``every``, all whose virtual functions must go."""
-    intent = _intent(fabrics, cluster, "render_targets")
-    outcomes = _load(typing.Tuple[AppliedObject, ...], applied, "applied", "render_targets")
+    intent = parse_intent(fabrics, None, cluster)
+    outcomes = load(typing.Tuple[AppliedObject, ...], applied, "applied")
     targets = []
     for fabric in intent.fabrics:
         its = traits(fabric)

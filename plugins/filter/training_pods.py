@@ -37,18 +37,15 @@ _value:
 
 import typing
 
-from ansible.errors import AnsibleFilterError
-
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ResourceError, training_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import training_pod
+from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 
+@filter_of
 def training_pods(pods: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
     """What each pod got."""
-    try:
-        return [to_data(training_pod(pod)) for pod in pods]
-    except ResourceError as error:
-        raise AnsibleFilterError(f"linerate.rdma.training_pods: {error}") from error
+    return [to_data(training_pod(pod)) for pod in pods]
 
 
 class FilterModule:

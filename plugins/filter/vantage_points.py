@@ -37,19 +37,16 @@ _value:
 
 import typing
 
-from ansible.errors import AnsibleFilterError
-
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedSubnets
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points as choose
+from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 
+@filter_of
 def vantage_points(subnets: typing.Any) -> typing.Any:
     """See DOCUMENTATION."""
-    try:
-        observed = load(typing.Dict[str, ObservedSubnets], subnets, "subnets")
-    except LoadError as error:
-        raise AnsibleFilterError(f"linerate.rdma.vantage_points: {error}") from error
+    observed = load(typing.Dict[str, ObservedSubnets], subnets, "subnets")
     return to_data(choose({name: answer.value or () for name, answer in observed.items()}))
 
 

@@ -4,13 +4,14 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""What the modules that talk to the API server share: authentication as in kubernetes.core, and a file for progress."""
+"""What the modules that talk to the API server share: authentication as in kubernetes.core, a file for progress, and an end that cleans up."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
 import os
+import signal
 import typing
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -100,6 +101,15 @@ def _examine(path: str, where: str) -> None:
             raise ApiError(0, "Configuration", f"it can't be read: {error.strerror}", where) from None
         if not isinstance(config, dict) or config.get("kind", "Config") != "Config":
             raise ApiError(0, "Configuration", f"it holds {'nothing' if config is None else 'something else'}, not a mapping of kind Config", where)
+
+
+def end_by_interrupt() -> None:
+    """A module that is told to end shall end as one that is interrupted does: it removes its pods on the way out."""
+
+    def interrupt(number: int, frame: typing.Any) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,8 @@ import datetime
 import secrets
 import typing
 
+from ansible.module_utils.basic import AnsibleModule
+
 from ._check.stage import Moment, Wishes
 from ._model.findings import STAGES, Finding, Waiver, judge
 from ._model.records import CLOSED, OPEN, Record, describe, record_data
@@ -56,15 +58,18 @@ def wishes_of(params: typing.Mapping[str, typing.Any]) -> Wishes:
     return Wishes(params["fabrics"], params["waivers"], params["cluster"])
 
 
-def verdict(subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]) -> typing.Dict[str, typing.Any]:
-    """The result of a module that judges by itself, beside the stages.
+def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]) -> typing.Dict[str, typing.Any]:
+    """The result of a module that judges by itself, beside the stages. A closed gate fails the module.
 
     :param subject: what the findings are about, for the first line
     """
     gate = judge(findings, waivers)
     moment = now()
     record = Record(subject, "", moment, moment, False, OPEN if gate.open else CLOSED, gate.judged)
-    return {"gate": record.gate, "lines": describe(record), "findings": record_data(record)["judged"]}
+    result = {"gate": record.gate, "lines": describe(record), "findings": record_data(record)["judged"]}
+    if not gate.open:
+        module.fail_json(msg="\n".join(result["lines"]), **result)
+    return result
 
 
 def conclude(moment: Moment, record: typing.Optional[Record], record_dir: str) -> typing.Dict[str, typing.Any]:

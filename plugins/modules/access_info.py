@@ -70,14 +70,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.rights import
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
-    try:
-        intent = parse_intent(module.params["fabrics"], None, module.params["cluster"])
-    except IntentError as error:
-        module.fail_json(msg=str(error))
+    intent = parse_intent(module.params["fabrics"], None, module.params["cluster"])
     return {"rights": to_data(observe(connect(module), needed(intent)))}
 
 

@@ -105,7 +105,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import OPEN
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe, observe_stack, read_job, runtimes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import read_documents
 
@@ -142,10 +141,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         running = [(options["namespace"], options["name"])] if options["name"] else []
         world = observe(cluster, namespaces, running, {name: item.value for name, item in answers.items() if item.value is not None})
         findings = check(jobs, resources, world, observe_stack(cluster, namespaces))
-    result = verdict("job", (*lint(jobs, resources, world), *findings), waivers)
-    if result["gate"] != OPEN:
-        module.fail_json(msg="\n".join(result["lines"]), **result)
-    return result
+    return verdict(module, "job", (*lint(jobs, resources, world), *findings), waivers)
 
 
 def main() -> None:

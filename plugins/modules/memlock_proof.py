@@ -99,7 +99,6 @@ proofs:
       type: str
 """
 
-import signal
 import time
 import typing
 
@@ -107,18 +106,15 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host import proven
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, end_by_interrupt
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
-    try:
-        intent = parse_intent(options["fabrics"], None, options["cluster"])
-    except IntentError as error:
-        module.fail_json(msg=str(error))
+    intent = parse_intent(options["fabrics"], None, options["cluster"])
     memlock = intent.cluster.host.memlock
     if memlock is None or module.check_mode:
         return {"proofs": []}
@@ -126,13 +122,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     return {"proofs": to_data(Prover(connect(module), task, time.monotonic, time.sleep).run())}
 
 
-def interrupt(number: int, frame: typing.Any) -> None:
-    """A module that is told to end removes its pods on the way out, as one that is interrupted does."""
-    raise KeyboardInterrupt
-
-
 def main() -> None:
-    signal.signal(signal.SIGTERM, interrupt)
+    end_by_interrupt()
     module = AnsibleModule(
         argument_spec=cluster_spec(
             fabrics={"type": "raw", "required": True},

@@ -99,8 +99,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import OPEN
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.nic_map import nic_map, text_of
 
 
@@ -111,20 +110,14 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     subnets = load(typing.Dict[str, ObservedSubnets], options["subnets"], "subnets")
     fabric = None
     if options["fabric"]:
-        try:
-            fabrics = parse_intent(options["fabrics"]).fabrics
-        except IntentError as error:
-            raise RdmaError(str(error)) from error
+        fabrics = parse_intent(options["fabrics"]).fabrics
         fabric = next((item for item in fabrics if item.name == options["fabric"]), None)
         if fabric is None:
             raise RdmaError(f"fabric: '{options['fabric']}' is none of {', '.join(item.name for item in fabrics)}")
     text = options["text"]
     if text is None:
         text = text_of(connect(module).get("ConfigMap", options["namespace"], options["name"]))
-    result = verdict("nic_map", lint(options["name"] or "NIC map", nic_map(text), ground_of(fabric, hcas, subnets)), waivers)
-    if result["gate"] != OPEN:
-        module.fail_json(msg="\n".join(result["lines"]), **result)
-    return result
+    return verdict(module, "nic_map", lint(options["name"] or "NIC map", nic_map(text), ground_of(fabric, hcas, subnets)), waivers)
 
 
 def main() -> None:

@@ -102,27 +102,24 @@ bandwidth:
 """
 
 import resource
-import signal
 import time
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, end_by_interrupt, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import rails as fabric_rails
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench, Plan, Rails
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan, Rails
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
-    try:
-        intent = parse_intent(options["fabrics"], None, options["cluster"])
-    except IntentError as error:
-        module.fail_json(msg=str(error))
+    intent = parse_intent(options["fabrics"], None, options["cluster"])
     rails = load(Rails, options["rails"], "rails")
     plan = Plan(intent.fabrics, intent.cluster, tuple(options["nodes"]), rails, options["parallel"], options["pod_seconds"])
     if module.check_mode:
@@ -143,13 +140,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     return {"changed": bool(facts.leftovers), "bandwidth": to_data(facts)}
 
 
-def interrupt(number: int, frame: typing.Any) -> None:
-    """A module that is told to end removes its pods on the way out, as one that is interrupted does."""
-    raise KeyboardInterrupt
-
-
 def main() -> None:
-    signal.signal(signal.SIGTERM, interrupt)
+    end_by_interrupt()
     module = AnsibleModule(
         argument_spec=cluster_spec(
             fabrics={"type": "raw", "required": True},

@@ -61,14 +61,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
-    try:
-        intent = parse_intent(module.params["fabrics"], None, module.params["cluster"])
-    except IntentError as error:
-        module.fail_json(msg=str(error), findings=[])
+    intent = parse_intent(module.params["fabrics"], None, module.params["cluster"])
     findings = check(intent, load(Facts, module.params["facts"], "facts"))
     closing = judge(findings).closing()
     if closing:

@@ -35,7 +35,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_shell import MARK
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench, Plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 
 PAIRS, SECONDS, PING_SECONDS = 500, 10.0, 0.5
 BASELINE_PAIRS = 2

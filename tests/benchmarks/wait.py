@@ -111,9 +111,7 @@ def measure(name: str, work: typing.Callable[..., None]) -> typing.Dict[str, flo
     halfway, requests = here.recv()
     server.join()
     figures = {"requests": requests, "in the second half": requests - halfway, "verdict": verdict - last, "cpu": spent, "cpu an event": 1000 * spent / events}
-    print(
-        f"{name:<22} {requests:>8} {requests - halfway:>19} {figures['verdict']:>15.2f} s {spent:>9.2f} s {figures['cpu an event']:>11.2f} ms"
-    )
+    print(f"{name:<22} {requests:>8} {requests - halfway:>19} {figures['verdict']:>15.2f} s {spent:>9.2f} s {figures['cpu an event']:>11.2f} ms")
     return figures
 
 

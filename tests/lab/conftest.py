@@ -136,15 +136,23 @@ class Lab:
     def apply(self, definition: typing.Mapping[str, typing.Any], subresource: str = "") -> None:
         """Server-side apply of one object, or of its status."""
         script = (
-            "import json, sys, kubernetes.config, kubernetes.dynamic as d;"
-            "o = json.loads(sys.argv[2]);"
-            "c = d.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]));"
-            "r = c.resources.get(api_version=o['apiVersion'], kind=o['kind']);"
-            "r = r.subresources[sys.argv[3]] if sys.argv[3] else r;"
-            "c.server_side_apply(r, o, name=o['metadata']['name'], field_manager='test', force_conflicts=True)"
+            "o = json.loads(args[0]);"
+            "r = client.resources.get(api_version=o['apiVersion'], kind=o['kind']);"
+            "r = r.subresources[args[1]] if args[1] else r;"
+            "client.server_side_apply(r, o, name=o['metadata']['name'], field_manager='test', force_conflicts=True)"
         )
-        done = self.command("exec", sys.executable, "-c", script, ".lab/pki/admin.kubeconfig", json.dumps(definition), subresource)
+        self._client(script, json.dumps(definition), subresource)
+
+    def _client(self, script: str, *arguments: str) -> str:
+        """Output of a script in the lab's network namespace, which finds a Kubernetes client in ``client`` and its arguments in ``args``."""
+        opened = (
+            "import json, sys, kubernetes.config, kubernetes.dynamic;"
+            "client = kubernetes.dynamic.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]));"
+            "args = sys.argv[2:];"
+        )
+        done = self.command("exec", sys.executable, "-c", opened + script, ".lab/pki/admin.kubeconfig", *arguments)
         assert done.returncode == 0, done.stderr
+        return done.stdout
 
     @contextlib.contextmanager
     def background(self, *words: str) -> typing.Iterator[pathlib.Path]:
@@ -169,19 +177,15 @@ class Lab:
             withdrawn = self.command("definitions", "off")
         assert withdrawn.returncode == 0, withdrawn.stderr
 
-    def objects(self, kind: str, *options: str) -> typing.List[typing.Dict[str, typing.Any]]:
-        """Objects of the API server, by the Kubernetes client, in the lab's network namespace."""
-        script = (
-            "import json, sys, kubernetes.config, kubernetes.dynamic as d;"
-            "c = d.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]));"
-            "r = c.resources.get(api_version=sys.argv[2], kind=sys.argv[3]);"
-            "print(json.dumps([i.to_dict() for i in r.get(label_selector=sys.argv[4]).items]))"
-        )
+    def objects(self, kind: str, selector: str = "") -> typing.List[typing.Dict[str, typing.Any]]:
+        """Objects of the API server.
+
+        :param kind: with its version: v1/Pod
+        :param selector: of labels; empty: all of them
+        """
+        script = "r = client.resources.get(api_version=args[0], kind=args[1]);print(json.dumps([i.to_dict() for i in r.get(label_selector=args[2]).items]))"
         version, _slash, name = kind.rpartition("/")
-        selector = options[0] if options else ""
-        done = self.command("exec", sys.executable, "-c", script, ".lab/pki/admin.kubeconfig", version, name, selector)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return json.loads(self._client(script, version, name, selector))
 
 
 @pytest.fixture

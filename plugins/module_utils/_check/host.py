@@ -13,7 +13,7 @@ import typing
 
 from .._model.facts import ObservedPlatform
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from .._model.host_needs import ClusterPolicies, Memlock, MemlockProof, ObservedLimit
+from .._model.host_needs import ClusterPolicies, Memlock, MemlockProof, ObservedText
 from .._model.intent import Fabric, Intent
 from .._model.profiles import carries_rdma
 from . import gpudirect
@@ -27,7 +27,7 @@ class Facts:
     :ivar proofs: of locked memory
     :ivar policies: answer of cluster_policy; None when it did not run
     :ivar platforms: answer of sriov_platform_info of each node; nobody looks where the intent asks for no GPUDirect
-    :ivar runtimes: limit of containerd's unit on each node; nobody looks where a MachineConfig sets it
+    :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; nobody looks where a MachineConfig sets it
     :ivar check_mode: no pod was started
     """
 
@@ -35,7 +35,7 @@ class Facts:
     proofs: typing.Tuple[MemlockProof, ...] = ()
     policies: typing.Optional[ClusterPolicies] = None
     platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
-    runtimes: typing.Dict[str, ObservedLimit] = dataclasses.field(default_factory=dict)
+    runtimes: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
 
 
@@ -49,7 +49,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         return (*findings, ok("host.memlock_limit", "rdma_cluster.host.memlock", "the intent asks for no limit of locked memory", "what the intent asks for"))
     findings.append(_limit(memlock))
     if memlock.by == "containerd":
-        findings += [_runtime(memlock, name, facts.runtimes.get(name, ObservedLimit(error="was not asked")), facts.check_mode) for name in facts.nodes]
+        findings += [_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not asked")), facts.check_mode) for name in facts.nodes]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
     fabrics = proven(intent)
     for fabric in fabrics:
@@ -102,7 +102,7 @@ def _limit(memlock: Memlock) -> Finding:
     return Finding("host.memlock_limit", subject, WARN, "unlimited", expected, why, remedy)
 
 
-def _runtime(memlock: Memlock, name: str, seen: ObservedLimit, check_mode: bool) -> Finding:
+def _runtime(memlock: Memlock, name: str, seen: ObservedText, check_mode: bool) -> Finding:
     wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
     expected = f"LimitMEMLOCK of containerd {wanted}"
     if seen.value is None or seen.error is not None:

@@ -13,7 +13,7 @@ import typing
 
 from .._model.cluster import AppliedObject, OperatorFacts, SyncFacts
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
-from .._model.host_needs import ObservedFile, Roll
+from .._model.host_needs import DROP_IN, ObservedText, Roll
 from .._model.intent import Intent
 from .._model.profiles import traits
 from . import roll
@@ -30,7 +30,7 @@ class Facts:
     :ivar operator_removed: whether the operator was taken back as well
     :ivar rolls: how the MachineConfigPools took it that MachineConfigs went
     :ivar roll_error: why the pools did not get ready for that
-    :ivar drop_ins: of containerd's unit on each node
+    :ivar drop_ins: state of containerd's drop-in on each node, in the words of the module file
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Facts:
     operator_removed: bool = False
     rolls: typing.Tuple[Roll, ...] = ()
     roll_error: str = ""
-    drop_ins: typing.Dict[str, ObservedFile] = dataclasses.field(default_factory=dict)
+    drop_ins: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -51,7 +51,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
     findings += roll.findings(facts.rolls, facts.roll_error, "teardown.roll")
-    findings += [_drop_in(name, facts.drop_ins.get(name, ObservedFile(error="was not asked"))) for name in facts.nodes]
+    findings += [_drop_in(name, facts.drop_ins.get(name, ObservedText(error="was not asked"))) for name in facts.nodes]
     if facts.operator_removed:
         findings.append(_operator(facts.operators))
     return tuple(findings)
@@ -88,14 +88,13 @@ def _node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:
     )
 
 
-def _drop_in(name: str, seen: ObservedFile) -> Finding:
+def _drop_in(name: str, seen: ObservedText) -> Finding:
     expected = "no drop-in of ours for containerd's unit"
     if seen.value == "absent":
         return ok("teardown.drop_in", name, "none", expected)
-    path = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
     if seen.value is not None:
-        return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{path} is still there.", "Remove it, and restart containerd.")
-    why = f"Whether {path} is there is not known: {seen.error}."
+        return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} is still there.", "Remove it, and restart containerd.")
+    why = f"Whether {DROP_IN} is there is not known: {seen.error}."
     return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, "Bring the node back and run the teardown again, or remove the file.")
 
 

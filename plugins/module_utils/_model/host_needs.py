@@ -11,6 +11,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+#: of containerd's unit, with the limit of locked memory
+DROP_IN = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
+
 
 @dataclasses.dataclass(frozen=True)
 class Memlock:
@@ -80,16 +83,8 @@ class MemlockProof:
 
 
 @dataclasses.dataclass(frozen=True)
-class ObservedLimit:
-    """What systemd gives containerd on a node (LimitMEMLOCK, as systemctl prints it), or why there is no answer."""
-
-    value: typing.Optional[str] = None
-    error: typing.Optional[str] = None
-
-
-@dataclasses.dataclass(frozen=True)
-class ObservedFile:
-    """What became of a file on a node (state, as the module file says it), or why there is no answer."""
+class ObservedText:
+    """What a node answered in a word, or why there is no answer."""
 
     value: typing.Optional[str] = None
     error: typing.Optional[str] = None

@@ -17,13 +17,14 @@ import difflib
 import functools
 import typing
 
+from .errors import RdmaError
 from .text import plain
 
 #: characters of a path and of a value in a message
 _SHOWN = 200
 
 
-class LoadError(ValueError):
+class LoadError(RdmaError):
     """Data that does not fit its dataclass.
 
     :ivar path: where in the data, as the user would write it: ``rdma_fabrics[0].select.hcas_per_node``

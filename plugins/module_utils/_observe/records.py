@@ -70,7 +70,7 @@ def read_records(directory: str) -> typing.Tuple[typing.Dict[str, Record], typin
             records[stage] = _read(path, stage)
         except FileNotFoundError:
             continue
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError, RecursionError, LoadError) as error:
             unreadable[stage] = f"{path} can't be read: {error}"
     return records, unreadable
 

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import typing
 
+from .._model.errors import RdmaError
 from .._model.findings import Waiver
 from .._model.intent import Cluster, Fabric, Intent
 from .._model.load import LoadError, load
 
 
-class IntentError(ValueError):
+class IntentError(RdmaError):
     """An intent that does not fit its schema.
 
     :ivar problems: one for each place that is wrong, in the order of the variables; paths as the user wrote them

@@ -20,7 +20,6 @@ Object = typing.Dict[str, typing.Any]
 ROLE_LABEL = "machineconfiguration.openshift.io/role"
 #: CRI-O reads all files of its folder in the order of their names, and a later default_ulimits replaces an earlier one as a whole
 _CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
-DROP_IN = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
 
 
 def machine_configs(needs: HostNeeds) -> typing.Tuple[Object, ...]:

@@ -49,11 +49,6 @@ def policy_name(fabric: str, node: str = "") -> str:
     return object_name("linerate", fabric, node)
 
 
-def resource(prefix: str, resource_name: str) -> str:
-    """Extended resource that the device plugin offers: openshift.io/mlx_compute."""
-    return f"{prefix}/{resource_name}"
-
-
 def interface(fabric: Fabric) -> str:
     """The one interface of the node on which pods are put.
 

@@ -22,6 +22,7 @@ from .._parse.memlock import MemlockError
 from .._parse.memlock import parse as parse_log
 from .._parse.pod_stand import stand_of_pod
 from .._render.memlock import memlock_pod
+from .pods import lacking
 
 #: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal may take
 LOOK, LOG, REMOVAL = 1.0, 86400, 120.0
@@ -61,8 +62,7 @@ class Prover:
                 for name in self._task.nodes:
                     key = (fabric.name, name)
                     if name not in known or known[name].allocatable.get(wanted, 0) < 1:
-                        error = f"the node offers no {wanted}" if name in known else "the cluster knows no such node"
-                        proofs[key] = MemlockProof(fabric.name, name, error=error)
+                        proofs[key] = MemlockProof(fabric.name, name, error=lacking(wanted, name, known))
                         continue
                     made = memlock_pod(fabric, self._task.cluster, name, self._task.memlock)
                     pods[key] = made

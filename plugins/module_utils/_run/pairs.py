@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Measurements between pods: the pods' whole life, and rping and ib_write_bw between each two of them, or iperf3 where they have no RDMA device.
+"""Measurements between pods: rping and ib_write_bw between each two of them, or iperf3 where they have no RDMA device.
 
 Nothing of it is judged here but who is worth a second look; a failure is kept with its kind and the line that shows it.
 """
@@ -18,32 +18,22 @@ import itertools
 import typing
 
 from .._check.bandwidth import verdicts
-from .._check.readiness import GRACE
 from .._model.cluster import BandwidthFacts, CommandResult, PairResult, RdmaPod, SweepRow
-from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
-from .._model.profiles import carries_rdma, resource_of
 from .._model.profiles import rails as fabric_rails
-from .._model.text import both_ends
-from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
-from .._parse import iperf3, perftest, pod_probe, rping
-from .._parse import kubernetes as parse
-from .._parse.pod_stand import stand_of_pod
+from .._observe.kubernetes import ApiError, Clock, Cluster, Shell
+from .._parse import iperf3, perftest, rping
 from .._parse.rdma_failure import RETRIED, Failure, classify
 from .._render import commands
-from .._render.names import FABRIC_LABEL, MANAGED_BY
-from .._render.pods import CONTAINER, pod, pod_name
 from .._schedule.measurements import Step, Task, again, orders, steps
-from .sync import WatchFeed
+from .pods import Plan, Pods, Say, failure_of
 
-Say = typing.Callable[[str], None]
 Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
 
-SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
 #: how often a client is tried while its server is not reached yet, and a pair whose connection was lost although its pods live
 TRIES, ATTEMPTS = 5, 2
-#: seconds of a ping, of the look into a pod, of a server's start
-PING_LIMIT, PROBE_LIMIT, SERVER_LIMIT = 30, 30, 20
+#: seconds of a ping, of a server's start
+PING_LIMIT, SERVER_LIMIT = 30, 20
 #: seconds that the limit outside a pod is longer than the one inside
 SLACK = 20
 #: seconds that the server of a failed client has to end by itself; text that it never prints; exit codes of a process that was killed
@@ -53,309 +43,35 @@ LOOKS = 3
 #: each measurement takes the next ones: ping, bandwidth, sweep. Pods have ports of their own, so that few are enough for all
 FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 
-#: fabric: node: PCI address of each HCA: its rail
-Rails = typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]]
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What is measured.
-
-    :ivar nodes: names of the nodes
-    :ivar rails: which HCA is on which rail. A node that is missing has one rail, of whatever HCA
-    :ivar parallel: pairs that are measured at once, at most
-    :ivar pod_seconds: limit of the wait for the pods, and of their removal
-    """
-
-    fabrics: typing.Tuple[Fabric, ...]
-    cluster: ClusterIntent
-    nodes: typing.Tuple[str, ...]
-    rails: Rails = dataclasses.field(default_factory=dict)
-    parallel: int = 512
-    pod_seconds: float = 300.0
-
 
 class Bench:
     """One run: the pods live as long as it does, whatever happens in between."""
 
     def __init__(self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
-        self._cluster = cluster
         self._plan = plan
         self._clock = clock
-        self._pause = pause
         self._say = say
+        self._pods = Pods(cluster, plan, clock, pause, say)
         self._blocks = itertools.count()
-        #: the threads of an interrupted run open no further connection
-        self._over = False
-        #: by the pod's name; a pod is in one measurement at a time, so that no two threads share one
-        self._shells: typing.Dict[str, Shell] = {}
 
     def run(self) -> BandwidthFacts:
         """Pods, measurements, removal.
 
         :raises ApiError: the server cannot be reached before anything was made
         """
-        leftovers = self._remove()
+        leftovers = self._pods.remove()
         if leftovers:
             self._say(f"removed the pods of an interrupted earlier run: {', '.join(leftovers)}")
         pods: typing.Tuple[RdmaPod, ...] = ()
         pairs: typing.Tuple[PairResult, ...] = ()
         try:
-            pods = self._start()
+            with self._pool() as pool:
+                pods = self._pods.start(pool)
             pairs = self._measure(pods)
         finally:
             # also when the run is interrupted: a pod that stays holds a virtual function
-            remaining = self._remove_quietly()
+            remaining = self._pods.end()
         return BandwidthFacts(pods, pairs, leftovers, remaining)
-
-    # Pods
-
-    def _start(self) -> typing.Tuple[RdmaPod, ...]:
-        known = {node.name: node for node in map(parse.node, self._cluster.list("Node").items)}
-        pods: typing.List[RdmaPod] = []
-        with self._pool() as pool:
-            for fabric in self._plan.fabrics:
-                wanted = resource_of(fabric, self._plan.cluster)
-                offered = {}
-                for name in self._plan.nodes:
-                    # pods that ask for nothing are taken by any node
-                    offered[name] = (known[name].allocatable.get(wanted, 0) if wanted else fabric_rails(fabric).stop) if name in known else 0
-                    if offered[name] < 1:
-                        error = f"the node offers no {wanted}" if name in known else "the cluster knows no such node"
-                        pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in fabric_rails(fabric)]
-                pods += self._draw(pool, fabric, {name: number for name, number in offered.items() if number})
-        order = {name: place for place, name in enumerate(self._plan.nodes)}
-        # sorted is stable: the fabrics stay in their order
-        return tuple(sorted(pods, key=lambda item: (order[item.node], item.rail)))
-
-    def _draw(self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int]) -> typing.List[RdmaPod]:
-        """A pod for each rail of each node.
-
-        Whose virtual function a pod gets is the device plugin's choice. So as many pods are started as a node has HCAs, and again as many, until
-        each rail has one: with V functions on each of H HCAs, (H - 1) x V + 1 pods have them all. Those that are too many go at once.
-        """
-        hcas = fabric_rails(fabric).stop
-        most = {name: min(number, (hcas - 1) * max(1, fabric.virtual_functions) + 1) for name, number in offered.items()}
-        held: typing.Dict[str, typing.List[RdmaPod]] = {name: [] for name in offered}
-        while True:
-            tasks = [
-                (name, len(pods) + number)
-                for name, pods in held.items()
-                # a pod that cannot be used ends the draw: more of them would fare no better
-                if not any(item.error for item in pods) and len({item.rail for item in pods}) < hcas
-                for number in range(min(hcas, most[name] - len(pods)))
-            ]
-            if not tasks:
-                break
-            made = list(pool.map(lambda task: self._create(fabric, *task), tasks))
-            ready = self._await_ready([item for item in made if not item.error])
-            looked = dict(zip(ready, pool.map(lambda entry: self._look(fabric, *entry), ready.values())))
-            for item in made:
-                held[item.node].append(looked.get(item.name, item))
-        chosen = [self._choose(fabric, name, rail, pods) for name, pods in held.items() for rail in fabric_rails(fabric)]
-        used = {item.name for item in chosen}
-        surplus = [item for pods in held.values() for item in pods if item.name not in used]
-        list(pool.map(self._discard, surplus))
-        return chosen
-
-    def _choose(self, fabric: Fabric, node: str, rail: int, pods: typing.Sequence[RdmaPod]) -> RdmaPod:
-        """The pod of one rail, or why there is none."""
-        broken = next((item for item in pods if item.error), None)
-        mine = next((item for item in pods if item.rail == rail and not item.error), None)
-        if mine is not None:
-            return mine
-        if broken is not None:
-            return dataclasses.replace(broken, rail=rail)
-        of = ", ".join(address for address, number in self._plan.rails.get(fabric.name, {}).get(node, {}).items() if number == rail)
-        error = f"none of the {len(pods)} virtual functions that pods got there is of rail {rail}, HCA {of or 'not known'}"
-        return RdmaPod(fabric.name, node, "", fabric.network.namespace, error=error, rail=rail, cause="rail")
-
-    def _create(self, fabric: Fabric, node: str, number: int) -> RdmaPod:
-        result = RdmaPod(fabric.name, node, pod_name(fabric.name, node, number), fabric.network.namespace)
-        try:
-            self._cluster.create(pod(fabric, self._plan.cluster, node, number))
-        except ApiError as error:
-            if error.status == 0:
-                raise
-            return dataclasses.replace(result, error=error.text, cause="stuck" if error.reason == "AlreadyExists" else "refused")
-        return result
-
-    def _await_ready(self, pods: typing.Sequence[RdmaPod]) -> typing.Dict[str, typing.Tuple[RdmaPod, Resource]]:
-        """Each pod with its resource once it is ready, or with the error that kept it from there."""
-        done: typing.Dict[str, typing.Tuple[RdmaPod, Resource]] = {}
-        if not pods:
-            return done
-        seen: typing.Dict[str, Resource] = {}
-        since: typing.Dict[str, typing.Tuple[str, float]] = {}
-        end = self._clock() + self._plan.pod_seconds
-        feed = WatchFeed(self._cluster, {}, ("Pod",), SELECTOR)
-        feed.start()
-        try:
-            while len(done) < len(pods):
-                now = self._clock()
-                for item in pods:
-                    if item.name not in done:
-                        self._judge_pod(item, seen.get(item.name), since, now, now >= end, done)
-                if len(done) == len(pods):
-                    break
-                # all that came in the meantime, and then one look: thousands of pods change at the same time
-                change = feed.get(min(5.0, max(0.0, end - now)))
-                while change is not None:
-                    if change.action == "replace":
-                        seen = {}
-                    if change.action != "error":
-                        seen.update((parse.name_of(found), found) for found in change.items)
-                    change = feed.get(0.0)
-        finally:
-            feed.stop()
-        return done
-
-    def _judge_pod(
-        self,
-        item: RdmaPod,
-        found: typing.Optional[Resource],
-        since: typing.Dict[str, typing.Tuple[str, float]],
-        now: float,
-        over: bool,
-        done: typing.Dict[str, typing.Tuple[RdmaPod, Resource]],
-    ) -> None:
-        if found is None:
-            if over:
-                done[item.name] = (dataclasses.replace(item, error="the API server does not show the pod"), {})
-            return
-        stand = stand_of_pod(found)
-        if stand.phase == "ready":
-            self._say(f"{item.fabric} {item.node}: pod is ready")
-            done[item.name] = (item, found)
-            return
-        suspect, start = since.get(item.name, ("", now))
-        if suspect != stand.suspect:
-            start = now
-        since[item.name] = (stand.suspect, start)
-        patience_over = bool(stand.suspect) and now - start >= GRACE[stand.suspect][0]
-        if stand.phase == "failed" or over or patience_over:
-            event = self._last_warning(item)
-            error = f"the pod did not become ready: {stand.detail}{'; ' + event if event else ''}"
-            self._say(f"{item.fabric} {item.node}: {error}")
-            # a container that cannot even start says so in the runtime's words
-            words = classify(None, False, stand.detail)
-            cause = stand.suspect or ("no_tool" if words and words.kind == "no_tool" else "")
-            done[item.name] = (dataclasses.replace(item, error=error, cause=cause), found)
-
-    def _last_warning(self, item: RdmaPod) -> str:
-        """What the kubelet says of it: a failing CNI shows only in events."""
-        try:
-            events = self._cluster.list("Event", item.namespace).items
-        except ApiError:
-            return ""
-        mine = [event for event in events if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("name") == item.name]
-        last = max(mine, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""), default=None)
-        return f"{last.get('reason')}: {both_ends(str(last.get('message')))}" if last else ""
-
-    def _look(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
-        """Find the RDMA device of the pod's virtual function, its address, its rail and its rates."""
-        if item.error:
-            return item
-        network = (found["metadata"].get("annotations") or {}).get("k8s.v1.cni.cncf.io/networks", "")
-        try:
-            interface, address, pci = parse.network_interface(found, network) if network else parse.own_interface(found)
-            pci = pci or self._shared_function(fabric, item.node)
-            greeting = self._shell(item, pci or "").wait(PROBE_LIMIT)
-        except (parse.ResourceError, ApiError) as error:
-            return dataclasses.replace(item, error=str(error))
-        failure = _failure(greeting)
-        if failure is not None:
-            failure = self._fate(item) or failure
-            return dataclasses.replace(item, error=f"no look into the pod: {failure.evidence}", cause=failure.kind)
-        probe = pod_probe.parse(greeting.output)
-        device, problem = None, ""
-        try:
-            device = probe.device(interface, pci)
-        except pod_probe.ProbeError as error:
-            problem = str(error)
-        tcp = device is None and not carries_rdma(fabric)
-        lacks = [tool for tool in probe.missing if tool in (commands.TCP_NEEDED if tcp else commands.NEEDED)]
-        if lacks:
-            return dataclasses.replace(item, error=f"the image {fabric.pods.image} has no {', '.join(lacks)}", cause="no_tool")
-        if problem and not tcp:
-            return dataclasses.replace(item, error=problem, cause="no_device")
-        pci = pci or next(iter(probe.addresses), "")
-        cpus, binding = probe.binding(pci)
-        return self._on_rail(
-            fabric,
-            dataclasses.replace(
-                item,
-                device=device,
-                address=address,
-                pci=pci or None,
-                interface=interface,
-                rate_gbps=probe.rates.get(device or ""),
-                pcie_gbps=probe.pcie.get(pci),
-                physical_function=probe.functions.get(pci),
-                cpus=cpus,
-                binding=binding,
-            ),
-        )
-
-    def _shared_function(self, fabric: Fabric, node: str) -> typing.Optional[str]:
-        """PCI address of the one function whose RDMA device all pods of a node share; the interface in the pod has none of its own."""
-        return next(iter(self._plan.rails.get(fabric.name, {}).get(node, {})), None) if fabric.profile == "rdma_shared" else None
-
-    def _on_rail(self, fabric: Fabric, item: RdmaPod) -> RdmaPod:
-        """The pod with the rail of its HCA. Where nodes have one HCA it needs no name, but if both are known they must agree."""
-        rails = self._plan.rails.get(fabric.name, {}).get(item.node, {})
-        if fabric_rails(fabric).stop == 1 and not (rails and item.physical_function):
-            return item
-        # a function that a pod gets as a whole is the HCA itself
-        function = item.physical_function or item.pci
-        if function in rails:
-            return dataclasses.replace(item, rail=rails[function])
-        error = f"its virtual function {item.pci} is of {item.physical_function or 'no HCA that sysfs names'}"
-        return dataclasses.replace(item, error=f"{error}; HCAs of this fabric on the node: {', '.join(rails) or 'none known'}", cause="rail")
-
-    def _shell(self, item: RdmaPod, pci: str = "") -> Shell:
-        """The connection to a pod; one that broke is made anew.
-
-        :raises ApiError: the pod is not there or does not run
-        """
-        if self._over:
-            raise ApiError(0, "Interrupted", "the run is over", f"exec in pod {item.name}")
-        shell = self._shells.get(item.name)
-        if shell is None or not shell.open:
-            shell = self._shells[item.name] = self._cluster.shell(item.namespace, item.name, CONTAINER, commands.shell(pci), self._clock)
-        return shell
-
-    def _discard(self, item: RdmaPod) -> None:
-        """A pod that is too many. What cannot be deleted now is deleted with the others at the end."""
-        shell = self._shells.pop(item.name, None)
-        if shell is not None:
-            shell.close()
-        with contextlib.suppress(ApiError):
-            self._cluster.delete("Pod", item.namespace, item.name, grace_seconds=1)
-
-    def _remove(self) -> typing.Tuple[str, ...]:
-        """Delete all pods of ours and wait until they are gone; the names of those that were there."""
-        found = self._cluster.list("Pod", selector=SELECTOR).items
-        for item in found:
-            self._cluster.delete("Pod", item["metadata"]["namespace"], item["metadata"]["name"], grace_seconds=1)
-        end = self._clock() + self._plan.pod_seconds
-        while found and self._clock() < end and self._cluster.list("Pod", selector=SELECTOR).items:
-            self._pause(1.0)
-        return tuple(sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in found))
-
-    def _remove_quietly(self) -> typing.Tuple[str, ...]:
-        """The removal at the end: what is still there afterwards. An API server that is away then must not hide what was measured."""
-        self._over = True
-        for shell in list(self._shells.values()):
-            shell.close()
-        try:
-            self._remove()
-            left = self._cluster.list("Pod", selector=SELECTOR).items
-        except ApiError as error:
-            return (f"not known: {error}",)
-        return tuple(sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in left))
-
-    # Pairs
 
     def _measure(self, pods: typing.Sequence[RdmaPod]) -> typing.Tuple[PairResult, ...]:
         results: typing.List[PairResult] = []
@@ -482,13 +198,13 @@ class Bench:
         :param judge: of what the client did; its exit code, unless something else is given
         """
         try:
-            server, client = self._shell(there[0]), self._shell(here[0])
+            server, client = self._pods.shell(there[0]), self._pods.shell(here[0])
             server.start(there[1])
-            ran, failure = self._client(server, client, here[1], up, limit, judge_server, judge or _failure)
+            ran, failure = self._client(server, client, here[1], up, limit, judge_server, judge or failure_of)
         except ApiError as error:
             ran, failure = None, Failure("exec_lost", str(error)[:300])
         if failure is not None:
-            failure = self._fate(there[0], here[0]) or failure
+            failure = self._pods.fate(there[0], here[0]) or failure
         return ran, failure
 
     def _client(
@@ -496,7 +212,7 @@ class Bench:
     ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
         if not server.wait_for(up, SERVER_LIMIT) and not server.running:
             ended = server.wait(0)
-            return None, _failure(ended) or Failure("peer_gone", "the server ended at once")
+            return None, failure_of(ended) or Failure("peer_gone", "the server ended at once")
         for _number in range(TRIES):
             client.start(command)
             ran = client.wait(limit + SLACK)
@@ -505,7 +221,7 @@ class Bench:
             if failure is None or failure.kind not in RETRIED or not server.running:
                 break
         if failure is None and judge_server:
-            failure = _failure(server.wait(SLACK))
+            failure = failure_of(server.wait(SLACK))
         elif failure is not None:
             failure = self._killed(server, limit, failure) or failure
         return ran, failure
@@ -520,27 +236,10 @@ class Bench:
             return Failure("peer_gone", f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300])
         return None
 
-    def _fate(self, *pods: RdmaPod) -> typing.Optional[Failure]:
-        """Whether a pod of a failed pair is gone or on its way out: evicted, deleted, its node lost. Then that is the failure."""
-        for item in pods:
-            try:
-                stand = stand_of_pod(self._cluster.get("Pod", item.namespace, item.name))
-            except ApiError as error:
-                if error.absent:
-                    return Failure("pod_gone", f"the pod {item.name} on {item.node} was deleted")
-                continue
-            if stand.phase != "ready":
-                return Failure("pod_gone", f"the pod {item.name} on {item.node}: {stand.detail}"[:300])
-        return None
-
-
-def _failure(result: CommandResult) -> typing.Optional[Failure]:
-    return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
-
 
 def _tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
     """iperf3 exits with 0 also where its JSON tells of an error."""
-    failure, error = _failure(result), iperf3.error(result.output)
+    failure, error = failure_of(result), iperf3.error(result.output)
     return classify(result.exit_code or 1, result.timed_out, error) if error and (failure is None or failure.kind == "exit_code") else failure
 
 

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check import gpudirect, host, validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import GpuDriver, NodePlatform, ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Memlock, MemlockProof, ObservedLimit
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Memlock, MemlockProof, ObservedText
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
 
 FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
@@ -72,11 +72,11 @@ def test_the_remedy_is_that_of_the_runtime() -> None:
 @pytest.mark.parametrize(
     ("seen", "check_mode", "status", "words"),
     [
-        (ObservedLimit("8589934592\n"), False, "pass", ""),
-        (ObservedLimit("8388608"), False, "fail", "another drop-in"),
-        (ObservedLimit(""), False, "fail", "another drop-in"),
-        (ObservedLimit("8388608"), True, "unknown", "Check mode"),
-        (ObservedLimit(error="was not asked: Restart containerd with it: job failed"), False, "unknown", "job failed"),
+        (ObservedText("8589934592\n"), False, "pass", ""),
+        (ObservedText("8388608"), False, "fail", "another drop-in"),
+        (ObservedText(""), False, "fail", "another drop-in"),
+        (ObservedText("8388608"), True, "unknown", "Check mode"),
+        (ObservedText(error="was not asked: Restart containerd with it: job failed"), False, "unknown", "job failed"),
         (None, False, "unknown", "was not asked"),
     ],
 )
@@ -87,7 +87,7 @@ def test_containerd_has_the_limit_that_systemd_gives_it(seen: typing.Any, check_
 
 
 def test_infinity_is_no_limit_and_a_machine_config_has_no_drop_in() -> None:
-    facts = host.Facts(("a",), runtimes={"a": ObservedLimit("infinity")})
+    facts = host.Facts(("a",), runtimes={"a": ObservedText("infinity")})
     unlimited = host.check(intent(Memlock("containerd", unlimited=True)), facts)
     assert [item.status for item in unlimited if item.check == "host.containerd"] == ["pass"]
     assert not [item for item in host.check(intent(Memlock("machine_config", limit_gib=8)), facts) if item.check == "host.containerd"]

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster impor
     SyncNode,
     Workload,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ObservedFile
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ObservedText
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 INTENT = parse_intent(
@@ -76,9 +76,9 @@ def test_operator(operators, status):
 @pytest.mark.parametrize(
     ("seen", "status", "why"),
     [
-        (ObservedFile("absent"), "pass", ""),
-        (ObservedFile("file"), "fail", "is still there"),
-        (ObservedFile(error="unreachable: No route to host"), "unknown", "is not known: unreachable: No route to host"),
+        (ObservedText("absent"), "pass", ""),
+        (ObservedText("file"), "fail", "is still there"),
+        (ObservedText(error="unreachable: No route to host"), "unknown", "is not known: unreachable: No route to host"),
         (None, "unknown", "is not known: was not asked"),
     ],
 )

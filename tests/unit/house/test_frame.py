@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = ROOT / "build" / "collections" / "ansible_collections"
 FRAME_ROLES = ("stage", "validate", "report")
 OBSERVED = tuple(stage for stage in STAGES if (ROOT / "roles" / stage / "tasks" / "observe.yml").exists())
-TABLE = '''
+TABLE = """
 from __future__ import annotations
 import dataclasses
 import typing
@@ -45,7 +45,7 @@ def check(_intent, facts):
 
 TABLE = {stage: (Facts, check) for stage in STAGES_HERE}
 TABLE["validate"] = (validate.Facts, validate.check)
-'''
+"""
 OBSERVE = [
     {
         "name": "Leave a mark",
@@ -135,9 +135,7 @@ class Player:
         # 'make test' runs a part of these with the oldest ansible-core too
         program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
         command = [program, "-i", "hosts.yml", playbook, *arguments]
-        done = subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False
-        )
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
         report = self.folder / "build" / "report"
         data = json.loads((report / "report.json").read_text(encoding="utf-8")) if (report / "report.json").exists() else None
         return Run(done.returncode, done.stdout + done.stderr, data, self.folder / "build", sorted(path.name for path in marks.iterdir()))

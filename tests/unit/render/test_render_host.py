@@ -18,7 +18,7 @@ import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.linerate.rdma.plugins.filter.host import containerd_drop_in, render_host
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds, Memlock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import DROP_IN, HostNeeds, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
 from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import memlock_pod
@@ -86,7 +86,7 @@ def test_any_limit_is_the_same_in_both_runtimes(gib: int) -> None:
 )
 def test_doors(cluster: typing.Any, kinds: typing.List[str], drop_in: str) -> None:
     assert [item["object"]["kind"] for item in render_host(cluster)] == kinds
-    assert containerd_drop_in(cluster) == drop_in
+    assert containerd_drop_in(cluster) == {"path": DROP_IN, "content": drop_in}
 
 
 def test_a_wrong_intent_is_refused_with_its_path() -> None:

@@ -154,9 +154,7 @@ def _hcas(world: World) -> typing.Dict[str, ObservedHcas]:
             pci = PciFunction(f"0000:{0x10 + rail:02x}:00.0", "15b3", "1021", "0207", "mlx5_core", 0, PcieLink(32.0, 16, 32.0, 16))
             port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", RATE, 4, "NDR", _lid(world, node, rail), 1, _guid(2, node, rail))
             device = f"mlx5_{rail}"
-            hcas.append(
-                Hca(device, device, (), pci, _guid(1, node, rail), f"{name} {device}", "28.43.1014", "MT_0000000838", None, (port,), Sriov(16, 8))
-            )
+            hcas.append(Hca(device, device, (), pci, _guid(1, node, rail), f"{name} {device}", "28.43.1014", "MT_0000000838", None, (port,), Sriov(16, 8)))
         result[name] = ObservedHcas(NodeHcas(tuple(hcas)))
     return result
 
