@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The network namespace of the lab: a bridge for the workers, a bridge for their NICs, one tap each."""
+"""The network namespace of the lab: a bridge for the workers, a bridge for their other NICs, and a tap for each NIC."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from .run import run
 
 CLUSTER_BRIDGE = "cluster"
 STORAGE_BRIDGE = "storage"
+#: the NICs of a worker, and where each is plugged in: eth0, the igb eth1, and the plain vnic0 that a pod may have as a whole
+NICS = {"cluster": CLUSTER_BRIDGE, "storage": STORAGE_BRIDGE, "vnic": STORAGE_BRIDGE}
 
 
 def _inside(description: Description, *words: str) -> str:
@@ -40,8 +42,8 @@ def create(description: Description) -> None:
             if bridge == CLUSTER_BRIDGE:
                 _inside(description, "address", "add", f"{network.address}/{network.prefix}", "dev", bridge)
     for worker in description.workers:
-        for bridge in (CLUSTER_BRIDGE, STORAGE_BRIDGE):
-            name = tap(worker.name, bridge)
+        for nic, bridge in NICS.items():
+            name = tap(worker.name, nic)
             if name not in links:
                 _inside(description, "tuntap", "add", name, "mode", "tap")
                 _inside(description, "link", "set", name, "master", bridge, "mtu", "9000", "up")
@@ -49,9 +51,9 @@ def create(description: Description) -> None:
         _inside(description, "route", "replace", str(description.pod_subnet(worker)), "via", worker.address)
 
 
-def tap(worker: str, bridge: str) -> str:
-    """Name of the tap of a worker on a bridge; Linux allows 15 characters."""
-    return f"{bridge[:4]}-{worker}"[:15]
+def tap(worker: str, nic: str) -> str:
+    """Name of the tap of a worker's NIC; Linux allows 15 characters."""
+    return f"{nic[:4]}-{worker}"[:15]
 
 
 def processes(description: Description) -> typing.List[int]:

@@ -123,10 +123,11 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
             *("-name", worker.name, "-M", "q35", *accelerator(), "-smp", str(description.guest.cpus), "-m", str(description.guest.memory_mib)),
             *("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_folder / "vmlinux", "-initrd", kernel_folder / "initrd"),
             *("-append", command_line, "-drive", f"file={disk},if=virtio,format=raw,snapshot=on"),
-            *_virtio_nic("cluster", network.tap(worker.name, network.CLUSTER_BRIDGE), f"52:54:00:78:00:{number}"),
+            *_virtio_nic("cluster", worker, f"52:54:00:78:00:{number}"),
             *("-device", "intel-iommu,intremap=on", "-device", "pcie-root-port,id=rp0,chassis=1,slot=1"),
-            *("-netdev", f"tap,id=storage,ifname={network.tap(worker.name, network.STORAGE_BRIDGE)},script=no,downscript=no"),
+            *("-netdev", f"tap,id=storage,ifname={network.tap(worker.name, 'storage')},script=no,downscript=no"),
             *("-device", f"igb,bus=rp0,netdev=storage,mac=52:54:00:88:00:{number},romfile="),
+            *_virtio_nic("vnic", worker, f"52:54:00:98:00:{number}"),
             *("-virtfs", f"local,path={share(folder, worker)},mount_tag=lab,security_model=none,readonly=on,multidevs=remap"),
             *("-device", "virtio-rng-pci", "-serial", f"file:{console}", "-monitor", f"unix:{processes.records / worker.name}.monitor,server,nowait"),
         ],
@@ -145,8 +146,13 @@ def _temporary(folder: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def _virtio_nic(name: str, tap: str, mac: str) -> typing.List[str]:
-    return ["-netdev", f"tap,id={name},ifname={tap},script=no,downscript=no", "-device", f"virtio-net-pci,netdev={name},mac={mac},romfile="]
+def _virtio_nic(name: str, worker: Worker, mac: str) -> typing.List[str]:
+    return [
+        "-netdev",
+        f"tap,id={name},ifname={network.tap(worker.name, name)},script=no,downscript=no",
+        "-device",
+        f"virtio-net-pci,netdev={name},mac={mac},romfile=",
+    ]
 
 
 def accelerator() -> typing.List[str]:

@@ -16,7 +16,7 @@ author:
 description:
   - Reads sysfs and nothing else. It needs no tool and no right beyond reading, and takes one round trip.
   - Shows every RDMA device, and every PCI network function that has SR-IOV, is a virtual function, is of class InfiniBand or comes from a
-    vendor of HCAs. Plain network cards are left out.
+    vendor of HCAs. Plain network cards are left out, unless O(netdevs) names them.
   - Files may vanish or refuse to be read while VFs are made. What vanished is left out; what could not be read is C(null) and is listed under
     RV(hcas.hcas[].unread) and RV(hcas.errors).
 options:
@@ -27,6 +27,12 @@ options:
     elements: path
     default:
       - /sys
+  netdevs:
+    description:
+      - Network interfaces to show whatever carries them, such as a plain network card that is moved into a pod.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - linerate.rdma._attributes.reads
 """
@@ -202,10 +208,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysf
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"sysfs": {"type": "list", "elements": "path", "default": ["/sys"]}},
+        argument_spec={
+            "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
+            "netdevs": {"type": "list", "elements": "str", "default": []},
+        },
         supports_check_mode=True,
     )
-    _ansible.run(module, lambda: {"hcas": to_data(sysfs.read_node(module.params["sysfs"]))})
+    _ansible.run(module, lambda: {"hcas": to_data(sysfs.read_node(module.params["sysfs"], module.params["netdevs"]))})
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from cryptography import x509
 from lab.pki import Pki
 
 from .conftest import ROOT, Lab
+from .scenarios import intent
 
 RBAC = str(ROOT / "docs/rbac.yml")
 
@@ -47,8 +48,8 @@ def identity(folder: pathlib.Path, group: str) -> str:
     return str(folder / f"{name}.kubeconfig")
 
 
-def run_as(here: Lab, group: str, stage: str) -> typing.Any:
-    variables = {"rdma_kubeconfig": identity(here.folder / "pki", group), "operators_install": False}
+def run_as(here: Lab, group: str, stage: str, **more: typing.Any) -> typing.Any:
+    variables = {"rdma_kubeconfig": identity(here.folder / "pki", group), "operators_install": False, **more}
     return here.playbook(f"playbooks/{stage}.yml", variables=variables)
 
 
@@ -77,7 +78,7 @@ def test_the_shipped_roles_are_enough(lab: Lab, roles: None, stage: str) -> None
 
 
 def test_the_shipped_roles_are_enough_to_measure(lab: Lab, roles: None) -> None:
-    run = run_as(lab, "linerate-rdma-operators", "bandwidth")
+    run = run_as(lab, "linerate-rdma-operators", "bandwidth", rdma_fabrics=intent())
     assert [finding["subject"] for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
 
 

@@ -66,12 +66,13 @@ def test_a_wrong_type_is_refused_before_any_host_is_touched(lab: Lab, playbook: 
 
 
 def test_what_an_interrupted_measurement_left_is_removed_and_named(lab: Lab) -> None:
-    with lab.running("playbooks/bandwidth.yml") as playbook:
+    variables = {"rdma_fabrics": intent()}
+    with lab.running("playbooks/bandwidth.yml", variables=variables) as playbook:
         playbook.await_text("pod is ready", 2)
         # no chance to clean up: the playbook and the module that it runs
         lab.command("exec", "pkill", "-KILL", "-f", "rdma_bandwidth")
     assert lab.objects("v1/Pod", MANAGED)
-    run = lab.playbook("playbooks/bandwidth.yml")
+    run = lab.playbook("playbooks/bandwidth.yml", variables=variables)
     assert run.code == 0, run.end
     assert any("removed leftover pod" in change for change in run.records["bandwidth"]["changes"]), run.records["bandwidth"]["changes"]
     assert lab.objects("v1/Pod", MANAGED) == []

@@ -180,3 +180,10 @@ def add_igb(tree: Tree, virtual_functions: int = 3) -> None:
             numa_node="-1", current_link_speed="Unknown", max_link_speed="Unknown", current_link_width="0", max_link_width="0",
         )  # fmt: skip
         tree.netdev(folder, f"eth{3 + index}", f"2e:4a:de:30:21:6{index}", state="down")
+
+
+def add_virtio(tree: Tree, address: str = "0000:00:02.0", number: int = 1, name: str = "eth2") -> None:
+    """A virtio NIC: its interface belongs to a device on a bus of its own, below the PCI function."""
+    function = tree.function(address, vendor="0x1af4", device="0x1000", pci_class="0x020000", driver="virtio-pci", numa_node="-1")
+    tree.write(f"{function}/virtio{number}/device", "0x0001")
+    tree.netdev(f"{function}/virtio{number}", name, "52:54:00:98:00:01")

@@ -19,7 +19,7 @@ from .._model.facts import Hca, NodeHcas, ObservedHcas, Port
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
 from .._model.load import nearest
-from .._model.profiles import is_infiniband, owns_rdma, traits
+from .._model.profiles import is_infiniband, moves, owns_rdma, traits
 from . import no_sriov
 from .membership import candidates, selects
 
@@ -257,12 +257,13 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
         driven = _check_driver(name, hca, owns_rdma(fabric), node)
         findings += [driven, _check_sriov(name, hca)] if traits(fabric).functions else [driven]
         if driven.status == PASS:
-            findings.append(_check_netdev(f"{name} {hca.name}", hca))
+            findings.append(_check_netdev(f"{name} {hca.name}", hca, moves(fabric)))
     return findings
 
 
-def _check_netdev(subject: str, hca: Hca) -> Finding:
-    expected = "a network interface that is up"
+def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
+    """:param moved: into pods, which set it up; back on the node it is down"""
+    expected = "a network interface, up or down" if moved else "a network interface that is up"
     if not hca.netdevs:
         return Finding(
             "discover.port", subject, WARN, "no network interface", expected,
@@ -270,7 +271,7 @@ def _check_netdev(subject: str, hca: Hca) -> Finding:
             "See ip link in the node's other network namespaces.",
         )  # fmt: skip
     states = ", ".join(f"{netdev.name} {netdev.state or 'unread'}" for netdev in hca.netdevs)
-    if any(netdev.state == "up" for netdev in hca.netdevs):
+    if moved or any(netdev.state == "up" for netdev in hca.netdevs):
         return ok("discover.port", subject, states, expected)
     why = "The interface has no carrier or was never set up. VFs have no link while their physical function has none."
     return Finding(
@@ -327,7 +328,8 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> typing.List[Findin
     """A card in a narrow slot, or one that trained down, can't reach the rate of its link."""
     findings = []
     for hca in _fitting(intent.fabrics, node):
-        if hca.pci is None:
+        # a virtio NIC is memory of the hypervisor: it has no link
+        if hca.pci is None or hca.pci.driver == "virtio-pci":
             continue
         link, subject = hca.pci.link, f"{name} {hca.name}"
         if link.current_speed is None or link.current_width is None or link.max_speed is None or link.max_width is None:

@@ -118,6 +118,12 @@ def carries_rdma(fabric: Fabric) -> bool:
     return owns_rdma(fabric) or (traits(fabric).rdma and isolates_rdma(fabric))
 
 
+def moves(fabric: Fabric) -> bool:
+    """Whether a pod gets an interface of the node as a whole, which the node then has not."""
+    its = traits(fabric)
+    return its.members and not its.functions and not its.shared
+
+
 def kind_of(fabric: Fabric) -> Kind:
     """What a job gets of it."""
     with_rdma, without = traits(fabric).kinds

@@ -88,6 +88,10 @@ class Reader:
             self._failed(name, error.strerror or str(error))
             return None
 
+    def above(self, name: str) -> str:
+        """Name of the folder in which that lies to which a symbolic link leads."""
+        return os.path.basename(os.path.realpath(os.path.join(self.folder, name, "..")))
+
     def raw(self, name: str) -> typing.Optional[bytes]:
         """The bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be read."""
         try:
@@ -110,12 +114,13 @@ def natural(name: str) -> typing.Tuple[typing.Tuple[int, int, str], ...]:
     return tuple((1, int(part), "") if place % 2 else (0, 0, part) for place, part in enumerate(parts) if part)
 
 
-def read_node(roots: typing.Sequence[str]) -> NodeHcas:
+def read_node(roots: typing.Sequence[str], netdevs: typing.Container[str] = ()) -> NodeHcas:
     """All network functions of interest below the given sysfs roots, as one list.
 
-    Of interest: every RDMA device; every PCI network function with SR-IOV, or that is a VF, or of class InfiniBand, or of an HCA vendor.
+    Of interest: every RDMA device; every PCI network function with SR-IOV, or that is a VF, or of class InfiniBand, or of an HCA vendor, or named.
 
     :param roots: usually just /sys. What a later root repeats is left out, and said
+    :param netdevs: names of interfaces that are of interest whatever carries them
     """
     found: typing.Dict[str, Hca] = {}
     errors: typing.List[str] = []
@@ -123,7 +128,7 @@ def read_node(roots: typing.Sequence[str]) -> NodeHcas:
         top = Reader(root)
         if not top.names("class") and not top.names("bus"):
             errors.append(f"{root}: no sysfs here: neither {root}/class nor {root}/bus holds anything")
-        for hca in _read_root(root, errors):
+        for hca in _read_root(root, netdevs, errors):
             if hca.name in found:
                 errors.append(f"{root}: {hca.name} is there twice: the second one is left out")
             else:
@@ -132,7 +137,7 @@ def read_node(roots: typing.Sequence[str]) -> NodeHcas:
     return NodeHcas(tuple(hcas), tuple(errors))
 
 
-def _read_root(root: str, errors: typing.List[str]) -> typing.Iterator[Hca]:
+def _read_root(root: str, netdevs: typing.Container[str], errors: typing.List[str]) -> typing.Iterator[Hca]:
     top = Reader(root)
     rdma = _by_pci_address(top, "class/infiniband")
     nets = _by_pci_address(top, "class/net")
@@ -148,7 +153,8 @@ def _read_root(root: str, errors: typing.List[str]) -> typing.Iterator[Hca]:
             jobs.extend((device_address, device, f"class/infiniband/{device}{'/device' if device_address else ''}") for device in devices)
     for job_address, job_device, job_folder in jobs:
         reader = Reader(os.path.join(root, job_folder))
-        hca = _read_hca(root, reader, job_address, job_device, nets.get(job_address, ()) if job_address else ())
+        names = nets.get(job_address, ()) if job_address else ()
+        hca = _read_hca(root, reader, job_address, job_device, names, any(name in netdevs for name in names))
         errors.extend(reader.errors)
         folders = (reader.folder, os.path.join(root, f"class/infiniband/{job_device}")) if job_device else (reader.folder,)
         gone = [path for path in folders if not os.path.exists(path)]
@@ -163,12 +169,15 @@ def _by_pci_address(top: Reader, folder: str) -> typing.Dict[typing.Optional[str
     result: typing.Dict[typing.Optional[str], typing.List[str]] = {}
     for name in top.names(folder):
         target = top.link(f"{folder}/{name}/device")
+        # between a virtio NIC and its PCI function is a bus of its own
+        if target and re.match(r"virtio[0-9]+\Z", target):
+            target = top.above(f"{folder}/{name}/device")
         result.setdefault(target if target and parse.is_pci_address(target) else None, []).append(name)
     return result
 
 
 def _read_hca(
-    root: str, reader: Reader, address: typing.Optional[str], device: typing.Optional[str], netdev_names: typing.Sequence[str]
+    root: str, reader: Reader, address: typing.Optional[str], device: typing.Optional[str], netdev_names: typing.Sequence[str], named: bool
 ) -> typing.Optional[Hca]:
     """One function, or None when it is of no interest."""
     if device is None and not _is_network(reader):
@@ -176,7 +185,7 @@ def _read_hca(
     pci = _read_pci(reader, address) if address else None
     sriov = _read_sriov(reader) if address else None
     physical_function = reader.link("physfn") if address else None
-    if device is None and pci is not None and not _of_interest(pci, sriov, physical_function):
+    if device is None and pci is not None and not named and not _of_interest(pci, sriov, physical_function):
         return None
     rdma = Reader(os.path.join(root, f"class/infiniband/{device}")) if device else None
     if rdma is not None and address is None:

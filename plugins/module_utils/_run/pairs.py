@@ -45,7 +45,7 @@ FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 
 
 class Bench:
-    """One run: the pods live as long as it does, whatever happens in between."""
+    """One run: no pod outlives it, whatever happens in between."""
 
     def __init__(self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
         self._plan = plan
@@ -55,42 +55,43 @@ class Bench:
         self._blocks = itertools.count()
 
     def run(self) -> BandwidthFacts:
-        """Pods, measurements, removal.
+        """Pods, measurements, removal: fabric after fabric, since all pods at the same time may ask for more than the nodes have.
 
         :raises ApiError: the server cannot be reached before anything was made
         """
         leftovers = self._pods.remove()
         if leftovers:
             self._say(f"removed the pods of an interrupted earlier run: {', '.join(leftovers)}")
-        pods: typing.Tuple[RdmaPod, ...] = ()
-        pairs: typing.Tuple[PairResult, ...] = ()
+        pods: typing.List[RdmaPod] = []
+        pairs: typing.List[PairResult] = []
         try:
             with self._pool() as pool:
-                pods = self._pods.start(pool)
-            pairs = self._measure(pods)
+                for fabric in self._plan.fabrics:
+                    mine = self._pods.start(pool, fabric)
+                    pods += mine
+                    pairs += self._measure(pool, fabric, mine)
+                    self._pods.discard(pool, mine)
         finally:
             # also when the run is interrupted: a pod that stays holds a virtual function
             remaining = self._pods.end()
-        return BandwidthFacts(pods, pairs, leftovers, remaining)
+        order = {name: place for place, name in enumerate(self._plan.nodes)}
+        # sorted is stable: the fabrics stay in their order
+        return BandwidthFacts(tuple(sorted(pods, key=lambda item: (order[item.node], item.rail))), tuple(pairs), leftovers, remaining)
 
-    def _measure(self, pods: typing.Sequence[RdmaPod]) -> typing.Tuple[PairResult, ...]:
+    def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]) -> typing.List[PairResult]:
+        usable = {(item.rail, item.node): item for item in pods if not item.error}
+        rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
         results: typing.List[PairResult] = []
-        with self._pool() as pool:
-            for fabric in self._plan.fabrics:
-                usable = {(item.rail, item.node): item for item in pods if item.fabric == fabric.name and not item.error}
-                rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
-                mine: typing.List[PairResult] = []
-                for step in steps(rails, fabric.bandwidth):
-                    mine += self._step(pool, fabric, usable, step)
-                for _number in range(LOOKS):
-                    looks = again(*verdicts(fabric, tuple(usable.values()), mine), fabric.bandwidth)
-                    if not looks:
-                        break
-                    for step in looks:
-                        self._say(f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} again, to tell the ends apart")
-                        mine += [dataclasses.replace(result, again=True) for result in self._step(pool, fabric, usable, step)]
-                results += mine
-        return tuple(results)
+        for step in steps(rails, fabric.bandwidth):
+            results += self._step(pool, fabric, usable, step)
+        for _number in range(LOOKS):
+            looks = again(*verdicts(fabric, tuple(usable.values()), results), fabric.bandwidth)
+            if not looks:
+                break
+            for step in looks:
+                self._say(f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} again, to tell the ends apart")
+                results += [dataclasses.replace(result, again=True) for result in self._step(pool, fabric, usable, step)]
+        return results
 
     def _step(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: typing.Mapping[typing.Tuple[int, str], RdmaPod], step: Step

@@ -82,23 +82,23 @@ class Pods:
         #: by the pod's name; a pod is in one measurement at a time, so that no two threads share one
         self._shells: typing.Dict[str, Shell] = {}
 
-    def start(self, pool: concurrent.futures.Executor) -> typing.Tuple[RdmaPod, ...]:
-        """One pod a node and rail of each fabric, in the order of the nodes and rails; or why there is none."""
+    def start(self, pool: concurrent.futures.Executor, fabric: Fabric) -> typing.Tuple[RdmaPod, ...]:
+        """One pod a node and rail of the fabric, or why there is none."""
         known = {node.name: node for node in map(parse.node, self._cluster.list("Node").items)}
         pods: typing.List[RdmaPod] = []
-        for fabric in self._plan.fabrics:
-            wanted = resource_of(fabric, self._plan.cluster)
-            offered = {}
-            for name in self._plan.nodes:
-                # pods that ask for nothing are taken by any node
-                offered[name] = (known[name].allocatable.get(wanted, 0) if wanted else fabric_rails(fabric).stop) if name in known else 0
-                if offered[name] < 1:
-                    error = lacking(wanted, name, known)
-                    pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in fabric_rails(fabric)]
-            pods += self._draw(pool, fabric, {name: number for name, number in offered.items() if number})
-        order = {name: place for place, name in enumerate(self._plan.nodes)}
-        # sorted is stable: the fabrics stay in their order
-        return tuple(sorted(pods, key=lambda item: (order[item.node], item.rail)))
+        wanted = resource_of(fabric, self._plan.cluster)
+        offered = {}
+        for name in self._plan.nodes:
+            # pods that ask for nothing are taken by any node
+            offered[name] = (known[name].allocatable.get(wanted, 0) if wanted else fabric_rails(fabric).stop) if name in known else 0
+            if offered[name] < 1:
+                error = lacking(wanted, name, known)
+                pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in fabric_rails(fabric)]
+        return (*pods, *self._draw(pool, fabric, {name: number for name, number in offered.items() if number}))
+
+    def discard(self, pool: concurrent.futures.Executor, pods: typing.Iterable[RdmaPod]) -> None:
+        """Have pods go that are of no more use, and wait for none of them. What cannot be deleted now is deleted with the others at the end."""
+        list(pool.map(self._discard, [item for item in pods if item.name]))
 
     def _draw(self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int]) -> typing.List[RdmaPod]:
         """A pod for each rail of each node.
@@ -127,7 +127,7 @@ class Pods:
         chosen = [self._choose(fabric, name, rail, pods) for name, pods in held.items() for rail in fabric_rails(fabric)]
         used = {item.name for item in chosen}
         surplus = [item for pods in held.values() for item in pods if item.name not in used]
-        list(pool.map(self._discard, surplus))
+        self.discard(pool, surplus)
         return chosen
 
     def _choose(self, fabric: Fabric, node: str, rail: int, pods: typing.Sequence[RdmaPod]) -> RdmaPod:
@@ -298,7 +298,6 @@ class Pods:
         return shell
 
     def _discard(self, item: RdmaPod) -> None:
-        """A pod that is too many. What cannot be deleted now is deleted with the others at the end."""
         shell = self._shells.pop(item.name, None)
         if shell is not None:
             shell.close()
@@ -309,7 +308,9 @@ class Pods:
         """Delete all pods of ours and wait until they are gone; the names of those that were there."""
         found = self._cluster.list("Pod", selector=SELECTOR).items
         for item in found:
-            self._cluster.delete("Pod", item["metadata"]["namespace"], item["metadata"]["name"], grace_seconds=1)
+            # those of the last fabric are on their way already
+            if not item["metadata"].get("deletionTimestamp"):
+                self._cluster.delete("Pod", item["metadata"]["namespace"], item["metadata"]["name"], grace_seconds=1)
         end = self._clock() + self._plan.pod_seconds
         while found and self._clock() < end and self._cluster.list("Pod", selector=SELECTOR).items:
             self._pause(1.0)

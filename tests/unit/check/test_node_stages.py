@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check import discover, platform, reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+    Netdev,
     NodeHcas,
     NodePlatform,
     ObservedHcas,
@@ -137,6 +138,22 @@ def test_discover_counts_and_says_what_is_missing() -> None:
 def test_discover_judges_an_ethernet_nic(change: dict, check: str, status: str) -> None:
     findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, eth1=world.igb(**change)))), world.intent(world.storage()))
     assert one(findings, check, "worker-1").status == status
+
+
+def test_an_interface_that_goes_into_pods_may_be_down_and_a_virtio_nic_has_no_pcie_link() -> None:
+    vnic = dataclasses.replace(
+        world.storage(netdev=("vnic0",), vendor=None, device=None), name="vnic", profile="host_device", virtual_functions=0, resource_name="", rdma=False
+    )
+    virtio = PciFunction("0000:00:03.0", "1af4", "1000", "0200", "virtio-pci")
+    nic = dataclasses.replace(world.igb(), name="vnic0", pci=virtio, sriov=None, netdevs=(Netdev("vnic0", "52:54:00:98:00:01", 1500, "down"),))
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, vnic0=nic)), worker_2=ObservedHcas(world.node(2, vnic0=nic))), world.intent(vnic))
+    assert one(findings, "discover.port", "worker-1 vnic0").status == "pass"
+    assert [finding.subject for finding in findings if finding.check == "discover.pcie"] == []
+    macvlan = dataclasses.replace(vnic, profile="macvlan")
+    findings = run(
+        discover, discovered(worker_1=ObservedHcas(world.node(1, vnic0=nic)), worker_2=ObservedHcas(world.node(2, vnic0=nic))), world.intent(macvlan)
+    )
+    assert one(findings, "discover.port", "worker-1 vnic0").status == "warn"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import NodeHcas, PcieLink, Sriov, VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
-from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, Tree, add_igb, add_infiniband_vfs, add_six_hcas, guid, plain_guid
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, Tree, add_igb, add_infiniband_vfs, add_six_hcas, add_virtio, guid, plain_guid
 
 
 @pytest.fixture
@@ -54,6 +54,18 @@ def test_the_node_of_row_s1_6(tree: Tree) -> None:
     assert first.netdevs[0].mtu == port.mtu == 4092
     assert (first.netdevs[0].queue_pair, first.netdevs[0].subnet_prefix, first.netdevs[0].port) == (0x1049, "0xfe80000000000000", 1)
     assert first.sriov == Sriov(16, 0) and not first.is_virtual and first.unread == ()
+
+
+def test_a_plain_network_card_is_shown_when_its_interface_is_named(tree: Tree) -> None:
+    add_igb(tree, 0)
+    add_virtio(tree)
+    assert [hca.name for hca in read(tree).hcas] == ["eth1"]
+    node = sysfs.read_node([str(tree.root)], ["eth2", "eth9"])
+    assert [(hca.name, hca.rdma_device, hca.pci.address, hca.netdevs[0].name) for hca in node.hcas] == [
+        ("eth2", None, "0000:00:02.0", "eth2"),
+        ("eth1", None, "0000:01:00.0", "eth1"),
+    ]
+    assert node.errors == ()
 
 
 def test_device_names_are_in_natural_order(tree: Tree) -> None:

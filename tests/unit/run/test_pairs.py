@@ -169,6 +169,22 @@ def test_each_ordered_pair_is_measured_once_and_no_pod_stays():
     assert "storage a -> b: 5 pings, 0.0348 Gb/s" in lines
 
 
+def test_the_pods_of_one_fabric_go_before_those_of_the_next_come():
+    most = []
+
+    class Counting(Api):
+        def create(self, definition):
+            super().create(definition)
+            most.append(len(self.pods))
+
+    api = Counting()
+    intent = parse_intent([FABRIC, {**FABRIC, "name": "other"}])
+    facts = Bench(api, Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=2, pod_seconds=60.0), Clock(), lambda seconds: None, lambda line: None).run()
+    assert [(pair.fabric, pair.client) for pair in facts.pairs] == [("storage", "a"), ("storage", "b"), ("other", "a"), ("other", "b")]
+    assert [(pod.node, pod.fabric) for pod in facts.pods] == [("a", "storage"), ("a", "other"), ("b", "storage"), ("b", "other")]
+    assert len(api.made) == 4 and max(most) == 2 and api.pods == {}
+
+
 def test_the_client_aims_at_the_server_s_address_with_its_own_device():
     api = Api()
     facts, _lines = run(api)
