@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lab lab-down lab-status lint unit faults clean-cache
+.PHONY: help setup site test lab lab-down lab-status lint unit faults jobs clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -35,6 +35,11 @@ test: setup ## everything that CI runs
 
 faults: lab ## every fault, injected into the lab one after the other; 'make test' has one of each kind
 	@$(VENV)/python -m pytest tests/lab/test_faults.py
+
+jobs: setup ## training jobs before the real training operator and Kueue, which are compiled first; 'make test' leaves this out
+	@$(VENV)/python -m lab build --operators
+	@$(MAKE) --no-print-directory site
+	@$(VENV)/python -m pytest tests/lab/test_jobs.py
 
 clean-cache: ## empty the cache of builds and downloads
 	@$(PYTHON) -m tools.clean_cache

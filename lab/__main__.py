@@ -13,7 +13,7 @@ import signal
 import sys
 import typing
 
-from . import cache, definitions, description, faults
+from . import cache, definitions, description, faults, operators
 from .console import LabError, fail, say, step
 from .fabric.faults import Target
 from .planes import Lab
@@ -24,7 +24,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="build what is not cached, start what does not run")
     up.add_argument("--nodes", type=int, default=0, metavar="N", help="also N simulated nodes (kwok), for scale")
-    commands.add_parser("build", help="only build")
+    only = commands.add_parser("build", help="only build")
+    only.add_argument("--operators", action="store_true", help="also the operators of training jobs")
     commands.add_parser("down", help="end everything; the logs stay")
     commands.add_parser("status", help="what runs, and what it uses")
     commands.add_parser("clean-cache", help="empty the build cache")
@@ -34,6 +35,8 @@ def _parser() -> argparse.ArgumentParser:
     for field in dataclasses.fields(Target):
         fault.add_argument(f"--{field.name}", default=field.default, type=type(field.default), help="default: %(default)s")
     kinds = commands.add_parser("definitions", help="serve the kinds of operators that do not run here, or take them back")
+    kinds.add_argument("direction", choices=("on", "off"))
+    kinds = commands.add_parser("operators", help="run the operators of training jobs (Kubeflow's and Kueue), or take them back")
     kinds.add_argument("direction", choices=("on", "off"))
     inside = commands.add_parser("exec", help="run a command in the lab's network namespace")
     inside.add_argument("argv", nargs=argparse.REMAINDER)
@@ -64,6 +67,15 @@ def _definitions(lab: Lab, options: argparse.Namespace) -> None:
         say(name)
 
 
+def _operators(lab: Lab, options: argparse.Namespace) -> None:
+    operators.build()
+    lab.enter()
+    if options.direction == "on":
+        operators.start(lab.authority, lab.folder, lab.processes)
+    else:
+        operators.stop(lab.authority, lab.folder, lab.processes)
+
+
 def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
     """Run one command; 0 when it did what it says."""
     options = _parser().parse_args(arguments)
@@ -75,6 +87,8 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
             lab.up(options.nodes)
         elif options.command == "build":
             lab.build()
+            if options.operators:
+                operators.build()
         elif options.command == "down":
             lab.down()
         elif options.command == "status":
@@ -86,6 +100,8 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
             _fault(lab, options)
         elif options.command == "definitions":
             _definitions(lab, options)
+        elif options.command == "operators":
+            _operators(lab, options)
         elif options.command == "exec":
             lab.enter()
             os.execvp(options.argv[0], options.argv)

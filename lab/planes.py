@@ -15,7 +15,7 @@ import sys
 import time
 import typing
 
-from . import controlplane, network, objects, scale, workers
+from . import controlplane, network, objects, operators, scale, workers
 from .build import debian, disk, gotools, ibsim
 from .console import LabError, say, step
 from .description import Description, Worker
@@ -50,11 +50,11 @@ class Lab:
         return FabricPlane(self.description.fabric_plane, self.folder, self.processes, ibsim.programs())
 
     def build(self) -> pathlib.Path:
-        """Build what is not in the cache; returns the workers' disk. What only the scale plane needs is built when it is asked for."""
+        """Build what is not in the cache; returns the workers' disk. What is not always there is built when it is asked for."""
         debian.install_host_packages()
         gotools.check_go()
         for name in gotools.TOOL:
-            if name not in scale.TOOLS:
+            if name not in (*scale.TOOLS, *operators.TOOLS):
                 gotools.binary(name)
         # here, because from inside of the lab's network namespace nothing can be fetched
         for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS):

@@ -60,6 +60,8 @@ TOOL = {
     "multus": Tool("multus", "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus"),
     "whereabouts": Tool("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts/cmd"),
     "helm": Tool("helm", "helm.sh/helm/v3/cmd/helm", r"Version:\"v3\."),
+    "training-operator": Tool("training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1"),
+    "kueue": Tool("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
     "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", r"v0\.7\."),
 }
 

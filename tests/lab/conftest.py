@@ -139,7 +139,7 @@ class Lab:
             "o = json.loads(args[0]);"
             "r = client.resources.get(api_version=o['apiVersion'], kind=o['kind']);"
             "r = r.subresources[args[1]] if args[1] else r;"
-            "client.server_side_apply(r, o, name=o['metadata']['name'], field_manager='test', force_conflicts=True)"
+            "client.server_side_apply(r, o, name=o['metadata']['name'], namespace=o['metadata'].get('namespace'), field_manager='test', force_conflicts=True)"
         )
         self._client(script, json.dumps(definition), subresource)
 

@@ -92,6 +92,7 @@ WHAT = {
 #: what is looked at beside the stages, by modules that a user calls for a training job
 BESIDE = {
     "job": (
+        "added",
         "claims",
         "devices",
         "evidence",

@@ -151,6 +151,7 @@ def _lint_job(job: Workload, world: typing.Optional[World]) -> typing.Iterator[F
         yield _memlock(scope)
         yield _shared_memory(scope)
         yield from _guaranteed(scope)
+        yield from _added(scope)
         yield from _routes(scope)
     if world is not None:
         if world.errors:
@@ -432,7 +433,18 @@ def _guaranteed(scope: Scope) -> typing.Iterator[Finding]:
             shown = "; ".join(f"{name} {item.requests.get(name, 'none')} / {item.limits.get(name, 'none')}" for name in differs)
             why = "The pod is not of the QoS class Guaranteed: it gets no CPUs of its own, and is the first to go when memory is short."
             wrong.append(Finding(check, f"{scope.subject} {item.name}", FAIL, f"{shown} (requests / limits)", expected, why, "Write the same into both."))
-    yield from wrong or [ok(check, scope.subject, "QoS class Guaranteed", expected)]
+    yield from wrong or [ok(check, scope.subject, "requests equal limits in all that the job names", expected)]
+
+
+def _added(scope: Scope) -> typing.Iterator[Finding]:
+    """What the training operator (v1) adds to a Worker beside a Master. [training-operator pkg/controller.v1/pytorch/initcontainer.go, 1.7 to 1.9]"""
+    names = {template.path.rpartition(".")[2] for template in scope.job.templates}
+    if scope.job.kind != "PyTorchJob" or "Master" not in names or not scope.template.path.endswith("Worker"):
+        return
+    measured, expected = "init-pytorch: CPU 50m of 100m, memory 10Mi of 20Mi", "no container whose requests are not its limits"
+    why = "The operator has Workers wait for the Master in an init container of its own, and for that the pod is not of the QoS class Guaranteed."
+    remedy = "Give the operator another template (--pytorch-init-container-template-file), or use a TrainJob; once it is given, waive this."
+    yield Finding("job.added", scope.subject, WARN, measured, expected, why, remedy)
 
 
 def _differs(item: Container, name: str) -> bool:

@@ -34,7 +34,8 @@ def check(made, world=WORLD):
 
 
 def refused(findings):
-    return [finding for finding in findings if finding.status != "pass"]
+    """But for what the training operator adds to each PyTorchJob, which has a test of its own."""
+    return [finding for finding in findings if finding.status != "pass" and finding.check != "job.added"]
 
 
 def shown(findings):
@@ -47,7 +48,17 @@ def test_what_we_render_passes(kind, changes):
     findings = check(objects(kind=kind, **changes))
     assert refused(findings) == []
     assert judge(findings).open
-    assert {finding.check for finding in findings} == {f"job.{what}" for what in BESIDE["job"]}
+    only = {"PyTorchJob": set(), "TrainJob": {"job.added"}}
+    assert {finding.check for finding in findings} == {f"job.{what}" for what in BESIDE["job"]} - only[kind]
+
+
+def test_what_the_training_operator_adds_costs_workers_their_class():
+    (added,) = (finding for finding in check(objects()) if finding.check == "job.added")
+    assert added.status == "warn" and added.subject.endswith("Worker") and "Guaranteed" in added.why
+    made = objects()
+    # nobody to wait for
+    del made[0]["spec"]["pytorchReplicaSpecs"]["Master"]
+    assert [finding for finding in check(made) if finding.check == "job.added"] == []
 
 
 def test_the_baseline_on_the_pod_network_is_refused_for_being_that():
