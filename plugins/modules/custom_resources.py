@@ -59,6 +59,7 @@ options:
       - IPPool.nv-ipam.nvidia.com
       - CIDRPool.nv-ipam.nvidia.com
       - Namespace
+      - ConfigMap
     default:
       - PyTorchJob
       - TrainJob
@@ -80,6 +81,12 @@ options:
     description: What carries this label is taken back. It must name the collection's label; more can be added to it.
     type: str
     default: app.kubernetes.io/managed-by=linerate.rdma
+  namespaces:
+    description:
+      - Look in these namespaces only. Without it all are looked through, which takes the right to list each kind everywhere.
+    type: list
+    elements: str
+    default: []
   keep_namespaces:
     description: Namespaces that stay although they carry the label, such as the operator's while the operator stays.
     type: list
@@ -178,6 +185,8 @@ POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
 NETWORKS = ["SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"]
 JOBS = ["PyTorchJob", "TrainJob", "TrainingRuntime"]
 KINDS = [*JOBS, "Pod", *NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS, "Namespace"]
+#: not with the others: nobody should have to be allowed to list the ConfigMaps of all namespaces
+NIC_MAP = "ConfigMap"
 
 
 def describe(outcome: Outcome) -> str:
@@ -211,7 +220,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         selector = options["label_selector"]
         if LABEL not in selector.split(","):
             module.fail_json(msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted")
-        removal = Removal(tuple(options["kinds"]), selector, tuple(options["keep_namespaces"]), options["wait_seconds"])
+        removal = Removal(tuple(options["kinds"]), selector, tuple(options["keep_namespaces"]), options["wait_seconds"], tuple(options["namespaces"]))
         outcomes = remove_all(cluster, removal, module.check_mode, time.monotonic, time.sleep)
     changed = [outcome for outcome in outcomes if outcome.changed]
     return {
@@ -228,8 +237,9 @@ def main() -> None:
         argument_spec=cluster_spec(
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             objects={"type": "list", "elements": "dict", "default": [], "options": item},
-            kinds={"type": "list", "elements": "str", "choices": KINDS, "default": KINDS},
+            kinds={"type": "list", "elements": "str", "choices": [*KINDS, NIC_MAP], "default": KINDS},
             label_selector={"type": "str", "default": LABEL},
+            namespaces={"type": "list", "elements": "str", "default": []},
             keep_namespaces={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 300},
         ),

@@ -112,6 +112,7 @@ class Removal:
     :ivar kinds: in this order
     :ivar selector: label selector of the API
     :ivar keep: namespaces that stay
+    :ivar namespaces: to look in; none means all, and needs the right to list the kinds in all of them
     :ivar limit: seconds for each kind
     """
 
@@ -119,6 +120,7 @@ class Removal:
     selector: str
     keep: typing.Tuple[str, ...] = ()
     limit: float = 300.0
+    namespaces: typing.Tuple[str, ...] = ()
 
 
 def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]) -> typing.Tuple[Outcome, ...]:
@@ -191,7 +193,7 @@ def _list(cluster: Cluster, kind: str, removal: Removal) -> typing.Tuple[Resourc
     try:
         if kind in _JOINT:
             return tuple(item for item in cluster.list(kind).items if ours(item) or _managers(item).get(FIELD_MANAGER))
-        items = cluster.list(kind, selector=removal.selector).items
+        items = [item for namespace in removal.namespaces or ("",) for item in cluster.list(kind, namespace, removal.selector).items]
         return tuple(item for item in items if kind != "Namespace" or item["metadata"]["name"] not in removal.keep)
     except ApiError as error:
         # the server does not know the kind, so nothing of it exists

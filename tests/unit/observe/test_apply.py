@@ -42,7 +42,8 @@ class Api:
         return copy.deepcopy(self.items[kind, namespace, name])
 
     def list(self, kind, namespace="", selector=""):
-        return Listing(tuple(item for key, item in self.items.items() if key[0] == kind and item["metadata"]["labels"] == OURS), "1")
+        mine = (item for key, item in self.items.items() if key[0] == kind and item["metadata"]["labels"] == OURS and namespace in ("", key[1]))
+        return Listing(tuple(mine), "1")
 
     def apply(self, definition, manager, dry_run):
         self.log.append(("dry" if dry_run else "apply", definition["metadata"]["name"]))
@@ -159,6 +160,12 @@ def test_removal_in_order_and_only_of_ours():
 def test_a_namespace_to_keep_stays():
     api = Api(thing("ops", "Namespace", ""), thing("test", "Namespace", ""))
     assert actions(remove(api, keep=("ops",))) == [("test", "deleted")]
+
+
+def test_removal_looks_in_the_namespaces_that_are_named_only():
+    api = Api(thing("one", namespace="pods"), thing("other", namespace="elsewhere"), thing("two", namespace="more"))
+    assert actions(remove(api, namespaces=("pods", "more"))) == [("one", "deleted"), ("two", "deleted")]
+    assert [key[2] for key in api.items] == ["other"]
 
 
 def test_what_does_not_go_is_named_with_its_finalizers():
