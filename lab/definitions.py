@@ -9,6 +9,8 @@ from __future__ import annotations
 import pathlib
 import typing
 
+import kubernetes.dynamic
+
 from . import objects
 from .build import gotools
 from .console import LabError, step
@@ -26,6 +28,7 @@ SOURCES: typing.Mapping[str, typing.Tuple[str, typing.Tuple[str, ...]]] = {
         "machineconfiguration/v1/zz_generated.crd-manifests",
         ("0000_80_machine-config_01_machineconfigs.crd", "0000_80_machine-config_01_machineconfigpools-Default.crd"),
     ),
+    "github.com/NVIDIA/gpu-operator": ("config/crd/bases", ("nvidia.com_clusterpolicies",)),
     "github.com/Mellanox/network-operator": (
         "config/crd/bases",
         tuple(f"mellanox.com_{name}" for name in ("hostdevicenetworks", "ipoibnetworks", "macvlannetworks", "nicclusterpolicies")),
@@ -48,14 +51,9 @@ def serve(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.List[s
     :returns: names of the definitions
     :raises LabError: it does not serve one of them in time
     """
-    client = objects.client(authority.path("admin.kubeconfig"))
-    definitions = _read(paths)
+    definitions = read(paths)
     with step("apply definitions of operators that do not run here"):
-        objects.apply(client, definitions)
-        for item in definitions:
-            spec = item["spec"]
-            version = next(entry["name"] for entry in spec["versions"] if entry["storage"])
-            objects.await_served(client, f"{spec['group']}/{version}", spec["names"]["kind"])
+        apply(objects.client(authority.path("admin.kubeconfig")), definitions)
     return [item["metadata"]["name"] for item in definitions]
 
 
@@ -64,7 +62,7 @@ def withdraw(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.Lis
     client = objects.client(authority.path("admin.kubeconfig"))
     resource = client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
     there = {item.metadata.name for item in resource.get().items}
-    names = [name for name in (item["metadata"]["name"] for item in _read(paths)) if name in there]
+    names = [name for name in (item["metadata"]["name"] for item in read(paths)) if name in there]
     with step("take back definitions of operators that do not run here"):
         for name in names:
             resource.delete(name=name)
@@ -73,7 +71,24 @@ def withdraw(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.Lis
     return names
 
 
-def _read(paths: typing.Iterable[pathlib.Path]) -> typing.List[objects.Object]:
+def apply(client: kubernetes.dynamic.DynamicClient, definitions: typing.Sequence[objects.Object]) -> None:
+    """Apply them, and wait until the API server serves each kind.
+
+    :raises LabError: it does not serve one of them in time
+    """
+    objects.apply(client, definitions)
+    for item in definitions:
+        objects.await_served(client, stored(item), item["spec"]["names"]["kind"])
+
+
+def stored(definition: objects.Object) -> str:
+    """Group and version in which its objects are kept."""
+    spec = definition["spec"]
+    return f"{spec['group']}/{next(entry['name'] for entry in spec['versions'] if entry['storage'])}"
+
+
+def read(paths: typing.Iterable[pathlib.Path]) -> typing.List[objects.Object]:
+    """The definitions in files; their versions are not converted."""
     definitions = [item for path in paths for item in objects.read(path) if item["kind"] == "CustomResourceDefinition"]
     for item in definitions:
         # the operators' webhooks, which would convert between versions, do not run

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from . import objects
+from . import definitions, objects
 from .build import gotools
 from .build.images import POD_IMAGE
 from .console import LabError, step
@@ -66,12 +66,11 @@ def start(authority: Pki, folder: pathlib.Path, processes: Processes) -> None:
     """
     client = objects.client(authority.path("admin.kubeconfig"))
     with step("serve the kinds of the training operator and Kueue"):
-        definitions = _definitions()
-        objects.apply(client, definitions)
-        for item in definitions:
-            objects.await_served(client, f"{item['spec']['group']}/{_stored(item)}", item["spec"]["names"]["kind"])
+        definitions.apply(client, _definitions())
         objects.apply(client, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES.values()])
     with step("start the training operator and Kueue"):
+        # with new certificates; those that run have the old ones
+        processes.stop(*TOOLS)
         certificates = _certificates()
         encoded = {name: base64.b64encode(content).decode() for name, content in certificates.items()}
         secret = {"name": "training-operator-webhook-cert", "namespace": NAMESPACES["training-operator"]}
@@ -117,12 +116,12 @@ def stop(authority: Pki, folder: pathlib.Path, processes: Processes) -> None:
     """Take back their kinds with all objects of these, while Kueue is there to let them go; then end both."""
     client = objects.client(authority.path("admin.kubeconfig"))
     with step("take back the training operator and Kueue"):
-        definitions = {item["spec"]["names"]["kind"]: item for item in _definitions()}
+        kinds = {item["spec"]["names"]["kind"]: item for item in _definitions()}
         # in the order of use
         for kind in ("PyTorchJob", "Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor"):
-            _empty(client, definitions[kind])
+            _empty(client, kinds[kind])
         for resource, names in (
-            (_resource(client, "apiextensions.k8s.io/v1", "CustomResourceDefinition"), [item["metadata"]["name"] for item in definitions.values()]),
+            (_resource(client, "apiextensions.k8s.io/v1", "CustomResourceDefinition"), [item["metadata"]["name"] for item in kinds.values()]),
             *((_resource(client, item["apiVersion"], item["kind"]), [item["metadata"]["name"]]) for item in _webhooks("")),
             (_resource(client, "v1", "Namespace"), list(NAMESPACES.values())),
         ):
@@ -147,7 +146,7 @@ def _empty(client: kubernetes.dynamic.DynamicClient, definition: objects.Object)
     """Delete all objects of a kind, and wait until they are gone."""
     kind = definition["spec"]["names"]["kind"]
     try:
-        resource = _resource(client, f"{definition['spec']['group']}/{_stored(definition)}", kind)
+        resource = _resource(client, definitions.stored(definition), kind)
     except kubernetes.dynamic.exceptions.ResourceNotFoundError:
         return
     for item in resource.get().items:
@@ -159,16 +158,7 @@ def _empty(client: kubernetes.dynamic.DynamicClient, definition: objects.Object)
 def _definitions() -> typing.List[objects.Object]:
     training, kueue = gotools.module_folder(*TRAINING), gotools.module_folder(*KUEUE)
     paths = [training / "manifests/base/crds/kubeflow.org_pytorchjobs.yaml", *sorted((kueue / "config/components/crd/bases").glob("*.yaml"))]
-    found = [item for path in paths for item in objects.read(path)]
-    for item in found:
-        # one version is stored and used; nobody converts
-        item["spec"].pop("conversion", None)
-        item.pop("status", None)
-    return found
-
-
-def _stored(definition: objects.Object) -> str:
-    return str(next(entry["name"] for entry in definition["spec"]["versions"] if entry["storage"]))
+    return definitions.read(paths)
 
 
 def _webhooks(authority: str) -> typing.List[objects.Object]:

@@ -13,6 +13,7 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Starts one pod a node and rail, each with one interface on the fabric, and finds the RDMA device, the address and the HCA of each.
+  - The fabrics come one after the other, so that the nodes hold the pods of one of them at a time.
   - First rping proves the RDMA connection of a pair, then ib_write_bw measures. Pairs that share no node are measured at once, in rounds.
   - Where a network has no RDMA by intent, and its pods no RDMA device, iperf3 measures TCP.
   - An end whose pairs fail is measured again with partners that passed, until it is clear which end is at fault.

@@ -15,13 +15,15 @@ description:
   - Waits for each node of each fabric until the operator has seen the policy, its config daemon has made the virtual functions,
     the kubelet offers them, and the C(NetworkAttachmentDefinition) is there. For networks without virtual functions, until NVIDIA's network operator
     reports C(ready) where it has a part, multus can read the attachment, nv-ipam has given each node a share, and the kubelet offers the devices.
-  - Watches the API server, so that the wait ends within a second of the event and its requests do not grow with time.
+  - Watches the API server, so that a failure ends the wait within a second of the event and its requests do not grow with time.
     It survives a restart of the API server.
   - Ends early with the cause when waiting cannot help; a failed sync with the text of the config daemon's log, a config daemon that does not run,
     no selected interface with the nearest match, a missing label, a refused policy, a drain with the pods and C(PodDisruptionBudgets) that hold it,
     C(maxUnavailable) that rounds down to 0, a C(MachineConfigPool) that is paused or degraded, a node that is lost, comes and goes, or boots in a loop.
   - A C(Succeeded) from before the policy was seen is not believed. The wanted state of the node is compared with all of the policy,
     and what the config daemon reports with all of the wanted state.
+  - A node that becomes ready while it is watched must stay so for 12 seconds. The config daemon ends the device plugin before it says C(Succeeded),
+    and the kubelet tells every 10 seconds only what the node offers, so that it may be what the plugin offered that is gone.
   - C(SriovNetworkPoolConfigs), C(MachineConfigPools), C(PodDisruptionBudgets), pods and their logs only explain; where they cannot be read the wait goes on.
   - It is no failure of the module when a node fails or the time is over; both are in the result for the check of the stage to judge.
   - While it runs on the controller, each change of a node's state is shown.

@@ -85,7 +85,7 @@ def by_watch(url: str, targets: typing.Tuple[Target, ...], begin: typing.Callabl
     feed = WatchFeed(FakeApi.client(url), NAMESPACES, KINDS, selectors=SELECTORS)
     feed.start()
     begin()
-    facts = wait(feed, targets, 10 * ROLLOUT, time.monotonic, lambda line: None)
+    facts = wait(feed, targets, 10 * ROLLOUT, time.monotonic, lambda line: None, steady=0.0)
     feed.stop()
     assert all(node.phase == "ready" for node in facts.nodes)
 

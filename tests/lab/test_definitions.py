@@ -159,3 +159,26 @@ def test_networks_of_nvidia_s_operator_are_what_its_definitions_take(lab: Lab, p
     assert set(refused) <= {"NicClusterPolicy"}, refused
     for refusal in refused.values():
         assert re.findall(r"\.spec\.(\w+): field not declared", refusal) == ["nicFeatureDiscovery"], refusal
+
+
+def test_nvidia_peermem_is_switched_on_in_the_cluster_policy_that_is_there(lab: Lab) -> None:
+    """Before the GPU operator's own definition (1.11.1): nobody else's field changes, and of two policies none is taken."""
+    parts: typing.Dict[str, typing.Any] = {name: {} for name in ("daemonsets", "dcgm", "dcgmExporter", "devicePlugin", "gfd", "nodeStatusExporter", "toolkit")}
+    driver = {"enabled": True, "version": "580.95.05", "rdma": {"useHostMofed": False}}
+    spec = {**parts, "driver": driver, "operator": {"defaultRuntime": "containerd"}}
+    policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": spec}
+    lab.apply(policy)
+    path = play(lab.folder, cluster_policy={"cluster": {"host": {"gpudirect": "peermem"}, "disruption": "drain"}})
+
+    def run(*options: str) -> typing.Tuple[bool, typing.Any]:
+        done = lab.playbook(path, *options)
+        assert done.code == 0, done.end
+        return answer(lab.folder)["changed"], [item["spec"]["driver"] for item in lab.objects("nvidia.com/v1/ClusterPolicy")]
+
+    wanted = {**driver, "rdma": {"enabled": True, "useHostMofed": False}}
+    assert run("--check") == (True, [driver])
+    assert run() == (True, [wanted])
+    assert run() == (False, [wanted])
+    lab.apply({**policy, "metadata": {"name": "another"}})
+    assert run() == (False, [driver, wanted])
+    assert answer(lab.folder)["policies"]["names"] == ["another", "cluster-policy"]

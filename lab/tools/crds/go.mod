@@ -5,6 +5,7 @@ go 1.25.5
 
 require (
 	github.com/Mellanox/network-operator v1.4.0
+	github.com/NVIDIA/gpu-operator v1.11.1
 	github.com/kubeflow/trainer v1.9.4
 	github.com/kubeflow/trainer/v2 v2.1.0
 	github.com/openshift/api v0.0.0-20250227152946-1ee1ef831100

@@ -48,6 +48,9 @@ RETRY_SECONDS = (0.25, 4.0, 30.0)
 QUIET_SECONDS = 5.0
 #: news of this time is judged in one step: at 1,000 nodes a judgement for each event would be 1,000,000
 SETTLE_SECONDS = 0.1
+#: for which a node must stay ready that became so while we looked. The config daemon ends the device plugin before it says Succeeded, and the kubelet
+#: tells every 10 s only what the node offers: until then it may be what the plugin offered that is gone
+STEADY_SECONDS = 12.0
 #: how old the pods of a node whose drain takes long, and the log of a daemon that takes long, may get
 LOOK_SECONDS = 30.0
 #: from this number of nodes on, one list of all pods costs less than one for each node
@@ -283,6 +286,7 @@ def wait(
     release: bool = False,
     grace: typing.Optional[typing.Mapping[str, float]] = None,
     settle: float = SETTLE_SECONDS,
+    steady: float = STEADY_SECONDS,
 ) -> SyncFacts:
     """Wait until each node of each target is ready or has failed, at most ``limit`` seconds.
 
@@ -291,10 +295,12 @@ def wait(
     :param release: wait for the way back instead
     :param grace: see Patience
     :param settle: seconds for which news is gathered before it is judged
+    :param steady: seconds for which a node with virtual functions must stay ready, unless it was ready from the beginning
     """
     start = clock()
     world = World(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
     patience, told, looked = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {}), Looks(feed)
+    young = Young({target.fabric for target in targets if target.functions and not release}, steady)
     while True:
         now = clock()
         judgements = judge_release(targets, world) if release else judge(targets, world)
@@ -303,18 +309,36 @@ def wait(
             _tell(nodes, told, say, now - start)
         _tell_api(world, told, say, now - start)
         finished = all(node.phase != "waiting" for node in nodes)
-        if finished or now - start >= limit:
+        left = 0.0 if world.unread else young.left(nodes, now)
+        if (finished and left <= 0.0) or now - start >= limit:
             return SyncFacts(finished, not finished, round(now - start, 1), nodes if finished else _last(nodes, world))
         explained = looked.at(judgements, world, now)
         if explained is not world:
             world = explained
             continue
-        pauses = [pause for pause in (patience.wake(now), looked.wake(now), start + limit - now) if pause is not None]
+        pauses = [pause for pause in (patience.wake(now), looked.wake(now), start + limit - now, left or None) if pause is not None]
         change = feed.get(min(pauses))
         settled = clock() + settle
         while change is not None:
             world = take(world, change)
             change = feed.get(max(0.0, settled - clock()))
+
+
+class Young:
+    """How long nodes have been ready."""
+
+    def __init__(self, fabrics: typing.Container[str], steady: float) -> None:
+        """:param fabrics: whose nodes must stay ready for ``steady`` seconds"""
+        self._fabrics = fabrics
+        self._steady = steady
+        self._since: typing.Optional[typing.Dict[typing.Tuple[str, str], float]] = None
+
+    def left(self, nodes: typing.Iterable[SyncNode], now: float) -> float:
+        """Seconds until all that are ready have been so for long enough; what is ready at the first call was so before."""
+        ready = {(node.fabric, node.node) for node in nodes if node.phase == "ready" and node.fabric in self._fabrics}
+        start = now - self._steady if self._since is None else now
+        self._since = {key: (self._since or {}).get(key, start) for key in ready}
+        return max([0.0, *(since + self._steady - now for since in self._since.values())])
 
 
 class Looks:

@@ -15,7 +15,7 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target, World, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import KINDS, REQUIRED, Change, WatchFeed, kinds_of, take, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import KINDS, REQUIRED, STEADY_SECONDS, Change, WatchFeed, kinds_of, take, wait
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
@@ -115,10 +115,30 @@ def test_the_course_of_a_real_rollout():
         (14, Change("SriovNetworkNodeState", "put", (STATE,))),
         (22, Change("Node", "put", (NODE,))),
     )
-    assert (facts.finished, facts.waited_seconds, facts.nodes[0].phase) == (True, 22.0, "ready")
+    assert (facts.finished, facts.waited_seconds, facts.nodes[0].phase) == (True, 22.0 + STEADY_SECONDS, "ready")
     assert [line.split()[0] for line in lines] == ["0", "3", "6", "14", "22"]
     assert "older than the policy" in lines[1]
     assert "offers 0 openshift.io/igbvf of 4" in lines[3]
+
+
+def offering(amount):
+    return Change("Node", "put", (changed(NODE, status__allocatable={"openshift.io/igbvf": amount}),))
+
+
+def test_an_offer_of_a_device_plugin_that_is_gone_is_not_taken():
+    """The node's status is up to 10 s old: it still shows what the plugin offered before the config daemon ended it."""
+    working = changed(STATE, status__syncStatus="InProgress")
+    done = (20, Change("SriovNetworkNodeState", "put", (STATE,)))
+    facts, lines = run(*start(working), done, (26, offering("0")), (36, offering("4")))
+    assert [line.partition("  ")[0] for line in lines] == ["0 s", "20 s", "26 s", "36 s"]
+    assert "ready" in lines[1] and "offers 0 openshift.io/igbvf of 4" in lines[2] and "ready" in lines[3]
+    assert (facts.finished, facts.waited_seconds, facts.nodes[0].phase) == (True, 36.0 + STEADY_SECONDS, "ready")
+
+
+def test_a_limit_that_comes_before_a_node_was_ready_for_long_ends_the_wait_as_ready():
+    working = changed(STATE, status__syncStatus="InProgress")
+    facts, _lines = run(*start(working), (20, Change("SriovNetworkNodeState", "put", (STATE,))), limit=25.0)
+    assert (facts.finished, facts.timed_out, facts.waited_seconds, facts.nodes[0].phase) == (True, False, 25.0, "ready")
 
 
 def test_a_failed_sync_ends_early_with_its_text():
@@ -175,7 +195,7 @@ def test_a_drain_that_is_let_go_goes_on():
     free = changed(BUDGET, status__disruptionsAllowed=1)
     budgets = [(second, Change("PodDisruptionBudget", "put", (item,))) for second, item in ((1, BUDGET), (40, free))]
     facts, _lines = run(*start(drained()), *budgets, (90, Change("SriovNetworkNodeState", "put", (STATE,))), limit=1800.0)
-    assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0, "ready")
+    assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0 + STEADY_SECONDS, "ready")
 
 
 def test_a_drain_is_explained_without_asking_all_the_time():
@@ -203,7 +223,7 @@ def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure():
         (9, Change("Pod", "drop", (DAEMON,))),
         (20, Change("SriovNetworkNodeState", "put", (STATE,))),
     )
-    assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 20.0)
+    assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 20.0 + STEADY_SECONDS)
     assert [line.split(";")[-1].strip() for line in lines if "pod is not ready" in line] == ["the config daemon's pod is not ready: there is none on the node"]
 
 
@@ -238,7 +258,7 @@ def test_a_boot_for_each_wish_is_no_loop():
         (30, Change("Node", "put", (booted("2"),))),
         (40, Change("SriovNetworkNodeState", "put", (changed(again, status__syncStatus="Succeeded"),))),
     )
-    assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 40.0)
+    assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 40.0 + STEADY_SECONDS)
 
 
 def test_a_node_that_is_lost_ends_with_what_the_control_plane_says():

@@ -47,7 +47,7 @@ def run(api, *steps):
     feed = WatchFeed(api.client(api.url), dict.fromkeys(IN_NAMESPACE, "ops"), KINDS, selectors=SELECTORS)
     feed.start()
     try:
-        facts = wait(feed, (TARGET,), LIMIT, time.monotonic, say)
+        facts = wait(feed, (TARGET,), LIMIT, time.monotonic, say, steady=0.0)
     finally:
         feed.stop()
     assert not rest, lines
