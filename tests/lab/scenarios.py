@@ -326,7 +326,6 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         BANDWIDTH,
         (Expected("VF administratively down", "bandwidth.rping", "storage *", ("RDMA_CM_EVENT_ADDR_ERROR",), "Compare ip addr and rdma link in both pods"),),
         (Injection("vf-down", {"worker": "worker-2"}, PODS_READY, 2),),
-        always=True,
     ),
     Scenario(
         "slow-node",
