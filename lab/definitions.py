@@ -13,12 +13,10 @@ import kubernetes.dynamic
 
 from . import objects
 from .build import gotools
-from .console import LabError, step
+from .console import step
 from .pki import Pki
-from .processes import wait_until
 
 TOOLS = "crds"
-GONE_SECONDS = 120
 #: Go module: folder of its definitions, and those that are of use here
 SOURCES: typing.Mapping[str, typing.Tuple[str, typing.Tuple[str, ...]]] = {
     "github.com/kubeflow/trainer": ("manifests/base/crds", ("kubeflow.org_pytorchjobs",)),
@@ -61,14 +59,8 @@ def withdraw(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.Lis
     """Take them back, with all objects of these kinds; those that are not there are left out."""
     client = objects.client(authority.path("admin.kubeconfig"))
     resource = client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
-    there = {item.metadata.name for item in resource.get().items}
-    names = [name for name in (item["metadata"]["name"] for item in read(paths)) if name in there]
     with step("take back definitions of operators that do not run here"):
-        for name in names:
-            resource.delete(name=name)
-        if not wait_until(lambda: not {item.metadata.name for item in resource.get().items} & set(names), GONE_SECONDS):
-            raise LabError("not all definitions are gone", "see which of their objects has a finalizer, with lab/kubectl")
-    return names
+        return objects.remove(resource, [item["metadata"]["name"] for item in read(paths)])
 
 
 def apply(client: kubernetes.dynamic.DynamicClient, definitions: typing.Sequence[objects.Object]) -> None:

@@ -21,7 +21,7 @@ from .console import LabError
 from .processes import wait_until
 
 FIELD_MANAGER = "linerate-lab"
-SERVED_SECONDS = 120
+SERVED_SECONDS, GONE_SECONDS = 120, 120
 Object = typing.Dict[str, typing.Any]
 
 
@@ -69,6 +69,26 @@ def await_served(dynamic: kubernetes.dynamic.DynamicClient, api_version: str, ki
 
     if not wait_until(served, SERVED_SECONDS):
         raise LabError(f"the API server does not serve {kind}", "look into kube-apiserver.log in the folder log of the lab")
+
+
+def remove(resource: typing.Any, names: typing.Optional[typing.Collection[str]] = None) -> typing.List[str]:
+    """Delete objects of a kind, and wait until they are gone.
+
+    :param names: None means all of them; those that are not there are left out
+    :returns: names of those that were there
+    :raises LabError: not all are gone in time
+    """
+
+    def there() -> typing.List[typing.Any]:
+        return [item for item in resource.get().items if names is None or item.metadata.name in names]
+
+    found = there()
+    for item in found:
+        resource.delete(name=item.metadata.name, namespace=item.metadata.namespace)
+    if not wait_until(lambda: not there(), GONE_SECONDS):
+        left = ", ".join(sorted(item.metadata.name for item in there()))
+        raise LabError(f"{resource.kind}: {left} do not go", "see which of them, or of their objects, has a finalizer, with lab/kubectl")
+    return [item.metadata.name for item in found]
 
 
 def encoded(path: pathlib.Path) -> str:

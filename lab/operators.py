@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import datetime
 import functools
-import ipaddress
 import pathlib
 import shutil
 import socket
@@ -26,13 +24,12 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import NameOID
 
 from . import definitions, objects
 from .build import gotools
 from .build.images import POD_IMAGE
 from .console import LabError, step
-from .pki import Pki
+from .pki import Pki, host_name, pem, subject_of, unsigned
 from .processes import Processes, wait_until
 
 TOOLS = ("training-operator", "kueue")
@@ -42,7 +39,7 @@ PORTS = {"training-operator": 9543, "kueue": 9643}
 #: folders of the host in whose place each sees its own: where it looks for certificates cannot be chosen
 PLACES = {"training-operator": "/tmp", "kueue": "/etc"}
 NAMESPACES = {"training-operator": "kubeflow", "kueue": "kueue-system"}
-READY_SECONDS, GONE_SECONDS = 120, 120
+READY_SECONDS = 120
 #: which groups' webhooks are served: those of kinds that the lab has
 GROUPS = {"kubeflow.org", "kueue.x-k8s.io"}
 CERTIFICATES = "k8s-webhook-server/serving-certs"
@@ -125,17 +122,9 @@ def stop(authority: Pki, folder: pathlib.Path, processes: Processes) -> None:
             *((_resource(client, item["apiVersion"], item["kind"]), [item["metadata"]["name"]]) for item in _webhooks("")),
             (_resource(client, "v1", "Namespace"), list(NAMESPACES.values())),
         ):
-            there = {item.metadata.name for item in resource.get().items} & set(names)
-            for name in there:
-                resource.delete(name=name)
-            if not wait_until(functools.partial(_gone, resource, there), GONE_SECONDS):
-                raise LabError(f"not all of {', '.join(sorted(there))} are gone", "see what has a finalizer, with lab/kubectl")
+            objects.remove(resource, names)
         processes.stop(*TOOLS)
         shutil.rmtree(folder / "operators", ignore_errors=True)
-
-
-def _gone(resource: typing.Any, names: typing.Set[str]) -> bool:
-    return not {item.metadata.name for item in resource.get().items} & names
 
 
 def _resource(client: kubernetes.dynamic.DynamicClient, version: str, kind: str) -> typing.Any:
@@ -143,16 +132,9 @@ def _resource(client: kubernetes.dynamic.DynamicClient, version: str, kind: str)
 
 
 def _empty(client: kubernetes.dynamic.DynamicClient, definition: objects.Object) -> None:
-    """Delete all objects of a kind, and wait until they are gone."""
-    kind = definition["spec"]["names"]["kind"]
-    try:
-        resource = _resource(client, definitions.stored(definition), kind)
-    except kubernetes.dynamic.exceptions.ResourceNotFoundError:
-        return
-    for item in resource.get().items:
-        resource.delete(name=item.metadata.name, namespace=item.metadata.namespace)
-    if not wait_until(lambda: not resource.get().items, GONE_SECONDS):
-        raise LabError(f"not every {kind} is gone", "is Kueue running? It holds what is in use; see lab/kubectl")
+    """Delete all objects of a kind, if there is such a kind."""
+    with contextlib.suppress(kubernetes.dynamic.exceptions.ResourceNotFoundError):
+        objects.remove(_resource(client, definitions.stored(definition), definition["spec"]["names"]["kind"]))
 
 
 def _definitions() -> typing.List[objects.Object]:
@@ -205,24 +187,15 @@ def _kueue_config() -> typing.Dict[str, typing.Any]:
 
 def _certificates() -> typing.Dict[str, bytes]:
     """An authority and a server's certificate, in the form in which the training operator keeps its own (RSA, PKCS #1)."""
-    now = datetime.datetime.now(datetime.timezone.utc)
     keys = {name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for name in ("ca", "tls")}
-    service = f"training-operator.{NAMESPACES['training-operator']}.svc"
-    names = {"ca": "training-operator-ca", "tls": service}
+    names = {"ca": "training-operator-ca", "tls": f"training-operator.{NAMESPACES['training-operator']}.svc"}
     made = {}
     for name, key in keys.items():
         builder = (
-            x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[name])]))
-            .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names["ca"])]))
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            # it makes new ones when these have less than three months left
-            .not_valid_after(now + datetime.timedelta(days=3650))
+            unsigned(subject_of(names[name]), subject_of(names["ca"]), key.public_key())
             .add_extension(x509.BasicConstraints(ca=name == "ca", path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName(names[name]), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([host_name(names[name]), host_name("127.0.0.1")]), critical=False)
         )
         made[f"{name}.crt"] = builder.sign(keys["ca"], hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-        made[f"{name}.key"] = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+        made[f"{name}.key"] = pem(key)
     return made

@@ -35,13 +35,13 @@ class Pki:
         folder.mkdir(parents=True, exist_ok=True)
         if not self.path("ca.crt").exists():
             key = ec.generate_private_key(ec.SECP256R1())
-            name = _name("linerate-lab")
-            builder = _builder(name, name, key.public_key()).add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            self._write("ca.key", _pem(key))
+            name = subject_of("linerate-lab")
+            builder = unsigned(name, name, key.public_key()).add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            self._write("ca.key", pem(key))
             self._write("ca.crt", builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
         if not self.path("sa.key").exists():
             service_accounts = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-            self._write("sa.key", _pem(service_accounts))
+            self._write("sa.key", pem(service_accounts))
             public = service_accounts.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
             self._write("sa.pub", public)
 
@@ -61,16 +61,16 @@ class Pki:
         assert isinstance(authority_key, ec.EllipticCurvePrivateKey)
         authority = x509.load_pem_x509_certificate(self.path("ca.crt").read_bytes())
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_name(user, group), authority.subject, key.public_key()).add_extension(
+        builder = unsigned(subject_of(user, group), authority.subject, key.public_key()).add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
         )
-        names = [_host(host) for host in hosts]
+        names = [host_name(host) for host in hosts]
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = builder.sign(authority_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         self._write(f"{name}.crt", certificate)
-        self._write(f"{name}.key", _pem(key))
-        self._write(f"{name}.kubeconfig", self._kubeconfig(certificate, _pem(key)).encode())
+        self._write(f"{name}.key", pem(key))
+        self._write(f"{name}.kubeconfig", self._kubeconfig(certificate, pem(key)).encode())
 
     def _kubeconfig(self, certificate: bytes, key: bytes) -> str:
         def encoded(content: bytes) -> str:
@@ -99,12 +99,14 @@ class Pki:
             handle.write(content)
 
 
-def _name(user: str, group: str = "") -> x509.Name:
+def subject_of(user: str, group: str = "") -> x509.Name:
+    """Common name and organisation: the user and the group of Kubernetes."""
     parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group)] if group else []
     return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, user)])
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def unsigned(subject: x509.Name, issuer: x509.Name, key: typing.Union[ec.EllipticCurvePublicKey, rsa.RSAPublicKey]) -> x509.CertificateBuilder:
+    """A certificate that only lacks its extensions and its signature."""
     now = datetime.datetime.now(datetime.timezone.utc)
     return (
         x509.CertificateBuilder()
@@ -118,11 +120,12 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicK
     )
 
 
-def _pem(key: typing.Union[ec.EllipticCurvePrivateKey, rsa.RSAPrivateKey]) -> bytes:
+def pem(key: typing.Union[ec.EllipticCurvePrivateKey, rsa.RSAPrivateKey]) -> bytes:
+    """A key in the form of its own kind (SEC 1, PKCS #1), without a password."""
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
 
 
-def _host(host: str) -> x509.GeneralName:
+def host_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

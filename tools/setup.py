@@ -11,6 +11,7 @@ which carries them, so that a machine without a Galaxy server can be set up.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -90,15 +91,14 @@ def link_checkout() -> None:
 
 def _ensure_venv_module() -> None:
     """Debian leaves ensurepip out of python3; there, take it from the package."""
-    try:
-        import ensurepip  # noqa: F401  (the module is only looked for)
-    except ImportError:
-        name = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
-        if not shutil.which("apt-get") or os.geteuid() != 0:
-            raise StepError("this Python has no venv module", f"Install it, on Debian as root: apt-get install {name}") from None
-        remedy = f"Look whether the Debian mirror can be reached, then: apt-get install {name}"
-        run("apt-get update", ["apt-get", "update"], remedy)
-        run(f"apt-get install {name}", ["apt-get", "install", "-y", "--no-install-recommends", name], remedy, env={"DEBIAN_FRONTEND": "noninteractive"})
+    if importlib.util.find_spec("ensurepip") is not None:
+        return
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+    if not shutil.which("apt-get") or os.geteuid() != 0:
+        raise StepError("this Python has no venv module", f"Install it, on Debian as root: apt-get install {name}")
+    remedy = f"Look whether the Debian mirror can be reached, then: apt-get install {name}"
+    run("apt-get update", ["apt-get", "update"], remedy)
+    run(f"apt-get install {name}", ["apt-get", "install", "-y", "--no-install-recommends", name], remedy, env={"DEBIAN_FRONTEND": "noninteractive"})
 
 
 if __name__ == "__main__":

@@ -155,7 +155,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, SELECTORS, WatchFeed, kinds_of, look, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.feed import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, SELECTORS, kinds_of, look, wait
 
 TARGET = {
     "fabric": {"type": "str", "required": True},

@@ -22,14 +22,14 @@ import typing
 
 import yaml
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._run.feed import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, KINDS, SELECTORS, look, wait
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
+
 ROOT = pathlib.Path(__file__).parent.parent.parent
-sys.path[:0] = [str(ROOT / "build/collections"), str(ROOT / "tests/unit")]
-
-from fake_api import FakeApi  # noqa: E402
-
-from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target  # noqa: E402
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, KINDS, SELECTORS, WatchFeed, look, wait  # noqa: E402
-
 NODES = 1_000
 #: seconds of the rollout, and between two turns of the loop
 ROLLOUT, TURN = 20.0, 5.0

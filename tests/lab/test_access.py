@@ -88,7 +88,7 @@ def test_an_expired_certificate_is_named_as_such(lab: Lab, monkeypatch: pytest.M
         builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key).serial_number(x509.random_serial_number())
         return builder.not_valid_before(now - datetime.timedelta(days=2)).not_valid_after(now - datetime.timedelta(days=1))
 
-    monkeypatch.setattr("lab.pki._builder", expired)
+    monkeypatch.setattr("lab.pki.unsigned", expired)
     run = run_as(lab, "system:masters", "network")
     assert run.code != 0
     assert "the client certificate in the kubeconfig is wrong or has expired" in run.output

@@ -10,10 +10,11 @@ GPUs are a number in the nodes' status, and the job is no training: what runs in
 from __future__ import annotations
 
 import json
-import time
 import typing
 
 import pytest
+
+from lab.processes import wait_until
 
 from .conftest import Lab
 from .test_definitions import RENDERED, play
@@ -72,14 +73,15 @@ def operators(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[None]
 
 def condition(lab: Lab, kind: str, job: str, name: str) -> typing.Dict[str, typing.Any]:
     """A condition of the objects of a job, once it is there; they carry the job's name or begin with it."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        items = [item for item in lab.objects(kind) if job in item["metadata"]["name"]]
-        found = [entry for item in items for entry in (item.get("status") or {}).get("conditions") or [] if entry["type"] == name]
-        if found:
-            return found[0]
-        assert time.monotonic() < deadline, f"{kind} {job} has no condition {name}: {json.dumps([item.get('status') for item in items])}"
-        time.sleep(2)
+
+    def items() -> typing.List[typing.Dict[str, typing.Any]]:
+        return [item for item in lab.objects(kind) if job in item["metadata"]["name"]]
+
+    def found() -> typing.List[typing.Dict[str, typing.Any]]:
+        return [entry for item in items() for entry in (item.get("status") or {}).get("conditions") or [] if entry["type"] == name]
+
+    assert wait_until(lambda: bool(found()), SECONDS, 2), f"{kind} {job} has no condition {name}: {json.dumps([item.get('status') for item in items()])}"
+    return found()[0]
 
 
 def test_a_job_is_admitted_runs_on_its_network_and_ends(lab: Lab) -> None:
@@ -111,7 +113,4 @@ def test_jobs_are_taken_back_with_their_pods(lab: Lab) -> None:
     gone = lab.playbook(play(lab.folder, custom_resources={"state": "absent", "kinds": ["PyTorchJob"]}))
     assert gone.code == 0, gone.end
     assert lab.objects("kubeflow.org/v1/PyTorchJob") == []
-    deadline = time.monotonic() + SECONDS
-    while any("linerate.rdma/job" in (item["metadata"].get("labels") or {}) for item in lab.objects("v1/Pod")):
-        assert time.monotonic() < deadline, "the pods of a job that is gone are still there"
-        time.sleep(2)
+    assert wait_until(lambda: lab.objects("v1/Pod", "linerate.rdma/job") == [], SECONDS, 2), "the pods of a job that is gone are still there"

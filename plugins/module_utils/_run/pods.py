@@ -11,10 +11,11 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import typing
 
 from .._check.readiness import GRACE
-from .._model.cluster import CommandResult, RdmaPod
+from .._model.cluster import ClusterNode, CommandResult, RdmaPod
 from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
 from .._model.profiles import carries_rdma, resource_of
@@ -28,7 +29,7 @@ from .._parse.rdma_failure import Failure, classify
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY
 from .._render.pods import CONTAINER, pod, pod_name
-from .sync import WatchFeed
+from .feed import WatchFeed
 
 Say = typing.Callable[[str], None]
 
@@ -82,9 +83,14 @@ class Pods:
         #: by the pod's name; a pod is in one measurement at a time, so that no two threads share one
         self._shells: typing.Dict[str, Shell] = {}
 
+    @functools.cached_property
+    def _nodes(self) -> typing.Mapping[str, ClusterNode]:
+        """The cluster's nodes by name, read once for all fabrics."""
+        return {node.name: node for node in map(parse.node, self._cluster.list("Node").items)}
+
     def start(self, pool: concurrent.futures.Executor, fabric: Fabric) -> typing.Tuple[RdmaPod, ...]:
         """One pod a node and rail of the fabric, or why there is none."""
-        known = {node.name: node for node in map(parse.node, self._cluster.list("Node").items)}
+        known = self._nodes
         pods: typing.List[RdmaPod] = []
         wanted = resource_of(fabric, self._plan.cluster)
         offered = {}

@@ -15,7 +15,8 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target, World, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import KINDS, REQUIRED, STEADY_SECONDS, Change, WatchFeed, kinds_of, take, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.feed import REQUIRED, Change, WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import KINDS, STEADY_SECONDS, kinds_of, take, wait
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
@@ -345,7 +346,7 @@ class Api:
 
 def follow(events, count, kind="SriovNetworkNodePolicy", pauses=1):
     api, waited = Api(events), []
-    feed = WatchFeed(api, {kind: "ops"})
+    feed = WatchFeed(api, {kind: "ops"}, KINDS)
 
     def pause(seconds):
         waited.append(seconds)

@@ -11,7 +11,8 @@ import time
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._run import sync
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, KINDS, SELECTORS, WatchFeed, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.feed import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, KINDS, SELECTORS, wait
 
 from ..fake_api import FakeApi
 from .test_sync import BARE, DAEMON, NODE, POLICY, STATE, TARGET, resources
