@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Everything about a node's HCAs, from sysfs, in one pass."""
+"""Everything about a node's HCAs, in one pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads sysfs and nothing else. It needs no tool and no right beyond reading, and takes one round trip.
+  - Reads sysfs, and where there are virtual functions C(ip link) for what is set for them. It needs no right beyond reading, and takes one round trip.
   - Shows every RDMA device, and every PCI network function that has SR-IOV, is a virtual function, is of class InfiniBand or comes from a
     vendor of HCAs. Plain network cards are left out, unless O(netdevs) names them.
   - Files may vanish or refuse to be read while VFs are made. What vanished is left out; what could not be read is C(null) and is listed under
@@ -168,14 +168,21 @@ hcas:
           sample: 0
         administration:
           description:
-            - What the physical function has set for a VF. V(null) where sysfs does not show it; only NVIDIA's own driver packages do.
-            - The link policy is C(Follow), C(Up) or C(Down).
+            - What the physical function has set for a VF, by C(ip link) and, with NVIDIA's own driver packages, by sysfs. V(null) where the driver
+              tells nothing.
+            - The link policy is C(Follow), C(Up) or C(Down). Rates are in Mb/s, and 0 is no limit. VLAN 0 is none.
           returned: success
           type: dict
           sample:
             node_guid: "0x0200000000000001"
             port_guid: "0x0200000000000001"
             link_policy: Follow
+            vlan: 0
+            vlan_qos: 0
+            trust: false
+            spoof_check: true
+            min_tx_rate: 0
+            max_tx_rate: 0
         sriov_absence:
           description:
             - Why a physical function has no SR-IOV files, from its configuration space. V(null) where it has them, or where the space can't be read.
@@ -203,7 +210,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import ip_link, sysfs
 
 
 def main() -> None:
@@ -214,7 +221,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    _ansible.run(module, lambda: {"hcas": to_data(sysfs.read_node(module.params["sysfs"], module.params["netdevs"]))})
+    _ansible.run(module, lambda: {"hcas": to_data(ip_link.with_vf_settings(sysfs.read_node(module.params["sysfs"], module.params["netdevs"])))})
 
 
 if __name__ == "__main__":

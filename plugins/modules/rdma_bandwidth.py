@@ -110,12 +110,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, end_by_interrupt, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import rails as fabric_rails
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan, Rails
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Rails, unstarted
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
@@ -124,14 +123,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     rails = load(Rails, options["rails"], "rails")
     plan = Plan(intent.fabrics, intent.cluster, tuple(options["nodes"]), rails, options["parallel"], options["pod_seconds"])
     if module.check_mode:
-        reason = "in check mode no pod is started"
-        pods = tuple(
-            RdmaPod(fabric.name, node, "", fabric.network.namespace, error=reason, rail=rail)
-            for fabric in plan.fabrics
-            for node in plan.nodes
-            for rail in fabric_rails(fabric)
-        )
-        return {"bandwidth": to_data(BandwidthFacts(pods, ()))}
+        return {"bandwidth": to_data(BandwidthFacts(unstarted(plan, NOT_CHECKED), ()))}
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -83,7 +83,7 @@ WHAT = {
         "ready",
         "roll",
     ),
-    "virtual_functions": ("allocatable", "count", "driver", "guids", "link_state", "members", "mtu", "node", "rdma_device", "report"),
+    "virtual_functions": ("allocatable", "count", "driver", "guids", "link_state", "members", "mtu", "node", "rdma_device", "report", "settings"),
     "host": ("cluster_policy", "containerd", "gpudirect", "memlock", "memlock_limit"),
     "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping", "suspect", "sweep"),
     "compare": ("advice", "choice", "figures", "scaling"),

@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Settings of the VFs of one physical function, layer by layer: MTU, link state, GUIDs. Part of stage virtual_functions.
+"""Settings of VFs, layer by layer: MTU, link state, GUIDs, and what the network sets for the VF of a pod. Part of stage virtual_functions.
 
 Each cause begins with the layer that is wrong: Intent, Operator (what it wants of the node), Config daemon (what it has done and reports),
 Kernel (what sysfs shows), Device plugin. What a layer can't show is said, and never passes.
@@ -15,8 +15,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import NodeState, StateInterface, WantedInterface
-from .._model.facts import Hca, NodeHcas
+from .._model.cluster import NodeState, RdmaPod, StateInterface, WantedInterface
+from .._model.facts import Hca, NodeHcas, ObservedHcas, VfAdministration
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric
 from .._model.profiles import is_infiniband
@@ -142,8 +142,8 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     if len(policies) == len(layers.vfs):
         return ok(check, layers.subject, measured, expected)
-    why = "Kernel: its driver does not show the link state of VFs in sysfs, so nothing is proven of it here."
-    remedy = "See ip link show of the physical function on the node. Stage bandwidth shows whether the links come up in pods."
+    why = "Kernel: neither sysfs nor ip link shows the link state of these VFs, so nothing is proven of it here."
+    remedy = "Run ip link show for the physical function on the node, as root. Stage bandwidth shows whether the links come up in pods."
     return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
 
 
@@ -151,6 +151,46 @@ def _counts(values: typing.Iterable[str]) -> str:
     """``4 Down, 4 Up``"""
     seen = list(values)
     return ", ".join(f"{seen.count(value)} {value}" for value in sorted(set(seen)))
+
+
+def settings(fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: ObservedHcas) -> Finding:
+    """Whether the VFs that pods of ours had on a node were set as the network asks.
+
+    The CNI plugin sets them when a pod takes the VF and takes them back when the pod goes, so a VF that no pod has proves nothing.
+    [sriov-cni pkg/sriov/sriov.go ApplyVFConfig, ResetVFConfig]
+
+    :param held: answer of hca_info while the pods had them
+    """
+    wanted = fabric.network.vf_settings
+    check, subject, expected = "virtual_functions.settings", f"{fabric.name} {node}", _words(wanted)
+    vfs = {hca.pci.address: hca for hca in (held.value.hcas if held.value else ()) if hca.pci}
+    taken = [vfs[pod.pci] for pod in pods if pod.pci in vfs]
+    if not taken:
+        reason = next((pod.error for pod in pods if pod.error), held.error) or "no pod of ours has one that the node shows"
+        why = f"CNI plugin: it sets them when a pod takes a virtual function, and nothing was seen of that: {reason}."
+        remedy = "See the events of the pod, and whether other pods have all the virtual functions; then run the stage again."
+        return Finding(check, subject, UNKNOWN, "not seen", expected, why, remedy)
+    shown = {vf.name: {name: getattr(vf.administration or VfAdministration(), name) for name in wanted} for vf in taken}
+    measured = "; ".join(f"{name}: {_words(values)}" for name, values in shown.items())
+    if all(values == wanted for values in shown.values()):
+        return ok(check, subject, measured, expected)
+    if any(value not in (None, wanted[name]) for values in shown.values() for name, value in values.items()):
+        why = "CNI plugin: a pod has the virtual function, and its physical function has something else set for it."
+        remedy = f"Does the NetworkAttachmentDefinition '{fabric.network.name}' name it? If so, see the log of multus on the node: does the driver take it?"
+        return Finding(check, subject, FAIL, measured, expected, why, remedy)
+    why = "Kernel: ip link does not show all of it, since the driver does not tell or the tool is not there."
+    return Finding(check, subject, UNKNOWN, measured, expected, why, "Is iproute2 on the node? See ip link show there while a pod has the virtual function.")
+
+
+def _words(values: typing.Mapping[str, typing.Union[int, bool, None]]) -> str:
+    """``vlan 100, trust on``"""
+    return ", ".join(f"{name} {_word(value)}" for name, value in values.items())
+
+
+def _word(value: typing.Union[int, bool, None]) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "not shown" if value is None else str(value)
 
 
 def guids(layers: Layers) -> Finding:

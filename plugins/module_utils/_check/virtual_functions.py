@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import ClusterNode, OperatorFacts
+from .._model.cluster import ClusterNode, OperatorFacts, RdmaPod
 from .._model.facts import NodeHcas, ObservedHcas, ObservedSubnets
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent
@@ -29,11 +29,15 @@ class Facts:
     :ivar nodes: answer of hca_info of each node, taken after the stage network
     :ivar subnets: answer of subnet_manager_info of each node (stage fabric); says which InfiniBand HCA is on which fabric
     :ivar operators: answer of sriov_operator_info; None when there is none
+    :ivar pods: answer of vf_pods, where a network sets something for the VF of a pod
+    :ivar held: answer of hca_info of each node while these pods ran
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     operators: typing.Optional[OperatorFacts] = None
+    pods: typing.Tuple[RdmaPod, ...] = ()
+    held: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -69,6 +73,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             for layers in functions if len(functions) == fabric.select.hcas_per_node else ():
                 findings += _function(layers)
             findings.append(_offer(intent, fabric, name, functions, facts))
+            if fabric.network.vf_settings:
+                pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
+                findings.append(vf_settings.settings(fabric, name, pods, facts.held.get(name, ObservedHcas(error="was not asked"))))
     if any(is_infiniband(fabric) for fabric in intent.fabrics):
         findings += vf_settings.duplicate_guids(read)
     return tuple(findings)

@@ -114,14 +114,23 @@ SriovAbsence = typing.Literal["hidden", "off", "unused"]
 
 @dataclasses.dataclass(frozen=True)
 class VfAdministration:
-    """What the physical function has set for a VF; only NVIDIA's own driver packages (MLNX_OFED, DOCA) show it in sysfs.
+    """What the physical function has set for a VF. None where neither ``ip link`` nor sysfs shows it; only NVIDIA's own driver packages
+    (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
 
     :ivar link_policy: Follow, Up or Down
+    :ivar vlan: VLAN id, and ``vlan_qos`` its priority; 0 is none
+    :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
     """
 
     node_guid: typing.Optional[str] = None
     port_guid: typing.Optional[str] = None
     link_policy: typing.Optional[str] = None
+    vlan: typing.Optional[int] = None
+    vlan_qos: typing.Optional[int] = None
+    trust: typing.Optional[bool] = None
+    spoof_check: typing.Optional[bool] = None
+    min_tx_rate: typing.Optional[int] = None
+    max_tx_rate: typing.Optional[int] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +141,7 @@ class Hca:
     :ivar rdma_device: None where there is none
     :ivar physical_function: PCI address of the PF, for a VF
     :ivar vf_index: for a VF
-    :ivar administration: for a VF, where sysfs shows it
+    :ivar administration: for a VF, where anything shows it
     :ivar sriov_absence: for a physical function without SR-IOV files, where its configuration space can be read (as root)
     :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None, and unknown
     """

@@ -68,6 +68,12 @@ class Network:
     min_tx_rate: typing.Optional[int] = None
     max_tx_rate: typing.Optional[int] = None
 
+    @property
+    def vf_settings(self) -> typing.Dict[str, typing.Union[int, bool]]:
+        """What the CNI plugin shall set for a VF that a pod takes, by name; what the intent leaves to the driver is not in it."""
+        names = ("vlan", "vlan_qos", "trust", "spoof_check", "min_tx_rate", "max_tx_rate")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
 
 @dataclasses.dataclass(frozen=True)
 class Route:

@@ -36,6 +36,8 @@ Say = typing.Callable[[str], None]
 SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
 #: seconds of the look into a pod
 PROBE_LIMIT = 30
+#: why a run in check mode has no pods
+NOT_CHECKED = "in check mode no pod is started"
 
 #: fabric: node: PCI address of each HCA: its rail
 Rails = typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]]
@@ -62,6 +64,16 @@ class Plan:
 def lacking(resource: str, node: str, known: typing.Container[str]) -> str:
     """Why a node can have no pod that asks for a resource."""
     return f"the node offers no {resource}" if node in known else "the cluster knows no such node"
+
+
+def unstarted(plan: Plan, reason: str) -> typing.Tuple[RdmaPod, ...]:
+    """The pods of a run that starts none."""
+    return tuple(
+        RdmaPod(fabric.name, node, "", fabric.network.namespace, error=reason, rail=rail)
+        for fabric in plan.fabrics
+        for node in plan.nodes
+        for rail in fabric_rails(fabric)
+    )
 
 
 def failure_of(result: CommandResult) -> typing.Optional[Failure]:
@@ -322,11 +334,15 @@ class Pods:
             self._pause(1.0)
         return tuple(sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in found))
 
-    def end(self) -> typing.Tuple[str, ...]:
-        """Close the connections and remove the pods: what is still there afterwards. An API server that is away then must not hide what was measured."""
+    def leave(self) -> None:
+        """Close the connections; the pods stay."""
         self._over = True
         for shell in list(self._shells.values()):
             shell.close()
+
+    def end(self) -> typing.Tuple[str, ...]:
+        """Close the connections and remove the pods: what is still there afterwards. An API server that is away then must not hide what was measured."""
+        self.leave()
         try:
             self.remove()
             left = self._cluster.list("Pod", selector=SELECTOR).items

@@ -15,6 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster impor
     ClusterNode,
     NodeState,
     OperatorFacts,
+    RdmaPod,
     StateInterface,
     StateVf,
     VfGroup,
@@ -339,11 +340,11 @@ def unseen(index, state):
         (None, (policy(0, "Follow"), policy(1, "Up")), "pass", ""),
         (None, (unseen(0, "DOWN"), unseen(1, "ACTIVE")), "fail", "Intent"),
         (None, (unseen(0, "ACTIVE"), unseen(1, "ACTIVE")), "pass", ""),
-        (None, (unseen(0, "ACTIVE"), unseen(1, None)), "warn", "Kernel: its driver does not show"),
+        (None, (unseen(0, "ACTIVE"), unseen(1, None)), "warn", "Kernel: neither sysfs nor ip link shows"),
         ("enable", (policy(0, "Down"), policy(1, "Down")), "pass", ""),
         ("enable", (policy(0, "Down", in_pod=True), policy(1, "Down")), "fail", "CNI plugin: pods have these VFs, and it has not set their"),
         ("auto", (policy(0, "Follow", in_pod=True), policy(1, "Down")), "pass", ""),
-        ("enable", (unseen(0, "DOWN"), unseen(1, "DOWN")), "warn", "Kernel: its driver does not show the link state"),
+        ("enable", (unseen(0, "DOWN"), unseen(1, "DOWN")), "warn", "Kernel: neither sysfs nor ip link shows the link"),
     ],
 )
 def test_link_state_names_the_layer(wish, vfs, status, text):
@@ -388,3 +389,60 @@ def test_a_silent_node_and_no_node_are_unknown():
 
 def test_an_api_server_that_was_not_asked_is_unknown():
     assert found(dataclasses.replace(facts(), operators=None), "allocatable").status == "unknown"
+
+
+# what the network sets for the VF of a pod
+
+SET = {"vlan": 100, "vlan_qos": 2, "trust": True, "spoof_check": False, "max_tx_rate": 500}
+SETTING = parse_intent([{**FABRIC, "network": {**FABRIC["network"], **SET}}])
+ASKED = "vlan 100, vlan_qos 2, trust on, spoof_check off, max_tx_rate 500"
+TAKEN = VfAdministration(vlan=100, vlan_qos=2, trust=True, spoof_check=False, min_tx_rate=0, max_tx_rate=500)
+POD = RdmaPod("storage", "worker-1", "linerate-storage-worker-1", "test", pci=ADDRESSES[0])
+
+
+def held(administration=TAKEN, pods=(POD,), error=None):
+    """The first VF is in a pod, and this is set for it."""
+    vfs = (dataclasses.replace(VIRTUAL[0], netdevs=(), administration=administration), VIRTUAL[1])
+    seen = ObservedHcas(NodeHcas((PHYSICAL, *vfs))) if error is None else ObservedHcas(error=error)
+    return dataclasses.replace(facts(), pods=pods, held={"worker-1": seen})
+
+
+def test_settings_that_are_read_back():
+    finding = found(held(), "settings", SETTING)
+    assert (finding.status, finding.subject, finding.expected, finding.measured) == ("pass", "storage worker-1", ASKED, f"{ADDRESSES[0]}: {ASKED}")
+    assert load(Facts, to_data(held()), "facts") == held()
+
+
+def test_what_the_network_leaves_to_the_driver_is_no_finding():
+    assert not [finding for finding in check(INTENT, held()) if finding.check == "virtual_functions.settings"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "measured"),
+    [({"vlan": 0}, "vlan 0,"), ({"trust": False}, "trust off"), ({"spoof_check": True}, "spoof_check on"), ({"max_tx_rate": 0}, "max_tx_rate 0")],
+)
+def test_another_setting_is_the_cni_plugins_fault(changes, measured):
+    finding = found(held(dataclasses.replace(TAKEN, **changes)), "settings", SETTING)
+    assert (finding.status, finding.why.split(":")[0]) == ("fail", "CNI plugin") and measured in finding.measured
+    assert "NetworkAttachmentDefinition 'net'" in finding.remedy
+
+
+@pytest.mark.parametrize("administration", [None, dataclasses.replace(TAKEN, trust=None)])
+def test_a_setting_that_nobody_shows_is_not_proven(administration):
+    finding = found(held(administration), "settings", SETTING)
+    assert (finding.status, finding.why.split(":")[0]) == ("unknown", "Kernel") and "trust not shown" in finding.measured
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (held(pods=(dataclasses.replace(POD, pci=None, error="Unschedulable: Insufficient openshift.io/igb"),)), "Insufficient openshift.io/igb"),
+        (held(error="unreachable: No route to host"), "No route to host"),
+        (held(pods=()), "no pod of ours has one that the node shows"),
+        (held(pods=(dataclasses.replace(POD, node="worker-2"),)), "no pod of ours has one that the node shows"),
+        (facts(), "was not asked"),
+    ],
+)
+def test_without_a_pod_nothing_is_proven(given, reason):
+    finding = found(given, "settings", SETTING)
+    assert (finding.status, finding.measured) == ("unknown", "not seen") and reason in finding.why

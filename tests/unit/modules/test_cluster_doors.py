@@ -203,6 +203,7 @@ ARGUMENTS = {
     "sriov_operator_info": {},
     "sriov_plan": {"objects": [], "nodes": ["a"]},
     "sriov_sync": {"targets": []},
+    "vf_pods": {"fabrics": [{**FABRIC, "network": {**FABRIC["network"], "trust": True}}], "nodes": ["a"]},
 }
 
 
@@ -214,10 +215,11 @@ def test_no_kubeconfig_is_a_message_and_no_traceback(name, capsys, tmp_path):
     assert "exception" not in result
 
 
-def test_a_measurement_in_check_mode_starts_nothing(capsys):
-    code, result = run_module("rdma_bandwidth", {**ARGUMENTS["rdma_bandwidth"], "_ansible_check_mode": True}, capsys)
-    assert code == 0
-    assert [pod["error"] for pod in result["bandwidth"]["pods"]] == ["in check mode no pod is started"]
+@pytest.mark.parametrize(("name", "pods"), [("rdma_bandwidth", lambda result: result["bandwidth"]["pods"]), ("vf_pods", lambda result: result["pods"])])
+def test_in_check_mode_no_pod_is_started(name, pods, capsys):
+    code, result = run_module(name, {**ARGUMENTS[name], "_ansible_check_mode": True}, capsys)
+    assert (code, result.get("changed", False)) == (0, False)
+    assert [pod["error"] for pod in pods(result)] == ["in check mode no pod is started"]
 
 
 def test_a_wrong_intent_is_refused_before_anything_is_touched(capsys):
@@ -235,6 +237,8 @@ def test_a_wrong_wish_for_the_nodes_is_refused_before_the_cluster_is_asked(capsy
 @pytest.mark.parametrize(
     ("name", "arguments", "answer"),
     [
+        ("vf_pods", {"fabrics": [FABRIC]}, {"pods": [], "removed": []}),
+        ("vf_pods", {"fabrics": [FABRIC], "nodes": ["a"], "state": "absent"}, {"pods": [], "removed": []}),
         ("memlock_proof", {}, {"proofs": []}),
         ("memlock_proof", {"_ansible_check_mode": True, "cluster": {"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}}, {"proofs": []}),
         ("cluster_policy", {"cluster": {}}, {"changes": []}),

@@ -130,6 +130,7 @@ TEXT: typing.Dict[str, Text] = {
     "saquery.parse_manager_ports": Text(parser("saquery.parse_manager_ports"), seeds("infiniband-diags/saquery_issm.txt")),
     "smpquery.parse_is_manager": Text(parser("smpquery.parse_is_manager"), seeds("infiniband-diags/smpquery_*.txt")),
     "smpquery.parse_description": Text(parser("smpquery.parse_description"), seeds("infiniband-diags/smpquery_*.txt")),
+    "ip_link.vf_settings": Text(parser("ip_link.vf_settings"), seeds("iproute2/*.stdout"), ({},)),
     "iblinkinfo.parse": Text(parser("iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")),
     "ibqueryerrors.parse": Text(parser("ibqueryerrors.parse"), seeds("infiniband-diags/ibqueryerrors_*.txt")),
     "pci_config.sriov_absence": Text(

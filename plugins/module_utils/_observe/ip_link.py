@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What physical functions have set for their VFs: sysfs of the kernel's own drivers does not show it, ``ip link`` does, to any user."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.errors import RdmaError
+from .._model.facts import Hca, NodeHcas, VfAdministration
+from .._parse.ip_link import Settings, vf_settings
+from . import command
+
+_LIMIT_SECONDS = 30.0
+
+
+def with_vf_settings(node: NodeHcas) -> NodeHcas:
+    """The node's HCAs, their VFs with what ``ip link`` shows of them. What sysfs shows stays.
+
+    Without VFs nothing is run. Why nothing could be learned is among the errors, and no reason to lose the rest.
+    """
+    owners = {netdev.name: hca.pci.address for hca in node.hcas if hca.pci and hca.sriov and hca.sriov.current for netdev in hca.netdevs}
+    if not owners:
+        return node
+    try:
+        shown = {owners[name]: settings for name, settings in _shown().items() if name in owners}
+    except RdmaError as error:
+        return dataclasses.replace(node, errors=(*node.errors, f"settings of VFs: {error}"))
+    return dataclasses.replace(node, hcas=tuple(_with(hca, shown.get(hca.physical_function or "", {})) for hca in node.hcas))
+
+
+def _shown() -> typing.Dict[str, Settings]:
+    finished = command.run([command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "link", "show"], _LIMIT_SECONDS)
+    if finished.failure:
+        raise RdmaError(finished.failure)
+    return vf_settings(finished.stdout)
+
+
+def _with(hca: Hca, settings: Settings) -> Hca:
+    found = settings.get(-1 if hca.vf_index is None else hca.vf_index)
+    if found is None:
+        return hca
+    known = {name: value for name, value in dataclasses.asdict(hca.administration or VfAdministration()).items() if value is not None}
+    return dataclasses.replace(hca, administration=dataclasses.replace(found, **known))

@@ -1,0 +1,144 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: vf_pods
+short_description: Has pods take virtual functions for as long as somebody looks at them
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - VLAN, trust, spoof check and rates of a virtual function are set by the CNI plugin when a pod takes it, and taken back when the pod goes. Only while a
+    pod has it can they be read back, by M(linerate.rdma.hca_info) on the node.
+  - With O(state=present) it starts one pod a node and rail of each fabric whose network asks for such a setting. Pods that an earlier run has left are
+    removed first.
+  - With O(state=absent) it removes them, with all pods that measure.
+options:
+  state:
+    description: Whether the pods are there.
+    type: str
+    choices: [present, absent]
+    default: present
+  fabrics:
+    description: The intent, as in the variable C(rdma_fabrics).
+    type: raw
+    required: true
+  cluster:
+    description: What all fabrics share, as in the variable C(rdma_cluster).
+    type: raw
+  nodes:
+    description: Nodes that take part, as the cluster names them.
+    type: list
+    elements: str
+    required: true
+  rails:
+    description:
+      - Which HCA is on which rail, by fabric, node and PCI address, as P(linerate.rdma.fabric_rails#filter) gives it.
+    type: dict
+    default: {}
+  pod_seconds:
+    description: Limit of the wait for the pods, and of their removal.
+    type: int
+    default: 300
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    support: full
+    description: Starts no pod, and says so for each.
+  diff_mode:
+    support: N/A
+    description: The pods are gone when the stage is judged.
+  idempotent:
+    support: partial
+    description: Pods that are there are replaced.
+    details:
+      - What an earlier pod has seen is of another time.
+"""
+
+EXAMPLES = r"""
+- name: Read back what the network has set for a virtual function
+  block:
+    - name: Have a pod take one on each node
+      linerate.rdma.vf_pods:
+        fabrics: "{{ rdma_fabrics }}"
+        nodes: [worker-1, worker-2]
+      register: virtual_functions_pods
+
+    - name: Read what is set for it
+      linerate.rdma.hca_info:
+      delegate_to: worker-1
+
+  always:
+    - name: Remove the pods
+      linerate.rdma.vf_pods:
+        state: absent
+        fabrics: "{{ rdma_fabrics }}"
+        nodes: [worker-1, worker-2]
+"""
+
+RETURN = r"""
+pods:
+  description:
+    - For each fabric, node and rail the C(name) of the pod, the C(pci) address of its virtual function, and C(error), which is empty when it has one.
+  returned: success
+  type: list
+  elements: dict
+removed:
+  description: Namespace and name of each pod that was removed.
+  returned: success
+  type: list
+  elements: str
+"""
+
+import time
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, end_by_interrupt
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.hold import hold
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, Rails, unstarted
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    options = module.params
+    intent = parse_intent(options["fabrics"], None, options["cluster"])
+    fabrics = tuple(fabric for fabric in intent.fabrics if fabric.network.vf_settings)
+    plan = Plan(fabrics, intent.cluster, tuple(options["nodes"]), load(Rails, options["rails"], "rails"), pod_seconds=options["pod_seconds"])
+    if not fabrics or module.check_mode:
+        return {"changed": False, "pods": to_data(unstarted(plan, NOT_CHECKED)) if options["state"] == "present" else [], "removed": []}
+    pods = Pods(connect(module), plan, time.monotonic, time.sleep, lambda line: None)
+    removed = pods.remove()
+    if options["state"] == "absent":
+        return {"changed": bool(removed), "pods": [], "removed": removed}
+    return {"changed": True, "pods": to_data(hold(pods, plan)), "removed": removed}
+
+
+def main() -> None:
+    end_by_interrupt()
+    module = AnsibleModule(
+        argument_spec=cluster_spec(
+            state={"type": "str", "choices": ["present", "absent"], "default": "present"},
+            fabrics={"type": "raw", "required": True},
+            cluster={"type": "raw"},
+            nodes={"type": "list", "elements": "str", "required": True},
+            rails={"type": "dict", "default": {}},
+            pod_seconds={"type": "int", "default": 300},
+        ),
+        supports_check_mode=True,
+    )
+    run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Pods that keep a virtual function while somebody looks: they are there afterwards, but not when that was interrupted."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.hold import hold
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, unstarted
+from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, Api, Clock
+
+INTENT = parse_intent([FABRIC])
+PLAN = Plan(INTENT.fabrics, INTENT.cluster, ("a", "b"), parallel=2, pod_seconds=60.0)
+PROBE = "env PCIDEVICE_OPENSHIFT_IO_IGB=0000:01:10.{number}\n"
+
+
+def pods(api):
+    return Pods(api, PLAN, Clock(), lambda seconds: None, lambda line: None)
+
+
+def test_they_stay_with_a_virtual_function_each_until_they_are_removed():
+    api = Api(probe=PROBE)
+    started = hold(pods(api), PLAN)
+    assert [(pod.node, pod.pci, pod.error) for pod in started] == [("a", "0000:01:10.0", ""), ("b", "0000:01:10.1", "")]
+    assert sorted(api.pods) == ["linerate-storage-a", "linerate-storage-b"]
+    assert pods(api).remove() == ("test/linerate-storage-a", "test/linerate-storage-b")
+    assert api.pods == {}
+
+
+def test_an_interrupt_leaves_none():
+    class Interrupted(Api):
+        def greeting(self, pod, node):
+            if node == "b":
+                raise KeyboardInterrupt
+            return super().greeting(pod, node)
+
+    api = Interrupted(probe=PROBE)
+    with pytest.raises(KeyboardInterrupt):
+        hold(pods(api), PLAN)
+    assert api.made and api.pods == {}
+
+
+def test_a_node_without_virtual_functions_has_no_pod():
+    started = hold(pods(Api(offered="0")), PLAN)
+    assert [pod.error for pod in started] == ["the node offers no openshift.io/igb"] * 2
+
+
+def test_what_check_mode_does_not_start():
+    assert [(pod.fabric, pod.node, pod.error) for pod in unstarted(PLAN, NOT_CHECKED)] == [("storage", node, NOT_CHECKED) for node in ("a", "b")]
