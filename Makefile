@@ -36,7 +36,7 @@ test: setup ## everything that CI runs
 faults: lab ## every fault, injected into the lab one after the other; 'make test' has one of each kind
 	@$(VENV)/python -m pytest tests/lab/test_faults.py
 
-jobs: setup ## training jobs before the real training operator and Kueue, which are compiled first; 'make test' leaves this out
+jobs: setup ## training jobs before the real operators, which are compiled first; 'make test' leaves this out
 	@$(VENV)/python -m lab build --operators
 	@$(MAKE) --no-print-directory site
 	@$(VENV)/python -m pytest tests/lab/test_jobs.py

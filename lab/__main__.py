@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
         fault.add_argument(f"--{field.name}", default=field.default, type=type(field.default), help="default: %(default)s")
     kinds = commands.add_parser("definitions", help="serve the kinds of operators that do not run here, or take them back")
     kinds.add_argument("direction", choices=("on", "off"))
-    kinds = commands.add_parser("operators", help="run the operators of training jobs (Kubeflow's and Kueue), or take them back")
+    kinds = commands.add_parser("operators", help="run the operators of training jobs, or take them back")
     kinds.add_argument("direction", choices=("on", "off"))
     inside = commands.add_parser("exec", help="run a command in the lab's network namespace")
     inside.add_argument("argv", nargs=argparse.REMAINDER)

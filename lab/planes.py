@@ -54,7 +54,7 @@ class Lab:
         debian.install_host_packages()
         gotools.check_go()
         for name in gotools.TOOL:
-            if name not in (*scale.TOOLS, *operators.TOOLS):
+            if name not in (*scale.TOOLS, *operators.OPERATORS):
                 gotools.binary(name)
         # here, because from inside of the lab's network namespace nothing can be fetched
         for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS):

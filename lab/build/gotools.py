@@ -61,6 +61,8 @@ TOOL = {
     "whereabouts": Tool("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts/cmd"),
     "helm": Tool("helm", "helm.sh/helm/v3/cmd/helm", r"Version:\"v3\."),
     "training-operator": Tool("training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1"),
+    "trainer": Tool("trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
+    "jobset": Tool("trainer", "sigs.k8s.io/jobset"),
     "kueue": Tool("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
     "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", r"v0\.7\."),
 }
