@@ -188,6 +188,13 @@ class Lab:
         return json.loads(self._client(script, version, name, selector))
 
 
+def kubectl(*words: str, given: str = "") -> str:
+    """Output of kubectl, as cluster admin."""
+    done = subprocess.run([str(ROOT / "lab/kubectl"), *words], input=given, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.fixture
 def lab(tmp_path: pathlib.Path) -> Lab:
     """The lab, which 'make lab' has started; a lab that is down or damaged is an error here, not a reason to pass."""

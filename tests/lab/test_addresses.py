@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import typing
 
 import pytest
 
-from .conftest import ROOT, SETTINGS, Lab
+from .conftest import SETTINGS, Lab, kubectl
 
 POLICIES = "sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy"
 LEAK = {
@@ -26,11 +25,6 @@ LEAK = {
 def intent(**ipam: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
     """The lab's fabrics; keys of the addresses of ``storage`` replaced."""
     return [{**fabric, "ipam": {"type": "whereabouts", **ipam}} if fabric["name"] == "storage" else fabric for fabric in SETTINGS["rdma_fabrics"]]
-
-
-def kubectl(*words: str, given: str = "") -> None:
-    done = subprocess.run([str(ROOT / "lab/kubectl"), *words], input=given, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
