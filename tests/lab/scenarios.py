@@ -99,8 +99,8 @@ def intent(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
     return [merged(fabric) if fabric["name"] == "storage" else fabric for fabric in SETTINGS["rdma_fabrics"] if "virtual_functions" in fabric]
 
 
-FABRIC, REACHABILITY, PLATFORM, OPERATORS, NETWORK, HOST, BANDWIDTH = (
-    f"playbooks/{stage}.yml" for stage in ("fabric", "reachability", "platform", "operators", "network", "host", "bandwidth")
+FABRIC, REACHABILITY, PLATFORM, OPERATORS, NETWORK, VIRTUAL_FUNCTIONS, HOST, BANDWIDTH = (
+    f"playbooks/{stage}.yml" for stage in ("fabric", "reachability", "platform", "operators", "network", "virtual_functions", "host", "bandwidth")
 )
 #: what stage host shall give and prove
 MEMLOCK = {"memlock": {"by": "containerd", "limit_gib": 1, "proof_mib": 64}}
@@ -502,6 +502,21 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         ),
         (Injection("foreign-policy"),),
         heals=NETWORK,
+    ),
+    Scenario(
+        "vf-in-another-vlan",
+        VIRTUAL_FUNCTIONS,
+        (
+            Expected(
+                "VFs that pods get are in another VLAN than the intent says",
+                "virtual_functions.settings",
+                "storage worker-*",
+                ("vlan 100, vlan_qos 2, trust on", "vlan 200, vlan_qos 2, trust on", "CNI plugin: a pod has the virtual function"),
+                "Does the NetworkAttachmentDefinition 'sriov-storage' name it?",
+            ),
+        ),
+        variables={"rdma_fabrics": intent(network={"vlan": 200})},
+        how="the intent asks for VLAN 200, and the network that is there has 100",
     ),
     Scenario(
         "daemon-hangs-during-the-wait",
