@@ -197,6 +197,14 @@ FABRIC = {
     "network": {"name": "sriov-ib-compute", "namespace": "test"},
     "ipam": {"type": "whereabouts", "range": "100.100.0.0/22"},
 }
+MACHINE_CONFIG = named(
+    kind="MachineConfig", spec={"kernelArguments": ["iommu=pt"], "config": {"storage": {"files": [{"path": "/etc/crio/crio.conf.d/99-a.conf"}]}}}
+)
+KUBELET_CONFIG = named(
+    kind="KubeletConfig",
+    spec={"kubeletConfig": {"cpuManagerPolicy": "static"}, "machineConfigPoolSelector": SELECTOR},
+    status={"observedGeneration": 1, "conditions": [{"type": "Failure", "status": "False", "message": "Error: x"}]},
+)
 CIDR_POOL = named(kind="CIDRPool", spec={"cidr": "10.0.0.0/16", "perNodeNetworkPrefix": 24}, status={"allocations": [{"nodeName": "a"}]})
 NIC_STATUS = {"state": "notReady", "reason": "x", "appliedStates": [{"name": "state-OFED", "state": "notReady", "message": "y"}]}
 DATA: typing.Dict[str, Data] = {
@@ -206,6 +214,7 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.policy": Data(parser("kubernetes.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")),
     "kubernetes.node_pool": Data(parser("kubernetes.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]),
     "kubernetes.machine_pool": Data(parser("kubernetes.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")),
+    "kubernetes.host_config": Data(lambda item: parser("kubernetes.host_config")(item, item), [MACHINE_CONFIG, KUBELET_CONFIG]),
     "kubernetes.operator_settings": Data(
         parser("kubernetes.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)
     ),
