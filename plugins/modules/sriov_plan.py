@@ -18,7 +18,7 @@ description:
     (C(PodDisruptionBudgets), C(maxUnavailable) that rounds down to 0, C(MachineConfigPools) that are paused or degraded).
   - RV(allowed) says whether C(rdma_cluster.disruption) allows it and nothing is in the way. What could not be read is never allowed.
   - C(MachineConfigs) and C(KubeletConfigs) that are not there yet are in the same plan, with the C(MachineConfigPool) that rolls them out.
-    A pool that takes another C(KubeletConfig) as well is in the way: a node has the settings of one of them alone.
+    A pool that takes another C(KubeletConfig) as well is in the way, since a node has the settings of one of them alone.
   - Changes nothing.
 options:
   objects:

@@ -197,9 +197,6 @@ FABRIC = {
     "network": {"name": "sriov-ib-compute", "namespace": "test"},
     "ipam": {"type": "whereabouts", "range": "100.100.0.0/22"},
 }
-MACHINE_CONFIG = named(
-    kind="MachineConfig", spec={"kernelArguments": ["iommu=pt"], "config": {"storage": {"files": [{"path": "/etc/crio/crio.conf.d/99-a.conf"}]}}}
-)
 KUBELET_CONFIG = named(
     kind="KubeletConfig",
     spec={"kubeletConfig": {"cpuManagerPolicy": "static"}, "machineConfigPoolSelector": SELECTOR},
@@ -214,7 +211,6 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.policy": Data(parser("kubernetes.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")),
     "kubernetes.node_pool": Data(parser("kubernetes.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]),
     "kubernetes.machine_pool": Data(parser("kubernetes.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")),
-    "kubernetes.host_config": Data(lambda item: parser("kubernetes.host_config")(item, item), [MACHINE_CONFIG, KUBELET_CONFIG]),
     "kubernetes.operator_settings": Data(
         parser("kubernetes.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)
     ),
@@ -281,7 +277,7 @@ DATA.update(
         "job.pod_devices": Data(parser("job.pod_devices"), POD),
         "job.runtime_of": Data(parser("job.runtime_of"), JOBS),
         "job.workload": Data(lambda item: parser("job.workload")(item, JOBS), JOBS),
-        "kubernetes.machine_config": Data(lambda item: parser("kubernetes.machine_config")(item, True), golden("machine-configs")),
+        "kubernetes.host_config": Data(lambda item: parser("kubernetes.host_config")(item, item), [*golden("machine-configs"), KUBELET_CONFIG]),
         "nic_map.text_of": Data(parser("nic_map.text_of"), [named(kind="ConfigMap", data={"map": "worker-1:ens13:net1:10.249.65.9"})]),
         "stack.cluster_queue": Data(parser("stack.cluster_queue"), [QUEUE]),
         "stack.controller": Data(parser("stack.controller"), [DEPLOYMENT], (None,)),
