@@ -41,7 +41,7 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
     new = [config for config in machines.configs if not config.there]
     nodes = {node.node: node for node in planned.nodes}
     pools = []
-    missed = {name: new for name, node in nodes.items() if node.listed}
+    missed = dict.fromkeys(nodes, new)
     for pool in machines.pools if machines.configs else ():
         mine = [config for config in new if taken(pool, config, machines.pools)]
         reasons = tuple(f"{config.kind} {config.name} ({config.what})" for config in mine)
@@ -53,7 +53,7 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
         blocked = tuple(text for config in mine for text in rivals(pool, config, machines.others, machines.pools))
         pools += [_pool(pool, tuple(node.name for node in members), blocked)] if members else []
     if machines.pools:
-        nodes.update({name: _missed(nodes[name], configs) for name, configs in missed.items() if configs})
+        nodes.update({name: _missed(node, missed[name]) for name, node in nodes.items() if node.listed and missed[name]})
     return dataclasses.replace(planned, nodes=tuple(nodes.values()), pools=(*pools, *planned.pools))
 
 

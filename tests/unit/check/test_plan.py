@@ -433,6 +433,8 @@ def test_a_kubelet_config_that_no_pool_of_the_node_takes_is_unknown_beside_a_mac
     assert {item.action for item in result.nodes} == {"unknown"}
     assert "takes both the node and KubeletConfig linerate-worker; see rdma_cluster.host.kubelet.pool_labels" in found["network.disruption", "n0"].measured
     assert CONFIG.name not in found["network.disruption", "n0"].measured
+    others = plan(dataclasses.replace(rolling(), host_configs=(CONFIG, KUBELET)), (), ("n0",), "openshift.io").nodes
+    assert [item.action for item in others] == ["unknown", "reboot", "reboot", "reboot"]
 
 
 OWN = MachinePool(
@@ -470,6 +472,9 @@ def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own():
     drain = found["network.drain", "MachineConfigPool gpu"]
     assert drain.status == "fail" and "takes KubeletConfig performance-gpu as well" in drain.measured and "one KubeletConfig" in drain.remedy
     assert not may_go_on(Cluster(disruption="reboot"), result, ())
+    # a MachineConfig meets nobody
+    _result, found = of_fleet(dataclasses.replace(world, host_configs=(CONFIG,)))
+    assert found["network.drain", "MachineConfigPool gpu"].status == "pass"
 
 
 @pytest.mark.parametrize(
