@@ -24,7 +24,7 @@ SOURCES: typing.Mapping[str, typing.Tuple[str, typing.Tuple[str, ...]]] = {
     "sigs.k8s.io/kueue": ("config/components/crd/bases", ("kueue.x-k8s.io_clusterqueues", "kueue.x-k8s.io_localqueues")),
     "github.com/openshift/api": (
         "machineconfiguration/v1/zz_generated.crd-manifests",
-        ("0000_80_machine-config_01_machineconfigs.crd", "0000_80_machine-config_01_machineconfigpools-Default.crd"),
+        tuple(f"0000_80_machine-config_01_{name}.crd" for name in ("kubeletconfigs", "machineconfigs", "machineconfigpools-Default")),
     ),
     "github.com/NVIDIA/gpu-operator": ("config/crd/bases", ("nvidia.com_clusterpolicies",)),
     "github.com/Mellanox/network-operator": (

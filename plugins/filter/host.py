@@ -21,8 +21,8 @@ def _needs(cluster: typing.Any) -> HostNeeds:
 
 @filter_of
 def render_host(cluster: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
-    """The MachineConfigs that the hosts need."""
-    return [{"fabric": "", "object": item} for item in host.machine_configs(_needs(cluster))]
+    """The MachineConfigs and the KubeletConfig that the hosts need."""
+    return [{"fabric": "", "object": item} for item in host.host_configs(_needs(cluster))]
 
 
 @filter_of

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: machine_config_roll
-short_description: Brings all MachineConfigs to the nodes of their pools in one roll
+short_description: Brings all MachineConfigs and KubeletConfigs to the nodes of their pools in one roll
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
   - With O(state=prepared) it pauses each C(MachineConfigPool) that takes one of O(objects) which is not there yet, applies all of O(objects), and waits
     until the pools have rendered them. Nothing is paused where nothing would change, or where the API server refuses one of them.
+    A C(KubeletConfig) that the machine config operator does not accept is an RV(error), in its words.
   - With O(state=removed) it does the same to take O(objects) back.
   - With O(state=released) it lets O(pools) go, and those that a stopped run left paused; waits until all of their nodes have the new configuration; and
-    counts how often they were given another one.
+    counts how often they were given another one. Then it tells how the C(KubeletConfigs) of O(objects) stand, also when nothing was new.
   - Between the two, other objects that reboot nodes can be applied. A pool that somebody else has paused is for M(linerate.rdma.sriov_plan) to find.
 options:
   state:
@@ -25,7 +26,7 @@ options:
     choices: [prepared, removed, released]
     required: true
   objects:
-    description: MachineConfigs; other objects are passed over. The filter P(linerate.rdma.render_host#filter) makes them.
+    description: MachineConfigs and KubeletConfigs; other objects are passed over. The filter P(linerate.rdma.render_host#filter) makes them.
     type: list
     elements: dict
     default: []
@@ -65,11 +66,11 @@ attributes:
       - M(linerate.rdma.custom_resources) shows it in check mode.
   idempotent:
     support: full
-    description: Without a MachineConfig that would change, nothing is paused and nothing rolls.
+    description: Without an object that would change, nothing is paused and nothing rolls.
 """
 
 EXAMPLES = r"""
-- name: Pause the pools and apply the MachineConfigs
+- name: Pause the pools and apply the objects
   linerate.rdma.machine_config_roll:
     state: prepared
     objects: "{{ rdma_cluster | linerate.rdma.render_host }}"
@@ -78,12 +79,13 @@ EXAMPLES = r"""
 - name: Let the pools go, once
   linerate.rdma.machine_config_roll:
     state: released
+    objects: "{{ rdma_cluster | linerate.rdma.render_host }}"
     pools: "{{ host_prepared.paused }}"
 """
 
 RETURN = r"""
 changes:
-  description: One line for each MachineConfig that was written or deleted, or would be.
+  description: One line for each object that was written or deleted, or would be.
   returned: success
   type: list
   elements: str
@@ -102,6 +104,12 @@ rolls:
   returned: success
   type: list
   elements: dict
+kubelet:
+  description:
+    - For O(state=released), how the C(KubeletConfigs) stand. C(wanted) are those of O(objects) with what the operator says of them, C(others) those of
+      somebody else, C(pools) all C(MachineConfigPools), and C(error) why they could not be read.
+  returned: success
+  type: dict
 """
 
 import time
@@ -111,23 +119,27 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HOST_KINDS, KubeletStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import kubelet_stand
 from ansible_collections.linerate.rdma.plugins.module_utils._run.roll import Roller
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
-    configs = [item["object"] for item in options["objects"] if item["object"].get("kind") == "MachineConfig"]
+    configs = [item["object"] for item in options["objects"] if item["object"].get("kind") in HOST_KINDS]
+    answer = {"changed": False, "paused": [], "error": "", "rolls": [], "changes": [], "kubelet": to_data(KubeletStand())}
     if options["state"] != "released" and not configs:
-        return {"changed": False, "paused": [], "error": "", "rolls": [], "changes": []}
+        return answer
     with progress(options["progress_file"]) as say:
-        roller = Roller(connect(module), time.monotonic, time.sleep, say)
+        cluster = connect(module)
+        roller = Roller(cluster, time.monotonic, time.sleep, say)
         if options["state"] == "released":
             rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"])
-            return {"changed": bool(rolls), "paused": [], "error": "", "rolls": to_data(rolls), "changes": []}
+            return {**answer, "changed": bool(rolls), "rolls": to_data(rolls), "kubelet": to_data(kubelet_stand(cluster, configs))}
         prepared = (roller.prepare if options["state"] == "prepared" else roller.remove)(configs, module.check_mode)
-        changes = [f"{item.applied.action} MachineConfig {item.applied.name}" for item in prepared.outcomes if item.changed]
-        return {"changed": bool(changes), "paused": list(prepared.paused), "error": prepared.error, "rolls": [], "changes": changes}
+        changes = [f"{item.applied.action} {item.applied.kind} {item.applied.name}" for item in prepared.outcomes if item.changed]
+        return {**answer, "changed": bool(changes), "paused": list(prepared.paused), "error": prepared.error, "changes": changes}
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sriov_plan
-short_description: Tells which nodes would be drained or rebooted for a set of policies and MachineConfigs, before they are applied
+short_description: Tells which nodes would be drained or rebooted for a set of policies, MachineConfigs and KubeletConfigs, before they are applied
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
@@ -17,12 +17,13 @@ description:
     the pods that go, the turns in which it happens (C(maxUnavailable) of C(SriovNetworkPoolConfigs)), and what is in the way
     (C(PodDisruptionBudgets), C(maxUnavailable) that rounds down to 0, C(MachineConfigPools) that are paused or degraded).
   - RV(allowed) says whether C(rdma_cluster.disruption) allows it and nothing is in the way. What could not be read is never allowed.
-  - C(MachineConfigs) that are not there yet are in the same plan, with the C(MachineConfigPool) that rolls them out.
+  - C(MachineConfigs) and C(KubeletConfigs) that are not there yet are in the same plan, with the C(MachineConfigPool) that rolls them out.
+    A pool that takes another C(KubeletConfig) as well is in the way, since a node has the settings of one of them alone.
   - Changes nothing.
 options:
   objects:
     description:
-      - What is to be applied; only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs) and C(MachineConfigs) matter.
+      - What is to be applied; only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs), C(MachineConfigs) and C(KubeletConfigs) matter.
       - The filters P(linerate.rdma.render_network#filter) and P(linerate.rdma.render_host#filter) make it.
     type: list
     elements: dict
@@ -109,6 +110,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import lines, may_go_on, untouched
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HOST_KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import node_pool, policy
@@ -122,7 +124,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     rendered = Rendered(
         tuple(policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
-        tuple(item for item in objects if item.get("kind") == "MachineConfig"),
+        tuple(item for item in objects if item.get("kind") in HOST_KINDS),
     )
     if objects and rendered == Rendered():
         planned = untouched(nodes)

@@ -5,7 +5,8 @@
 """Stands in for OpenShift's machine config operator, as far as it shows in MachineConfigPools: ``machine_config_operator KUBECONFIG``.
 
 A pool's configuration is rendered anew when other MachineConfigs carry its label; one machine after the other gets it, unless the pool is paused. No
-machine reboots. Each of these steps is a line of the output. It ends when it is killed.
+machine reboots. A KubeletConfig becomes a MachineConfig of each pool that it selects, also of a paused one, and is accepted; without the finalizer that the
+real one sets, which would keep what is there when this ends. Each step of a pool is a line of the output. It ends when it is killed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,25 @@ import kubernetes.config
 import kubernetes.dynamic
 
 VERSION, SECONDS = "machineconfiguration.openshift.io/v1", 0.5
+
+
+def serve(kubelets: typing.Any, configs: typing.Any, pools: typing.Any) -> None:
+    """One look at all KubeletConfigs: their MachineConfigs are made, or taken back, and those that are new are accepted."""
+    wanted, there = {}, kubelets.get().to_dict()["items"]
+    for item in there:
+        selector = ",".join(f"{key}={value}" for key, value in item["spec"]["machineConfigPoolSelector"]["matchLabels"].items())
+        wanted.update({f"99-{pool.metadata.name}-generated-kubelet": pool.metadata.name for pool in pools.get(label_selector=selector).items})
+    made = {item.metadata.name for item in configs.get().items if item.metadata.name.endswith("-generated-kubelet")}
+    for name in wanted.keys() - made:
+        metadata = {"name": name, "labels": {"machineconfiguration.openshift.io/role": wanted[name]}}
+        configs.create(body={"apiVersion": VERSION, "kind": "MachineConfig", "metadata": metadata, "spec": {"config": {"ignition": {"version": "3.2.0"}}}})
+    for name in made - wanted.keys():
+        configs.delete(name=name)
+    for item in there:
+        generation = item["metadata"]["generation"]
+        if (item.get("status") or {}).get("observedGeneration") != generation:
+            accepted = {"observedGeneration": generation, "conditions": [{"type": "Success", "status": "True", "message": "Success"}]}
+            _patch(kubelets.status, item["metadata"]["name"], {"status": accepted})
 
 
 def step(configs: typing.Any, pools: typing.Any) -> None:
@@ -47,9 +67,10 @@ def _patch(resource: typing.Any, name: str, change: typing.Mapping[str, typing.A
 
 def main() -> None:
     client = kubernetes.dynamic.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]))
-    configs, pools = (client.resources.get(api_version=VERSION, kind=kind) for kind in ("MachineConfig", "MachineConfigPool"))
+    kubelets, configs, pools = (client.resources.get(api_version=VERSION, kind=kind) for kind in ("KubeletConfig", "MachineConfig", "MachineConfigPool"))
     print("ready", flush=True)
     while True:
+        serve(kubelets, configs, pools)
         step(configs, pools)
         time.sleep(SECONDS)
 

@@ -34,8 +34,17 @@ JOBS = {
     "PyTorchJob": ("kubeflow.org/v1/PyTorchJob",),
     "TrainJob": ("trainer.kubeflow.org/v1alpha1/TrainingRuntime", "trainer.kubeflow.org/v1alpha1/TrainJob"),
 }
-#: what makes two MachineConfigs
-HOST = {"memlock": {"by": "machine_config", "limit_gib": 64}, "kernel_arguments": ["intel_iommu=on", "iommu=pt"]}
+#: what makes two MachineConfigs and a KubeletConfig
+HOST = {
+    "memlock": {"by": "machine_config", "limit_gib": 64},
+    "kernel_arguments": ["intel_iommu=on", "iommu=pt"],
+    "kubelet": {
+        "topology_manager_policy": "single-numa-node",
+        "topology_manager_scope": "pod",
+        "cpu_manager_policy": "static",
+        "reserved_system_cpus": "0-1,32",
+    },
+}
 MACHINES = "machineconfiguration.openshift.io/v1"
 RENDERED = "{{ rdma_job | linerate.rdma.render_job(rdma_fabrics, rdma_cluster) }}"
 
@@ -111,17 +120,18 @@ def test_machine_configs_are_what_openshift_takes(lab: Lab) -> None:
         play(lab.folder, custom_resources={"objects": "{{ rdma_cluster | linerate.rdma.render_host }}"}), "--check", variables={"rdma_cluster": {"host": HOST}}
     )
     assert run.code == 0, run.end
-    assert kept(lab.folder) == ["created MachineConfig"] * 2, answer(lab.folder)
+    assert kept(lab.folder) == [*["created MachineConfig"] * 2, "created KubeletConfig"], answer(lab.folder)
 
 
 def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
-    """Two MachineConfigs and one pool of two machines; the machine config operator is a stand-in, so no node reboots."""
-    pool = {"apiVersion": MACHINES, "kind": "MachineConfigPool", "metadata": {"name": "worker"}}
+    """Two MachineConfigs, a KubeletConfig, and one pool of two machines; the machine config operator is a stand-in, so no node reboots."""
+    pool: typing.Dict[str, typing.Any] = {"apiVersion": MACHINES, "kind": "MachineConfigPool", "metadata": {"name": "worker"}}
     selectors = {
         "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}},
         "nodeSelector": {"matchLabels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}},
     }
-    lab.apply({**pool, "spec": selectors})
+    labels = {"pools.operator.machineconfiguration.openshift.io/worker": ""}
+    lab.apply({**pool, "metadata": {**pool["metadata"], "labels": labels}, "spec": selectors})
     lab.apply({**pool, "status": {"machineCount": 2, "updatedMachineCount": 2}}, "status")
     cluster = {**SETTINGS["rdma_cluster"], "host": HOST, "disruption": "reboot"}
     variables = {"rdma_cluster": cluster, "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"]}
@@ -129,14 +139,24 @@ def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
         shown = lab.playbook("playbooks/network.yml", "--check", variables=variables)
         plan = "\n".join(shown.records["network"]["changes"])
         assert "worker-2 reboots: MachineConfig" in plan and "in 2 waves, rolled once" in plan, plan
-        assert lab.objects(f"{MACHINES}/MachineConfig") == []
+        assert "KubeletConfig linerate-worker (topology manager single-numa-node" in plan, plan
+        assert lab.objects(f"{MACHINES}/MachineConfig") == lab.objects(f"{MACHINES}/KubeletConfig") == []
         rolled = lab.playbook("playbooks/network.yml", variables=variables)
         assert rolled.code == 0, rolled.end
         finding = rolled.finding("network", "network.roll", "MachineConfigPool worker")
+        kubelet = rolled.finding("network", "network.kubelet", "KubeletConfig linerate-worker")
         said = log.read_text()
         again = lab.playbook("playbooks/network.yml", variables=variables)
         assert (again.code, again.recap("localhost", "changed")) == (0, 0), again.end
         assert log.read_text() == said, "the second run made the machines go again"
+        assert again.finding("network", "network.kubelet", "KubeletConfig linerate-worker")["status"] == "pass"
+        for state in ("removed", "released"):
+            given = {"state": state, "objects": "{{ rdma_cluster | linerate.rdma.render_host }}"}
+            back = lab.playbook(play(lab.folder, machine_config_roll=given), variables=variables)
+            assert back.code == 0 and not answer(lab.folder)["error"], back.end
+        assert [item["rolls"] for item in answer(lab.folder)["rolls"]] == [1], answer(lab.folder)
+        assert lab.objects(f"{MACHINES}/MachineConfig") == lab.objects(f"{MACHINES}/KubeletConfig") == []
+    assert kubelet["status"] == "pass", kubelet
     assert finding["status"] == "pass" and "rolls: 1" in finding["measured"], finding
     moves = [line for line in said.splitlines() if "goes to" in line and line.split()[-1] != said.splitlines()[1].split()[1]]
     assert len(moves) == 2 and len({line.split()[-1] for line in moves}) == 1, said

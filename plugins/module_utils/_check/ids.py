@@ -69,6 +69,7 @@ WHAT = {
         "attachment_accepted",
         "disruption",
         "drain",
+        "kubelet",
         "lint_functions",
         "lint_link",
         "lint_operator",

@@ -15,7 +15,7 @@ from .._model.addresses import AddressFacts
 from .._model.cluster import AppliedObject, SyncFacts, SyncNode
 from .._model.disruption import DisruptionPlan
 from .._model.findings import FAIL, SKIPPED, UNKNOWN, Finding, ok
-from .._model.host_needs import Roll
+from .._model.host_needs import KubeletStand, Roll
 from .._model.intent import Fabric, Intent
 from .._model.profiles import attachment_kind, traits
 from . import ipam, plan, roll
@@ -52,7 +52,8 @@ class Facts:
     :ivar check_mode: nothing was written, so nothing can have come of it
     :ivar unmade: fabrics whose objects could not be written, each with the reason
     :ivar lint: what the linter found before anything was applied
-    :ivar rolls: how the MachineConfigPools took their new MachineConfigs
+    :ivar rolls: how the MachineConfigPools took what was new to them
+    :ivar kubelet: the KubeletConfigs, after that; None when nobody looked
     :ivar roll_error: why the pools did not get the new configuration ready
     """
 
@@ -65,6 +66,7 @@ class Facts:
     ipam: typing.Optional[AddressFacts] = None
     lint: LintFacts = LintFacts()
     rolls: typing.Tuple[Roll, ...] = ()
+    kubelet: typing.Optional[KubeletStand] = None
     roll_error: str = ""
 
 
@@ -74,6 +76,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
     findings += [_shared(item) for item in facts.applied if not item.fabric]
     findings += roll.findings(facts.rolls, facts.roll_error)
+    findings += roll.kubelet(facts.kubelet, facts.check_mode) if intent.cluster.host.kubelet is not None else ()
     for fabric in intent.fabrics:
         findings += _objects(fabric, facts)
         nodes = facts.nodes or ("inventory",)

@@ -16,7 +16,7 @@ import typing
 from .._model.cluster import ClusterNode, NodeState, Policy, StateInterface, WantedInterface
 from .._model.disruption import Action, Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, NodePool, OperatorSettings, PoolPlan
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from .._model.host_needs import MachineConfig
+from .._model.host_needs import HOST_KINDS, HostConfig
 from .._model.intent import Cluster
 from .operator_rules import Turn, changes, firmware_changes, held_pods, holds_back, leaves, machine_pool_of, pools_of, turn_of, wanted_of
 from .roll import Machines, merge
@@ -24,14 +24,15 @@ from .roll import Machines, merge
 #: what an action does to a node, and what rdma_cluster.disruption allows
 _RANK: typing.Dict[str, int] = {"nothing": 0, "configure": 0, "none": 0, "drain": 1, "reboot": 2}
 #: kinds without which it is not known what the operator will do; the others only say what is in its way
-ESSENTIAL = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig", "MachineConfig")
+ESSENTIAL = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig", *HOST_KINDS)
 
 
 @dataclasses.dataclass(frozen=True)
 class Live:
     """The cluster as it is.
 
-    :ivar machine_configs: that are to be applied
+    :ivar host_configs: MachineConfigs and KubeletConfigs that are to be applied
+    :ivar kubelet_configs: of somebody else
     :ivar unread: kinds that could not be read, and why
     """
 
@@ -43,7 +44,8 @@ class Live:
     machine_pools: typing.Tuple[MachinePool, ...] = ()
     budgets: typing.Tuple[Budget, ...] = ()
     pods: typing.Tuple[ClusterPod, ...] = ()
-    machine_configs: typing.Tuple[MachineConfig, ...] = ()
+    host_configs: typing.Tuple[HostConfig, ...] = ()
+    kubelet_configs: typing.Tuple[HostConfig, ...] = ()
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -61,7 +63,7 @@ def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterab
     for name in dict.fromkeys((*listed, *(name for name in known if name in live.states))):
         nodes.append(_node(known.get(name), name, live, tuple(policies.values()), name in listed, prefix))
     planned = DisruptionPlan(tuple(nodes), _pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread))
-    return merge(planned, Machines(live.machine_configs, live.machine_pools, live.nodes, live.pods, live.budgets))
+    return merge(planned, Machines(live.host_configs, live.kubelet_configs, live.machine_pools, live.nodes, live.pods, live.budgets))
 
 
 def untouched(inventory: typing.Iterable[str]) -> DisruptionPlan:
@@ -271,7 +273,7 @@ def _turns(pool: PoolPlan) -> Finding:
     if pool.blockers:
         why = "The nodes would wait for their turn for ever, so nothing was applied."
         remedy = "Give maxUnavailable of the SriovNetworkPoolConfig a number of 1 at least, and each node one pool."
-        remedy = "Bring the MachineConfigPool in order first, or let who paused it go on." if pool.machines else remedy
+        remedy = "Bring the MachineConfigPool in order first, let who paused it go on, or keep one KubeletConfig for it." if pool.machines else remedy
         return Finding("network.drain", _pool_label(pool), FAIL, "; ".join(pool.blockers), "each node gets its turn", why, remedy)
     return ok("network.drain", _pool_label(pool), _course(pool), "each node gets its turn")
 

@@ -63,9 +63,12 @@ def needed(intent: Intent) -> typing.Tuple[Right, ...]:
 def _of_host(intent: Intent) -> typing.List[Right]:
     """MachineConfigs may hold secrets, so that none but our own are read, by name."""
     needs, rights = intent.cluster.host, []
-    if needs.kernel_arguments or (needs.memlock is not None and needs.memlock.by == "machine_config"):
-        rights += [Right("network", verb, "MachineConfig") for verb in ("get", "create", "patch")]
-        rights += [Right("network", "patch", "MachineConfigPool"), Right("teardown", "delete", "MachineConfig")]
+    machines = needs.kernel_arguments or (needs.memlock is not None and needs.memlock.by == "machine_config")
+    for kind in (*(["MachineConfig"] if machines else []), *(["KubeletConfig"] if needs.kubelet is not None else [])):
+        rights += [Right("network", verb, kind) for verb in ("get", "create", "patch")]
+        rights += [Right("network", "patch", "MachineConfigPool"), Right("teardown", "delete", kind)]
+    if needs.kubelet is not None:
+        rights.append(Right("network", "list", "KubeletConfig"))
     if needs.memlock is not None:
         pods = [fabric.network.namespace for fabric in intent.fabrics if carries_rdma(fabric)]
         rights += [right for name in pods for right in (Right("host", "get", "Pod", name), Right("host", "get", "Pod", name, "log"))]

@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""What new MachineConfigs do to the nodes: which MachineConfigPool drains and reboots which, in how many waves, and what keeps it from that.
+"""What new MachineConfigs and KubeletConfigs do to the nodes: which MachineConfigPool drains and reboots which, in how many waves, and what keeps it from that.
 
 The rules are those of OpenShift's machine config operator, named with each of them. Part of the plan of stage network, see plan.py.
 """
@@ -16,16 +16,20 @@ import typing
 
 from .._model.cluster import ClusterNode
 from .._model.disruption import Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, PoolPlan
-from .._model.findings import FAIL, Finding, ok
-from .._model.host_needs import MachineConfig, Roll
-from .operator_rules import held_pods, leaves, machine_pool_of, matches, stand_of
+from .._model.findings import FAIL, UNKNOWN, Finding, ok
+from .._model.host_needs import HostConfig, KubeletStand, Roll
+from .machine_rules import current, rivals, taken
+from .operator_rules import held_pods, leaves, machine_pool_of, stand_of
+
+_IN_FORCE = "accepted by the machine config operator, and on all machines of its pools"
 
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """What decides it. ``configs`` are those that are to be applied."""
+    """What decides it. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody else."""
 
-    configs: typing.Tuple[MachineConfig, ...]
+    configs: typing.Tuple[HostConfig, ...]
+    others: typing.Tuple[HostConfig, ...]
     pools: typing.Tuple[MachinePool, ...]
     nodes: typing.Tuple[ClusterNode, ...]
     pods: typing.Tuple[ClusterPod, ...]
@@ -33,21 +37,23 @@ class Machines:
 
 
 def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
-    """The plan with what the MachineConfigs add to it: one roll of each pool that takes some of them, however many they are."""
+    """The plan with what they add to it: one roll of each pool that takes some of them, however many they are."""
     new = [config for config in machines.configs if not config.there]
     nodes = {node.node: node for node in planned.nodes}
     pools = []
-    reached = set()
+    missed = dict.fromkeys(nodes, new)
     for pool in machines.pools if machines.configs else ():
-        reasons = tuple(f"MachineConfig {config.name} ({config.what})" for config in new if matches(pool.config_selector, config.labels))
+        mine = [config for config in new if taken(pool, config, machines.pools)]
+        reasons = tuple(f"{config.kind} {config.name} ({config.what})" for config in mine)
         reasons += (f"a run that was stopped has left MachineConfigPool {pool.name} paused before {pool.wanted_config}",) if left_paused(pool) else ()
         members = tuple(node for node in machines.nodes if reasons and machine_pool_of(node, machines.pools) == pool)
         for node in members:
             nodes[node.name] = _rolled(nodes.get(node.name, NodePlan(node.name, "nothing", listed=False)), pool, reasons, machines)
-        reached |= {node.name for node in members}
-        pools += [_pool(pool, tuple(node.name for node in members))] if members else []
-    if new and machines.pools:
-        nodes.update({name: _missed(node, new) for name, node in nodes.items() if node.listed and name not in reached})
+            missed[node.name] = [config for config in new if config not in mine]
+        blocked = tuple(text for config in mine for text in rivals(pool, config, machines.others, machines.pools))
+        pools += [_pool(pool, tuple(node.name for node in members), blocked)] if members else []
+    if machines.pools:
+        nodes.update({name: _missed(node, missed[name]) for name, node in nodes.items() if node.listed and missed[name]})
     return dataclasses.replace(planned, nodes=tuple(nodes.values()), pools=(*pools, *planned.pools))
 
 
@@ -74,21 +80,23 @@ def _rolled(node: NodePlan, pool: MachinePool, reasons: typing.Tuple[str, ...], 
     )
 
 
-def _missed(node: NodePlan, new: typing.Sequence[MachineConfig]) -> NodePlan:
+def _missed(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
     """A need that does not reach a node would show as a failure much later."""
-    names = ", ".join(config.name for config in new)
-    return dataclasses.replace(
-        node, action="unknown", reasons=(f"no MachineConfigPool takes both the node and MachineConfig {names}; see rdma_cluster.host.machine_role",)
-    )
+    reasons = [
+        f"no MachineConfigPool takes both the node and {config.kind} {config.name}; see rdma_cluster.host."
+        + ("machine_role" if config.kind == "MachineConfig" else "kubelet.pool_labels")
+        for config in configs
+    ]
+    return dataclasses.replace(node, action="unknown", reasons=tuple(reasons))
 
 
-def _pool(pool: MachinePool, nodes: typing.Tuple[str, ...]) -> PoolPlan:
+def _pool(pool: MachinePool, nodes: typing.Tuple[str, ...], blocked: typing.Tuple[str, ...]) -> PoolPlan:
     limit = f"maxUnavailable is {pool.max_unavailable or 'not set, which is 1'}"
     at_once = at_once_of(pool.max_unavailable, len(nodes))
     if at_once is None:
-        blocked = (f"maxUnavailable is '{pool.max_unavailable}', which is neither a number nor a percentage",)
-        return PoolPlan(pool.name, nodes, 0, None, limit, blocked, machines=True)
-    blockers = tuple(_blockers(pool))
+        wrong = f"maxUnavailable is '{pool.max_unavailable}', which is neither a number nor a percentage"
+        return PoolPlan(pool.name, nodes, 0, None, limit, (wrong,), machines=True)
+    blockers = (*_blockers(pool), *blocked)
     return PoolPlan(pool.name, nodes, at_once, None if blockers else -(-len(nodes) // at_once), limit, blockers, machines=True)
 
 
@@ -132,3 +140,42 @@ def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.rol
             yield Finding(check, subject, FAIL, measured, expected, why, "See who else changes MachineConfigs (oc get machineconfig), before the next change.")
         else:
             yield ok(check, subject, measured, expected)
+
+
+def kubelet(stand: typing.Optional[KubeletStand], check_mode: bool) -> typing.Iterator[Finding]:
+    """Whether each KubeletConfig that the intent asks for is in force, also when nothing of it is new.
+
+    :param stand: None when nobody looked
+    """
+    if stand is None or stand.error or not stand.wanted:
+        why = f"Whether the kubelets have their settings is not known: {stand.error if stand and stand.error else 'nobody looked'}."
+        remedy = "Give the user the rights of docs/rbac.yml, or run the stage again."
+        yield Finding("network.kubelet", "KubeletConfig", UNKNOWN, "not read", _IN_FORCE, why, remedy)
+    for config in stand.wanted if stand else ():
+        yield _kubelet(config, stand or KubeletStand(), check_mode)
+
+
+def _kubelet(config: HostConfig, stand: KubeletStand, check_mode: bool) -> Finding:
+    check, subject = "network.kubelet", f"KubeletConfig {config.name}"
+    pools = [pool for pool in stand.pools if taken(pool, config, stand.pools)]
+    clashes = [text for pool in pools for text in rivals(pool, config, stand.others, stand.pools)]
+    behind = [pool for pool in pools if not (current(pool) and set(taken(pool, config, stand.pools)) <= set(pool.sources))]
+    if not config.there:
+        why = "Check mode: it would be applied." if check_mode else "It was not applied."
+        remedy = "Run without --check; where it was refused, see network.disruption, network.drain and network.object_accepted."
+        return Finding(check, subject, UNKNOWN, "not there, or with other settings", _IN_FORCE, why, remedy)
+    if config.refusal is None:
+        why = "The machine config operator has not said whether it takes it as it is now."
+        return Finding(check, subject, UNKNOWN, "no condition of its present generation", _IN_FORCE, why, "See the log of the machine-config-controller.")
+    if config.refusal:
+        why = "The machine config operator did not take it, so the kubelets keep what they had; its own words are beside 'measured'."
+        return Finding(check, subject, FAIL, f"Failure: {config.refusal}", _IN_FORCE, why, "Correct what the text names, and run the stage again.")
+    if clashes or not pools:
+        measured = "accepted, beside another one" if clashes else "accepted, without a pool"
+        why = f"{'; '.join(clashes) or 'No MachineConfigPool has the labels by which it selects'}."
+        remedy = "Put all settings into one KubeletConfig." if clashes else "Label the pool as rdma_cluster.host.kubelet.pool_labels says."
+        return Finding(check, subject, FAIL, measured, _IN_FORCE, why, remedy)
+    if behind:
+        why = f"The machines have not all got it: {'; '.join(map(stand_of, behind))}."
+        return Finding(check, subject, UNKNOWN, "accepted, under way", _IN_FORCE, why, "Bring the MachineConfigPool to its end, then run the stage again.")
+    return ok(check, subject, f"{config.what}: on all machines of {', '.join(pool.name for pool in pools)}", _IN_FORCE)

@@ -28,7 +28,7 @@ class Facts:
     :ivar sync: answer of sriov_sync for the way back; None when it did not run
     :ivar operators: answer of sriov_operator_info afterwards; None when there is none
     :ivar operator_removed: whether the operator was taken back as well
-    :ivar rolls: how the MachineConfigPools took it that MachineConfigs went
+    :ivar rolls: how the MachineConfigPools took it that MachineConfigs and KubeletConfigs went
     :ivar roll_error: why the pools did not get ready for that
     :ivar drop_ins: state of containerd's drop-in on each node, in the words of the module file
     """

@@ -17,6 +17,7 @@ import re
 import typing
 
 from .._model.findings import FAIL, WARN, Finding, Waiver, ok
+from .._model.host_needs import Kubelet
 from .._model.intent import Fabric, Intent
 from .._model.load import LoadError, nearest
 from .._model.profiles import pods_on_a_node, traits
@@ -41,6 +42,7 @@ _RELEASE = re.compile(r"v\d+\.\d+\.\d+(-[a-z]+\.\d+)?", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _GUID = re.compile(r"0x[0-9a-f]{16}")
+_CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 _PCI_ID = re.compile(r"[0-9a-f]{4}")
 
 # the Mellanox plugin of the operator raises NUM_OF_VFS up to this; no other NIC that it knows has more
@@ -283,7 +285,31 @@ def _check_host(intent: Intent) -> typing.List[Finding]:
         if not argument.strip() or argument.split() != [argument]:
             why = "The MachineConfig would be degraded, and its pool with it."
             findings.append(_bad("host", f"{path}.kernel_arguments[{index}]", f"'{argument}'", "one argument without spaces", why, "List each one by itself."))
-    return findings or [ok("validate.host", path, "usable values", "usable values")]
+    kubelet = intent.cluster.host.kubelet
+    return [*findings, *(_check_kubelet(kubelet, f"{path}.kubelet") if kubelet else ())] or [ok("validate.host", path, "usable values", "usable values")]
+
+
+def _check_kubelet(kubelet: Kubelet, path: str) -> typing.List[Finding]:
+    findings = []
+    if kubelet == Kubelet(pool_labels=kubelet.pool_labels):
+        why = "A KubeletConfig without a setting reboots the nodes for nothing."
+        findings.append(_bad("host", path, "no setting", "one setting at least", why, "Say topology_manager_policy, or remove the key."))
+    if kubelet.topology_manager_scope and kubelet.topology_manager_policy in (None, "none"):
+        why = "The scope says of what the policy holds, so without a policy it says nothing."
+        expected = "topology_manager_policy beside it"
+        findings.append(_bad("host", f"{path}.topology_manager_scope", kubelet.topology_manager_scope, expected, why, "Name a policy: single-numa-node."))
+    cpus = kubelet.reserved_system_cpus
+    if cpus is not None and not _is_cpu_list(cpus):
+        why = "The kubelet would not start with it, and OpenShift hands it on unread: the nodes would not come back."
+        expected = "numbers and rising ranges without spaces, such as 0-1,32"
+        findings.append(_bad("host", f"{path}.reserved_system_cpus", f"'{cpus}'", expected, why, "Copy CPUs of each NUMA node out of 'lscpu -e'."))
+    return findings
+
+
+def _is_cpu_list(text: str) -> bool:
+    """[kubernetes k8s.io/utils/cpuset Parse]"""
+    ranges = [[int(end) for end in part.split("-")] for part in text.split(",")] if _CPUS.fullmatch(text) else []
+    return bool(ranges) and all(part[0] <= part[-1] for part in ranges)
 
 
 def _check_measures(intent: Intent) -> typing.List[Finding]:

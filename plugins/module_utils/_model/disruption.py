@@ -47,6 +47,7 @@ class MachinePool:
     """A MachineConfigPool of OpenShift.
 
     :ivar selector: None takes no node
+    :ivar labels: its own, by which KubeletConfigs select it
     :ivar config_selector: of its MachineConfigs, by their labels; None takes none
     :ivar max_unavailable: as it is written, ``2`` or ``25%``; None is 1
     :ivar paused_by_operator: the SR-IOV operator has paused it for a drain of its own, and will let it go on
@@ -72,6 +73,7 @@ class MachinePool:
     max_unavailable: typing.Optional[str] = None
     paused_by_us: bool = False
     sources: typing.Tuple[str, ...] = ()
+    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

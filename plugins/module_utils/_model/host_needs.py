@@ -4,15 +4,22 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""What a job needs of the hosts beside the network (rows S3.3, S3.4): locked memory, kernel arguments, a way for NICs to reach the memory of GPUs."""
+"""What a job needs of the hosts beside the network (rows S3.3, S3.4): locked memory, kernel arguments, how the kubelet places pods, a way for NICs to reach
+the memory of GPUs."""
 
 from __future__ import annotations
 
 import dataclasses
 import typing
 
+from .disruption import LabelSelector, MachinePool
+
 #: of containerd's unit, with the limit of locked memory
 DROP_IN = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
+#: by which MachineConfigPools select MachineConfigs
+ROLE_LABEL = "machineconfiguration.openshift.io/role"
+#: kinds that reboot the machines of their pools
+HOST_KINDS = ("MachineConfig", "KubeletConfig")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,15 +48,34 @@ class Memlock:
 
 
 @dataclasses.dataclass(frozen=True)
+class Kubelet:
+    """How the kubelet places pods: GPUs, NICs and CPUs of a pod on one NUMA node, else GPUDirect RDMA crosses the socket. None leaves what the kubelet has.
+
+    :ivar topology_manager_scope: of what the policy holds: of each container, or of the whole pod
+    :ivar cpu_manager_policy: static gives CPUs of its own to a container of a Guaranteed pod that asks for whole ones
+    :ivar reserved_system_cpus: for the system alone, as the kernel writes them: 0-1,32
+    :ivar pool_labels: of the MachineConfigPools; empty: the label that OpenShift gives its own pool of the role
+    """
+
+    topology_manager_policy: typing.Optional[typing.Literal["none", "best-effort", "restricted", "single-numa-node"]] = None
+    topology_manager_scope: typing.Optional[typing.Literal["container", "pod"]] = None
+    cpu_manager_policy: typing.Optional[typing.Literal["none", "static"]] = None
+    reserved_system_cpus: typing.Optional[str] = None
+    pool_labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
 class HostNeeds:
     """:ivar memlock: None leaves what the runtime has
     :ivar kernel_arguments: of the nodes, by a MachineConfig
-    :ivar machine_role: of the MachineConfigs: worker, or the name of the nodes' own MachineConfigPool
+    :ivar kubelet: None leaves what the kubelet has
+    :ivar machine_role: of these objects: worker, or the name of the nodes' own MachineConfigPool
     :ivar gpudirect: how NICs reach the memory of GPUs: DMA-BUF, nvidia-peermem, the better one of what each node can do, or not at all
     """
 
     memlock: typing.Optional[Memlock] = None
     kernel_arguments: typing.Tuple[str, ...] = ()
+    kubelet: typing.Optional[Kubelet] = None
     machine_role: str = "worker"
     gpudirect: typing.Literal["none", "auto", "dma_buf", "peermem"] = "none"
 
@@ -109,23 +135,46 @@ class ClusterPolicies:
 
 
 @dataclasses.dataclass(frozen=True)
-class MachineConfig:
-    """A MachineConfig that is to be applied.
+class HostConfig:
+    """What reboots machines when it is new to their MachineConfigPool: a MachineConfig, or a KubeletConfig, of which OpenShift makes MachineConfigs.
 
-    :ivar labels: by which MachineConfigPools select it
+    :ivar kind: one of HOST_KINDS
     :ivar what: it changes on a node, in words
+    :ivar labels: of a MachineConfig, by which MachineConfigPools select it
+    :ivar selector: of a KubeletConfig, which selects MachineConfigPools by their labels
+    :ivar generated: names of the MachineConfigs that were made of it
+    :ivar refusal: why the operator did not take a KubeletConfig as it is now; empty: it did, None: it has not said
     :ivar there: the cluster has it, exactly so
     """
 
+    kind: str
     name: str
-    labels: typing.Dict[str, str]
     what: str
+    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    selector: typing.Optional[LabelSelector] = None
+    generated: typing.Tuple[str, ...] = ()
+    refusal: typing.Optional[str] = None
     there: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
+class KubeletStand:
+    """The KubeletConfigs of the cluster, and who takes them.
+
+    :ivar wanted: those that the intent asks for
+    :ivar others: those of somebody else
+    :ivar error: why it could not be read
+    """
+
+    wanted: typing.Tuple[HostConfig, ...] = ()
+    others: typing.Tuple[HostConfig, ...] = ()
+    pools: typing.Tuple[MachinePool, ...] = ()
+    error: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Roll:
-    """How one MachineConfigPool took its new MachineConfigs.
+    """How one MachineConfigPool took what is new to it.
 
     :ivar rolls: how often it gave its nodes another configuration, once being what was planned
     :ivar config: that all of its nodes have now

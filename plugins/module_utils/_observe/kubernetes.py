@@ -73,6 +73,7 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "SriovNetworkPoolConfig": ("/apis/sriovnetwork.openshift.io/v1", "sriovnetworkpoolconfigs", True),
     "ClusterPolicy": ("/apis/nvidia.com/v1", "clusterpolicies", False),
     "MachineConfig": ("/apis/machineconfiguration.openshift.io/v1", "machineconfigs", False),
+    "KubeletConfig": ("/apis/machineconfiguration.openshift.io/v1", "kubeletconfigs", False),
     "MachineConfigPool": ("/apis/machineconfiguration.openshift.io/v1", "machineconfigpools", False),
     "SelfSubjectAccessReview": ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews", False),
     "Job": ("/apis/batch/v1", "jobs", True),

@@ -17,7 +17,7 @@ import typing
 from .._model.cluster import ClusterNode, NodeState, OperatorInstallation, Policy, StateInterface, StateVf, SupportedNic, VfGroup, WantedInterface, Workload
 from .._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool, OperatorSettings
 from .._model.errors import RdmaError
-from .._model.host_needs import MachineConfig
+from .._model.host_needs import HostConfig
 from .._model.nccl import PodFunction, TrainingPod
 
 Resource = typing.Mapping[str, typing.Any]
@@ -26,6 +26,13 @@ _STATE = "sriovnetwork.openshift.io/"
 #: of a MachineConfigPool that the collection has paused
 PAUSED_ANNOTATION = "linerate.rdma/paused"
 STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
+#: settings of the kubelet in words
+_SETTINGS = {
+    "topologyManagerPolicy": "topology manager",
+    "topologyManagerScope": "topology manager's scope",
+    "cpuManagerPolicy": "CPU manager",
+    "reservedSystemCPUs": "system CPUs",
+}
 #: characters of a host name; the kubelet cuts a longer pod name
 _HOST_NAME = 63
 
@@ -96,7 +103,7 @@ def node(resource: Resource) -> ClusterNode:
     ready = next((item for item in _items(status, "conditions", f"Node {name}") if item.get("type") == "Ready"), {})
     return ClusterNode(
         name=name,
-        labels={str(key): str(value) for key, value in _mapping(resource, "metadata", "labels").items()},
+        labels=_labels(resource),
         ready=ready.get("status") == "True",
         unschedulable=bool(_mapping(resource, "spec").get("unschedulable", False)),
         # extended resources are whole numbers and have a domain; cpu, memory and hugepages have not
@@ -269,6 +276,7 @@ def machine_pool(resource: Resource) -> MachinePool:
     return MachinePool(
         name=name,
         selector=_selector(spec, "nodeSelector", what),
+        labels=_labels(resource),
         config_selector=_selector(spec, "machineConfigSelector", what),
         max_unavailable=None if spec.get("maxUnavailable") is None else str(spec["maxUnavailable"]),
         paused=bool(spec.get("paused", False)),
@@ -286,19 +294,48 @@ def machine_pool(resource: Resource) -> MachinePool:
     )
 
 
-def machine_config(resource: Resource, there: bool) -> MachineConfig:
-    """A MachineConfig that is to be applied: its files and kernel arguments in words.
+def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> HostConfig:
+    """A MachineConfig or a KubeletConfig: its files, kernel arguments and settings in words.
 
-    :param there: the cluster has it, exactly so
+    :param live: what the cluster has in its place
     :raises ResourceError: none
     """
-    name, spec = name_of(resource), _mapping(resource, "spec")
-    what = f"MachineConfig {name}"
+    name, spec, seen = name_of(resource), _mapping(resource, "spec"), live or {}
+    kind = str(resource.get("kind"))
+    what = f"{kind} {name}"
     files = [f"file {item.get('path')}" for item in _items(_mapping(spec, "config", "storage"), "files", what)]
     arguments = _texts(spec, "kernelArguments", what)
-    words = [*files, *([f"kernel arguments {' '.join(arguments)}"] if arguments else [])]
-    labels = {str(key): str(value) for key, value in _mapping(resource, "metadata", "labels").items()}
-    return MachineConfig(name, labels, ", ".join(words), there)
+    settings = [f"{_SETTINGS.get(key, key)} {value}" for key, value in _mapping(spec, "kubeletConfig").items()]
+    words = [*files, *([f"kernel arguments {' '.join(arguments)}"] if arguments else []), *settings]
+    had = _mapping(seen, "spec")
+    return HostConfig(
+        kind=kind,
+        name=name,
+        what=", ".join(words),
+        labels=_labels(resource),
+        selector=_selector(spec, "machineConfigPoolSelector", what),
+        # the operator names the MachineConfigs that it made, so that they go with it [pkg/controller/kubelet-config addFinalizerToKubeletConfig]
+        generated=_texts(_mapping(seen, "metadata"), "finalizers", what),
+        refusal=_refusal(seen, what),
+        there=live is not None and all(had.get(key) == value for key, value in spec.items()),
+    )
+
+
+def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
+    """What the operator says of a KubeletConfig as it is now: its last condition, which is of type Success or Failure (that one with status False).
+
+    [machine-config-operator pkg/controller/kubelet-config syncStatusOnly]
+    """
+    status = _mapping(resource, "status")
+    conditions = _items(status, "conditions", what)
+    if not conditions or status.get("observedGeneration") != _mapping(resource, "metadata").get("generation"):
+        return None
+    last = conditions[-1]
+    return "" if last.get("type") == "Success" else str(last.get("message") or "it gives no reason")
+
+
+def _labels(resource: Resource) -> typing.Dict[str, str]:
+    return {str(key): str(value) for key, value in _mapping(resource, "metadata", "labels").items()}
 
 
 def operator_settings(resource: Resource) -> OperatorSettings:

@@ -4,26 +4,27 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""What the hosts need, as objects and files (rows S3.3, S3.4): MachineConfigs, containerd's drop-in, the patch of the GPU operator's ClusterPolicy."""
+"""What the hosts need, as objects and files (rows S3.3, S3.4): MachineConfigs, a KubeletConfig, containerd's drop-in, the ClusterPolicy's patch."""
 
 from __future__ import annotations
 
 import base64
 import typing
 
-from .._model.host_needs import HostNeeds, Memlock
-from .names import MANAGED_BY, object_name
+from .._model.host_needs import ROLE_LABEL, HostNeeds, Kubelet, Memlock
+from .names import MANAGED_BY, filled, object_name
 
 Object = typing.Dict[str, typing.Any]
 
-#: by which MachineConfigPools select MachineConfigs
-ROLE_LABEL = "machineconfiguration.openshift.io/role"
+_VERSION = "machineconfiguration.openshift.io/v1"
+#: with the name behind it, on OpenShift's own pools worker and master [machine-config-operator manifests/worker.machineconfigpool.yaml]
+_POOL_LABEL = "pools.operator.machineconfiguration.openshift.io/"
 #: CRI-O reads all files of its folder in the order of their names, and a later default_ulimits replaces an earlier one as a whole
 _CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
 
 
-def machine_configs(needs: HostNeeds) -> typing.Tuple[Object, ...]:
-    """The MachineConfigs (machineconfiguration.openshift.io/v1, Ignition 3.2.0 for OpenShift 4.7 and later). Each of them reboots the nodes of its pools."""
+def host_configs(needs: HostNeeds) -> typing.Tuple[Object, ...]:
+    """MachineConfigs (Ignition 3.2.0, for OpenShift 4.7 and later), and a KubeletConfig. Each of them reboots the nodes of its pools."""
     made = []
     if needs.memlock is not None and needs.memlock.by == "machine_config":
         file = {
@@ -36,13 +37,29 @@ def machine_configs(needs: HostNeeds) -> typing.Tuple[Object, ...]:
     if needs.kernel_arguments:
         spec = {"config": {"ignition": {"version": "3.2.0"}}, "kernelArguments": list(needs.kernel_arguments)}
         made.append(_machine_config(needs.machine_role, "kernel-arguments", spec))
+    if needs.kubelet is not None:
+        made.append(_kubelet_config(needs.machine_role, needs.kubelet))
     return tuple(made)
 
 
 def _machine_config(role: str, what: str, spec: Object) -> Object:
     # the pools merge MachineConfigs in the order of their names
     metadata = {"name": object_name("99", role, "linerate", what), "labels": {**MANAGED_BY, ROLE_LABEL: role}}
-    return {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig", "metadata": metadata, "spec": spec}
+    return {"apiVersion": _VERSION, "kind": "MachineConfig", "metadata": metadata, "spec": spec}
+
+
+def _kubelet_config(role: str, kubelet: Kubelet) -> Object:
+    """What the kubelet is to have else than OpenShift gives it. [kubernetes pkg/kubelet KubeletConfiguration v1beta1]"""
+    settings = filled(
+        topologyManagerPolicy=kubelet.topology_manager_policy,
+        topologyManagerScope=kubelet.topology_manager_scope,
+        cpuManagerPolicy=kubelet.cpu_manager_policy,
+        reservedSystemCPUs=kubelet.reserved_system_cpus,
+    )
+    pools = {"matchLabels": dict(kubelet.pool_labels) or {_POOL_LABEL + role: ""}}
+    metadata = {"name": object_name("linerate", role), "labels": dict(MANAGED_BY)}
+    spec = {"machineConfigPoolSelector": pools, "kubeletConfig": settings}
+    return {"apiVersion": _VERSION, "kind": "KubeletConfig", "metadata": metadata, "spec": spec}
 
 
 def crio_config(memlock: Memlock) -> str:

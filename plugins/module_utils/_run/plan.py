@@ -15,7 +15,8 @@ from .._check.plan import Live, disturbed, plan
 from .._check.roll import left_paused
 from .._model.cluster import Policy
 from .._model.disruption import DisruptionPlan, NodePool, OperatorSettings
-from .._model.host_needs import MachineConfig
+from .._model.host_needs import HostConfig
+from .._observe import machines
 from .._observe.kubernetes import ApiError, Cluster, Resource
 from .._parse import kubernetes as parse
 
@@ -29,7 +30,7 @@ class Rendered:
 
     policies: typing.Tuple[Policy, ...] = ()
     pools: typing.Tuple[NodePool, ...] = ()
-    machine_configs: typing.Tuple[Resource, ...] = ()
+    host_configs: typing.Tuple[Resource, ...] = ()
 
 
 class _Reader:
@@ -49,18 +50,15 @@ class _Reader:
                 self.unread[kind] = "the API server does not know the kind" if error.absent else error.text
             return ()
 
-    def machine_config(self, wanted: Resource) -> MachineConfig:
+    def host_config(self, wanted: Resource) -> HostConfig:
         """One that cannot be read is taken for one that is not there, and closes the gate."""
         try:
-            there = self._cluster.get("MachineConfig", "", parse.name_of(wanted))
+            return machines.host_config(self._cluster, wanted)
         except ApiError as error:
             if error.status == 0:
                 raise
-            if not error.absent:
-                self.unread["MachineConfig"] = error.text
-            return parse.machine_config(wanted, False)
-        spec = there.get("spec") or {}
-        return parse.machine_config(wanted, all(spec.get(key) == value for key, value in wanted["spec"].items()))
+            self.unread[wanted["kind"]] = error.text
+            return parse.host_config(wanted)
 
 
 def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], prefix: str) -> DisruptionPlan:
@@ -75,21 +73,23 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
         policies=tuple(map(parse.policy, reader.items("SriovNetworkNodePolicy", namespace))),
         pools=tuple({pool.name: pool for pool in (*map(parse.node_pool, reader.items("SriovNetworkPoolConfig", namespace)), *rendered.pools)}.values()),
         settings=_settings(reader, namespace),
-        machine_configs=tuple(map(reader.machine_config, rendered.machine_configs)),
+        host_configs=tuple(map(reader.host_config, rendered.host_configs)),
         unread=reader.unread,
     )
     planned = plan(live, rendered.policies, inventory, prefix)
-    if not disturbed(planned.nodes) and not live.machine_configs:
+    if not disturbed(planned.nodes) and not live.host_configs:
         return planned
     machine_pools = tuple(map(parse.machine_pool, reader.items("MachineConfigPool")))
-    new = any(not config.there for config in live.machine_configs)
+    new = any(not config.there for config in live.host_configs)
     if not disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
         return planned
     if new and not machine_pools:
         reader.unread.setdefault("MachineConfig", "no MachineConfigPool can be seen that would take it; without OpenShift, rdma_cluster.host is for containerd")
+    kubelet = any(config.kind == "KubeletConfig" and not config.there for config in live.host_configs)
     whole = dataclasses.replace(
         live,
         machine_pools=machine_pools,
+        kubelet_configs=machines.others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
         budgets=tuple(map(parse.budget, reader.items("PodDisruptionBudget"))),
         pods=tuple(map(parse.pod, reader.items("Pod"))),
     )

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check import gpudirect, host, validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import GpuDriver, NodePlatform, ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Memlock, MemlockProof, ObservedText
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Kubelet, Memlock, MemlockProof, ObservedText
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
 
 FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
@@ -143,11 +143,23 @@ def test_peermem_needs_one_cluster_policy_that_is_ready(policies: typing.Any, ch
         (HostNeeds(Memlock("containerd", 64, proof_mib=2048)), "memlock.proof_mib"),
         (HostNeeds(machine_role="Worker"), "machine_role"),
         (HostNeeds(kernel_arguments=("iommu=pt intel_iommu=on",)), "kernel_arguments[0]"),
+        (HostNeeds(kubelet=Kubelet()), "kubelet"),
+        (HostNeeds(kubelet=Kubelet(pool_labels={"a": "b"})), "kubelet"),
+        (HostNeeds(kubelet=Kubelet(topology_manager_scope="pod")), "kubelet.topology_manager_scope"),
+        (HostNeeds(kubelet=Kubelet("none", "pod")), "kubelet.topology_manager_scope"),
+        *((HostNeeds(kubelet=Kubelet(reserved_system_cpus=cpus)), "kubelet.reserved_system_cpus") for cpus in ("", "1-0", "0, 1", "a", "0-", "0\n", "\u0663")),
     ],
 )
 def test_needs_that_cannot_be_are_refused_with_their_path(needs: HostNeeds, path: str) -> None:
     found = validate.check(Intent((FABRIC,), cluster=Cluster(host=needs)), validate.Facts(("a", "b")))
     assert f"rdma_cluster.host.{path}" in [item.subject for item in found if item.check == "validate.host" and item.status == "fail"]
+
+
+@pytest.mark.parametrize("cpus", ["0", "0-1,32", "5,0-3,7-7"])
+def test_lists_of_cpus_that_the_kubelet_takes(cpus: str) -> None:
+    needs = HostNeeds(kubelet=Kubelet("single-numa-node", "pod", "static", cpus))
+    found = validate.check(Intent((FABRIC,), cluster=Cluster(host=needs)), validate.Facts(("a", "b")))
+    assert [item.status for item in found if item.check == "validate.host"] == ["pass"]
 
 
 # GPUDirect

@@ -13,8 +13,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import Facts, LintFacts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject, SyncFacts, SyncNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, MachinePool, NodePlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostConfig, HostNeeds, Kubelet, KubeletStand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
@@ -161,3 +163,25 @@ def test_what_the_linter_found_is_kept_and_a_held_fabric_proves_nothing():
     assert {findings[name].status for name in ("network.policy_accepted", "network.attachment_accepted")} == {"skipped"}
     assert "1 findings" in findings["network.policy_accepted"].why
     assert (findings["network.allocatable"].status, "held the fabric back" in findings["network.allocatable"].why) == ("unknown", True)
+
+
+POOL = MachinePool(
+    "worker",
+    wanted_config="rendered-2",
+    current_config="rendered-2",
+    config_selector=LabelSelector({"machineconfiguration.openshift.io/role": "worker"}),
+    sources=("99-worker-generated-kubelet",),
+    labels={"a": "b"},
+)
+KUBELET = HostConfig("KubeletConfig", "linerate-worker", "CPU manager static", selector=LabelSelector({"a": "b"}), refusal="", there=True)
+
+
+@pytest.mark.parametrize(
+    ("stand", "status"), [(KubeletStand((KUBELET,), (), (POOL,)), "pass"), (KubeletStand(error="forbidden"), "unknown"), (None, "unknown")]
+)
+def test_settings_of_the_kubelet_are_looked_at_when_the_intent_asks_for_them(stand, status):
+    asking = dataclasses.replace(INTENT, cluster=Cluster(host=HostNeeds(kubelet=Kubelet(cpu_manager_policy="static"))))
+    facts = dataclasses.replace(FACTS, kubelet=stand)
+    assert load(Facts, to_data(facts), "facts") == facts
+    assert [item.status for item in check(asking, facts) if item.check == "network.kubelet"] == [status]
+    assert "network.kubelet" not in statuses(facts)

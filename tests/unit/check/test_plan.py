@@ -12,6 +12,7 @@ import pathlib
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.machine_rules import taken
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operator_rules import machine_pool_of, matches, wanted_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import Live, findings, lines, may_go_on, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._check.roll import at_once_of
@@ -25,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
     NodePool,
     OperatorSettings,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import MachineConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
@@ -330,15 +331,19 @@ def test_label_selectors(expression, expected):
 
 # MachineConfigs
 
-CONFIG = MachineConfig(
-    "99-worker-linerate-memlock", {"machineconfiguration.openshift.io/role": "worker"}, "file /etc/crio/crio.conf.d/99-linerate-memlock.conf"
+CONFIG = HostConfig(
+    "MachineConfig",
+    "99-worker-linerate-memlock",
+    "file /etc/crio/crio.conf.d/99-linerate-memlock.conf",
+    {"machineconfiguration.openshift.io/role": "worker"},
 )
+KUBELET = HostConfig("KubeletConfig", "linerate-worker", "topology manager single-numa-node", selector=LabelSelector({"pool": "a"}))
 WORKERS = MachinePool("worker", LabelSelector(), machines=4, config_selector=LabelSelector(dict(CONFIG.labels)))
 
 
 def rolling(count=4, **changes):
     pool = dataclasses.replace(WORKERS, **changes)
-    return fleet(count, machine_pools=(pool,), machine_configs=(CONFIG,))
+    return fleet(count, machine_pools=(pool,), host_configs=(CONFIG,))
 
 
 def of_fleet(world, *policies, disruption="reboot"):
@@ -348,9 +353,7 @@ def of_fleet(world, *policies, disruption="reboot"):
 
 
 def test_machine_configs_reboot_all_nodes_of_their_pool_in_one_roll():
-    world = dataclasses.replace(
-        rolling(max_unavailable="50%"), machine_configs=(CONFIG, dataclasses.replace(CONFIG, name="99-worker-linerate-kernel-arguments"))
-    )
+    world = dataclasses.replace(rolling(max_unavailable="50%"), host_configs=(CONFIG, dataclasses.replace(CONFIG, name="99-worker-linerate-kernel-arguments")))
     result, found = of_fleet(world)
     assert [item.action for item in result.nodes] == ["reboot"] * 4
     assert all(len(item.reasons) == 2 and item.rolled_by == "worker" for item in result.nodes)
@@ -366,7 +369,7 @@ def test_a_reboot_that_is_not_allowed_is_refused():
 
 
 def test_what_is_there_already_rolls_nothing():
-    result, _found = of_fleet(dataclasses.replace(rolling(), machine_configs=(dataclasses.replace(CONFIG, there=True),)))
+    result, _found = of_fleet(dataclasses.replace(rolling(), host_configs=(dataclasses.replace(CONFIG, there=True),)))
     assert ({item.action for item in result.nodes}, result.pools) == ({"nothing"}, ())
 
 
@@ -420,9 +423,58 @@ def test_a_pool_that_a_stopped_run_of_ours_has_paused_can_roll():
 
 def test_a_pool_that_was_left_paused_before_its_roll_is_planned_to_roll():
     left = rolling(paused=True, paused_by_us=True, wanted_config="rendered-2", current_config="rendered-1")
-    world = dataclasses.replace(left, machine_configs=(dataclasses.replace(CONFIG, there=True),))
+    world = dataclasses.replace(left, host_configs=(dataclasses.replace(CONFIG, there=True),))
     result, _found = of_fleet(world)
     assert {item.action for item in result.nodes} == {"reboot"} and "left MachineConfigPool worker paused" in result.nodes[0].reasons[0]
+
+
+def test_a_kubelet_config_that_no_pool_of_the_node_takes_is_unknown_beside_a_machine_config_that_is_taken():
+    result, found = of_fleet(dataclasses.replace(rolling(), host_configs=(CONFIG, KUBELET)))
+    assert {item.action for item in result.nodes} == {"unknown"}
+    assert "takes both the node and KubeletConfig linerate-worker; see rdma_cluster.host.kubelet.pool_labels" in found["network.disruption", "n0"].measured
+    assert CONFIG.name not in found["network.disruption", "n0"].measured
+    others = plan(dataclasses.replace(rolling(), host_configs=(CONFIG, KUBELET)), (), ("n0",), "openshift.io").nodes
+    assert [item.action for item in others] == ["unknown", "reboot", "reboot", "reboot"]
+
+
+OWN = MachinePool(
+    "gpu", LabelSelector({"row": "1"}), config_selector=LabelSelector(expressions=(("machineconfiguration.openshift.io/role", "In", ("worker", "gpu")),))
+)
+BASE = dataclasses.replace(WORKERS, labels={"pool": "a"})
+
+
+@pytest.mark.parametrize(
+    ("pools", "names"),
+    [
+        # a pool of the user's own takes what the operator makes for worker as well
+        ((BASE, OWN), {"worker": ("99-worker-generated-kubelet",), "gpu": ("99-worker-generated-kubelet",)}),
+        ((WORKERS, dataclasses.replace(OWN, labels={"pool": "a"})), {"worker": (), "gpu": ("99-gpu-generated-kubelet",)}),
+        ((WORKERS, OWN), {"worker": (), "gpu": ()}),
+    ],
+)
+def test_pools_take_what_the_operator_makes_of_a_kubelet_config(pools, names):
+    assert {pool.name: taken(pool, KUBELET, pools) for pool in pools} == names
+
+
+def test_the_operator_names_what_it_made_and_no_selector_takes_nothing():
+    assert taken(BASE, dataclasses.replace(KUBELET, generated=("99-gpu-generated-kubelet", "99-worker-generated-kubelet-1")), (BASE,)) == (
+        "99-worker-generated-kubelet-1",
+    )
+    assert [taken(BASE, dataclasses.replace(KUBELET, selector=selector), (BASE,)) for selector in (None, LabelSelector())] == [(), ()]
+
+
+def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own():
+    other = dataclasses.replace(KUBELET, name="performance-gpu", selector=LabelSelector({"pool": "b"}))
+    pools = (BASE, dataclasses.replace(OWN, labels={"pool": "b"}))
+    world = fleet(2, machine_pools=pools, host_configs=(KUBELET,), kubelet_configs=(other,))
+    result, found = of_fleet(world)
+    assert found["network.drain", "MachineConfigPool worker"].status == "pass"
+    drain = found["network.drain", "MachineConfigPool gpu"]
+    assert drain.status == "fail" and "takes KubeletConfig performance-gpu as well" in drain.measured and "one KubeletConfig" in drain.remedy
+    assert not may_go_on(Cluster(disruption="reboot"), result, ())
+    # a MachineConfig meets nobody
+    _result, found = of_fleet(dataclasses.replace(world, host_configs=(CONFIG,)))
+    assert found["network.drain", "MachineConfigPool gpu"].status == "pass"
 
 
 @pytest.mark.parametrize(

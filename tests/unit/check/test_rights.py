@@ -49,7 +49,10 @@ INTENT = parse_intent(
         fabric("g", "host_device", {"type": "whereabouts", "range": "10.7.0.0/16"}),
     ],
     None,
-    {"node_pool": {"max_unavailable": 1}, "host": {"memlock": {"by": "machine_config", "limit_gib": 64}, "gpudirect": "peermem"}},
+    {
+        "node_pool": {"max_unavailable": 1},
+        "host": {"memlock": {"by": "machine_config", "limit_gib": 64}, "kubelet": {"cpu_manager_policy": "static"}, "gpudirect": "peermem"},
+    },
 )
 
 

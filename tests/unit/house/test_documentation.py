@@ -42,6 +42,7 @@ SECTIONS = {
     "rdma_job": Job,
     "host": host_needs.HostNeeds,
     "memlock": host_needs.Memlock,
+    "kubelet": host_needs.Kubelet,
     "measures": comparison.Measure,
     "figures": comparison.Figure,
     "training": intent.Training,

@@ -197,6 +197,11 @@ FABRIC = {
     "network": {"name": "sriov-ib-compute", "namespace": "test"},
     "ipam": {"type": "whereabouts", "range": "100.100.0.0/22"},
 }
+KUBELET_CONFIG = named(
+    kind="KubeletConfig",
+    spec={"kubeletConfig": {"cpuManagerPolicy": "static"}, "machineConfigPoolSelector": SELECTOR},
+    status={"observedGeneration": 1, "conditions": [{"type": "Failure", "status": "False", "message": "Error: x"}]},
+)
 CIDR_POOL = named(kind="CIDRPool", spec={"cidr": "10.0.0.0/16", "perNodeNetworkPrefix": 24}, status={"allocations": [{"nodeName": "a"}]})
 NIC_STATUS = {"state": "notReady", "reason": "x", "appliedStates": [{"name": "state-OFED", "state": "notReady", "message": "y"}]}
 DATA: typing.Dict[str, Data] = {
@@ -272,7 +277,7 @@ DATA.update(
         "job.pod_devices": Data(parser("job.pod_devices"), POD),
         "job.runtime_of": Data(parser("job.runtime_of"), JOBS),
         "job.workload": Data(lambda item: parser("job.workload")(item, JOBS), JOBS),
-        "kubernetes.machine_config": Data(lambda item: parser("kubernetes.machine_config")(item, True), golden("machine-configs")),
+        "kubernetes.host_config": Data(lambda item: parser("kubernetes.host_config")(item, item), [*golden("machine-configs"), KUBELET_CONFIG]),
         "nic_map.text_of": Data(parser("nic_map.text_of"), [named(kind="ConfigMap", data={"map": "worker-1:ens13:net1:10.249.65.9"})]),
         "stack.cluster_queue": Data(parser("stack.cluster_queue"), [QUEUE]),
         "stack.controller": Data(parser("stack.controller"), [DEPLOYMENT], (None,)),

@@ -39,6 +39,32 @@ def test_machine_config_pools_by_type_never_by_index():
     assert kubernetes.machine_pool(held).paused_by_operator
 
 
+FAILED = {"type": "Failure", "status": "False", "message": "Error: KubeletConfig a does not match any MachineConfigPools"}
+PASSED = {"type": "Success", "status": "True", "message": "Success"}
+
+
+@pytest.mark.parametrize(
+    ("status", "refusal"),
+    [
+        ({}, None),
+        ({"observedGeneration": 2, "conditions": []}, None),
+        # the operator has not come to it since it was changed
+        ({"observedGeneration": 1, "conditions": [PASSED]}, None),
+        # the last one counts
+        ({"observedGeneration": 2, "conditions": [FAILED, PASSED]}, ""),
+        ({"observedGeneration": 2, "conditions": [PASSED, FAILED]}, FAILED["message"]),
+        ({"observedGeneration": 2, "conditions": [{"type": "Failure"}]}, "it gives no reason"),
+    ],
+)
+def test_what_the_operator_says_of_a_kubelet_config(status, refusal):
+    wanted = {"kind": "KubeletConfig", "metadata": {"name": "a"}, "spec": {"kubeletConfig": {"maxPods": 9, "cpuManagerPolicy": "static"}}}
+    live = {**wanted, "metadata": {"name": "a", "generation": 2, "finalizers": ["99-worker-generated-kubelet"]}, "status": status}
+    config = kubernetes.host_config(wanted, live)
+    assert (config.refusal, config.there, config.generated, config.what) == (refusal, True, ("99-worker-generated-kubelet",), "maxPods 9, CPU manager static")
+    assert not kubernetes.host_config(wanted).there
+    assert not kubernetes.host_config(wanted, {**live, "spec": {"kubeletConfig": {"maxPods": 8}}}).there
+
+
 @pytest.mark.parametrize(("written", "read"), [(None, None), (2, "2"), ("25%", "25%")])
 def test_pools_of_nodes(written, read):
     pool = kubernetes.node_pool({"metadata": {"name": "p"}, "spec": {"maxUnavailable": written, "rdmaMode": "exclusive"}})
@@ -195,6 +221,8 @@ REAL = (
     (kubernetes.policy, next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy")),
     (kubernetes.pod, fixture("pod-with-vf.yaml")),
     (kubernetes.machine_pool, fixture("machineconfigpools.yaml")["items"][1]),
+    (kubernetes.host_config, {"kind": "MachineConfig", "metadata": {"name": "m"}, "spec": {"kernelArguments": ["a"]}}),
+    (kubernetes.host_config, {"kind": "KubeletConfig", "metadata": {"name": "k"}, "spec": {"kubeletConfig": {"a": 1}, "machineConfigPoolSelector": {}}}),
     (kubernetes.node_pool, {"metadata": {"name": "p"}, "spec": {"maxUnavailable": 2, "nodeSelector": {"matchExpressions": [{"key": "a", "values": ["b"]}]}}}),
     (kubernetes.budget, {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"a": "b"}}}, "status": {"disruptionsAllowed": 1}}),
     (kubernetes.operator_settings, {"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}}),

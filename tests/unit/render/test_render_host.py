@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import pathlib
+import re
 import typing
 
 import hypothesis
@@ -18,7 +19,7 @@ import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.linerate.rdma.plugins.filter.host import containerd_drop_in, render_host
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import DROP_IN, HostNeeds, Memlock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import DROP_IN, HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
 from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import memlock_pod
@@ -41,12 +42,40 @@ def file_of(config: typing.Any) -> str:
 
 
 def test_machine_configs() -> None:
-    needs = HostNeeds(Memlock("machine_config", limit_gib=64), ("intel_iommu=on", "iommu=pt"), "gpu")
-    same_as_golden("machine-configs.golden", yaml.safe_dump_all(host.machine_configs(needs), sort_keys=False))
+    needs = HostNeeds(Memlock("machine_config", limit_gib=64), ("intel_iommu=on", "iommu=pt"), machine_role="gpu")
+    same_as_golden("machine-configs.golden", yaml.safe_dump_all(host.host_configs(needs), sort_keys=False))
+
+
+def test_kubelet_configs() -> None:
+    whole = Kubelet("single-numa-node", "pod", "static", "0-1,32", {"linerate.rdma/pool": "gpu"})
+    made = [config for needs in (HostNeeds(kubelet=whole, machine_role="gpu"), HostNeeds(kubelet=Kubelet("restricted"))) for config in host.host_configs(needs)]
+    same_as_golden("kubelet-configs.golden", yaml.safe_dump_all(made, sort_keys=False))
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("topology_manager_policy", ("none", "best-effort", "restricted", "single-numa-node")),
+        ("topology_manager_scope", ("container", "pod")),
+        ("cpu_manager_policy", ("none", "static")),
+        ("reserved_system_cpus", ("0", "0-1,32")),
+        ("pool_labels", ({"a": "b"}, {"a": "b", "c": ""})),
+    ],
+)
+def test_each_setting_of_the_kubelet_shows_in_its_object_and_nowhere_else(field: str, values: typing.Sequence[typing.Any]) -> None:
+    def made(**settings: typing.Any) -> typing.Any:
+        (config,) = host.host_configs(HostNeeds(kubelet=Kubelet(**settings)))
+        return config
+
+    plain, base = made(), made(**{field: values[0]})
+    assert plain["spec"]["kubeletConfig"] == {} and plain["metadata"] == base["metadata"]
+    others = [made(**{field: value}) for value in values]
+    assert len({str(config) for config in (plain, *others)}) == 1 + len(values)
+    assert sum(len(config["spec"]["kubeletConfig"]) for config in others) == (0 if field == "pool_labels" else len(values))
 
 
 def test_files_are_readable_and_in_bytes() -> None:
-    (config,) = host.machine_configs(HostNeeds(Memlock("machine_config", limit_gib=64)))
+    (config,) = host.host_configs(HostNeeds(Memlock("machine_config", limit_gib=64)))
     same_as_golden("crio-memlock.golden", file_of(config))
     same_as_golden("containerd-memlock.golden", host.containerd_drop_in(Memlock("containerd", limit_gib=64)))
 
@@ -82,6 +111,7 @@ def test_any_limit_is_the_same_in_both_runtimes(gib: int) -> None:
         ({"host": {"memlock": {"by": "machine_config", "limit_gib": 8}}}, ["MachineConfig"], ""),
         ({"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}, [], "[Service]\nLimitMEMLOCK=8589934592\n"),
         ({"host": {"kernel_arguments": ["iommu=pt"]}}, ["MachineConfig"], ""),
+        ({"host": {"kubelet": {"cpu_manager_policy": "static"}}}, ["KubeletConfig"], ""),
     ],
 )
 def test_doors(cluster: typing.Any, kinds: typing.List[str], drop_in: str) -> None:
@@ -89,6 +119,7 @@ def test_doors(cluster: typing.Any, kinds: typing.List[str], drop_in: str) -> No
     assert containerd_drop_in(cluster) == {"path": DROP_IN, "content": drop_in}
 
 
-def test_a_wrong_intent_is_refused_with_its_path() -> None:
-    with pytest.raises(AnsibleFilterError, match=r"rdma_cluster\.host\.memlock\.by"):
-        render_host({"host": {"memlock": {"by": "docker"}}})
+@pytest.mark.parametrize(("needs", "path"), [({"memlock": {"by": "docker"}}, "memlock.by"), ({"kubelet": {"cpu_manager_policy": "dynamic"}}, "kubelet.cpu")])
+def test_a_wrong_intent_is_refused_with_its_path(needs: typing.Any, path: str) -> None:
+    with pytest.raises(AnsibleFilterError, match=re.escape(f"rdma_cluster.host.{path}")):
+        render_host({"host": needs})

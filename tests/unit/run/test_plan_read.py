@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, NodePool
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds, Kubelet
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import machine_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import Rendered, read_plan
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
@@ -99,10 +99,11 @@ def test_a_server_that_does_not_answer_is_an_error():
         read(Cluster(Node=ApiError(0, "Unreachable", "refused", "GET")), NOW)
 
 
-CONFIG = machine_configs(HostNeeds(kernel_arguments=("iommu=pt",)))[0]
+CONFIG = host_configs(HostNeeds(kernel_arguments=("iommu=pt",)))[0]
+KUBELET = host_configs(HostNeeds(kubelet=Kubelet("single-numa-node", cpu_manager_policy="static", reserved_system_cpus="0-1")))[0]
 POOL = {
     "kind": "MachineConfigPool",
-    "metadata": {"name": "worker"},
+    "metadata": {"name": "worker", "labels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}},
     "spec": {"nodeSelector": {}, "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}}, "maxUnavailable": 2},
 }
 
@@ -118,8 +119,8 @@ class OpenShift(Cluster):
         raise self.there or ApiError(404, "NotFound", "x", "GET")
 
 
-def read_config(cluster):
-    return read_plan(cluster, "ops", Rendered((NOW,), (), (CONFIG,)), ("kl-a",), "openshift.io")
+def read_config(cluster, *configs):
+    return read_plan(cluster, "ops", Rendered((NOW,), (), configs or (CONFIG,)), ("kl-a",), "openshift.io")
 
 
 def test_a_machine_config_that_is_new_or_other_rolls_its_pool_and_one_that_is_there_does_not():
@@ -147,3 +148,29 @@ def test_a_machine_config_that_cannot_be_read_or_that_nothing_would_take_is_unkn
     assert "no MachineConfigPool can be seen" in read_config(plain).unread["MachineConfig"]
     with pytest.raises(ApiError):
         read_config(OpenShift(ApiError(0, "Unreachable", "refused", "GET")))
+
+
+def test_a_kubelet_config_is_in_the_same_roll_and_says_what_it_sets():
+    planned = read_config(OpenShift(KubeletConfig=()), CONFIG, KUBELET)
+    assert planned.nodes[0].reasons == (
+        "MachineConfig 99-worker-linerate-kernel-arguments (kernel arguments iommu=pt)",
+        "KubeletConfig linerate-worker (topology manager single-numa-node, CPU manager static, system CPUs 0-1)",
+    )
+    assert [(pool.name, pool.blockers) for pool in planned.pools] == [("worker", ())]
+    there = OpenShift({**KUBELET, "metadata": {"name": "x"}})
+    assert read_config(there, KUBELET).nodes[0].action == "nothing" and "KubeletConfig" not in [kind for kind, _namespace in there.asked]
+
+
+def test_another_kubelet_config_of_the_pool_is_in_the_way():
+    other = {**KUBELET, "metadata": {"name": "performance-gpu"}}
+    (pool,) = read_config(OpenShift(KubeletConfig=(KUBELET, other)), KUBELET).pools
+    (blocker,) = pool.blockers
+    assert "takes KubeletConfig performance-gpu as well" in blocker
+    elsewhere = {**other, "spec": {"machineConfigPoolSelector": {"matchLabels": {"pools.operator.machineconfiguration.openshift.io/master": ""}}}}
+    assert read_config(OpenShift(KubeletConfig=(elsewhere,)), KUBELET).pools[0].blockers == ()
+
+
+def test_kubelet_configs_that_cannot_be_read_close_the_gate():
+    cluster = OpenShift(KubeletConfig=ApiError(403, "Forbidden", "cannot list", "GET"))
+    assert read_config(cluster, KUBELET).unread == {"KubeletConfig": "cannot list"}
+    assert read_config(OpenShift(ApiError(403, "Forbidden", "cannot get", "GET"), KubeletConfig=()), KUBELET).unread == {"KubeletConfig": "cannot get"}

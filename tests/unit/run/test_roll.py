@@ -2,31 +2,53 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""MachineConfigs in one roll, against a small machine config operator: it renders a while after a change, and rolls one node at each look."""
+"""MachineConfigs and a KubeletConfig in one roll, against a small machine config operator: it renders a while after a change, makes MachineConfigs of
+KubeletConfigs meanwhile, and rolls one node at each look."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import roll
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds, Memlock, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds, Kubelet, KubeletStand, Memlock, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import machine_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import kubelet_stand
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.roll import RENDER, Roller
 
-CONFIGS = machine_configs(HostNeeds(Memlock("machine_config", limit_gib=8), ("iommu=pt",)))
-NAMES = [config["metadata"]["name"] for config in CONFIGS]
+CONFIGS = host_configs(HostNeeds(Memlock("machine_config", limit_gib=8), ("iommu=pt",), Kubelet("single-numa-node", cpu_manager_policy="static")))
+OTHERS = host_configs(HostNeeds(Memlock("machine_config", limit_gib=9), ("iommu=pt",), Kubelet("restricted")))
+GENERATED = "99-worker-generated-kubelet"
+NAMES = [*(config["metadata"]["name"] for config in CONFIGS if config["kind"] == "MachineConfig"), GENERATED]
 
 
 class Operator:
-    """The API server and the machine config operator behind it; each sleep of the roller is a step of theirs."""
+    """The API server and the machine config operator behind it; each sleep of the roller is a step of theirs.
 
-    def __init__(self, nodes: int = 3, renders: bool = True, breaks_at: int = -1, refuses: bool = False, restless: bool = False) -> None:
+    :ivar lag: steps from a change of the MachineConfigs to the configuration that is rendered of them
+    :ivar slow: steps from a new KubeletConfig to its MachineConfig
+    :ivar refusal: what it has against KubeletConfigs; None: it never says a word
+    """
+
+    def __init__(
+        self,
+        nodes: int = 3,
+        renders: bool = True,
+        breaks_at: int = -1,
+        refuses: bool = False,
+        restless: bool = False,
+        lag: int = 1,
+        slow: int = 1,
+        refusal: typing.Optional[str] = "",
+    ) -> None:
         self.configs: typing.Dict[str, typing.Any] = {}
+        self.kubelets: typing.Dict[str, typing.Any] = {}
         self.nodes, self.renders, self.breaks_at, self.refuses, self.restless = ["rendered-0"] * nodes, renders, breaks_at, refuses, restless
+        self.lag, self.slow, self.refusal, self.stale, self.asked, self.contents = lag, slow, refusal, 0, 0, "{}"
         self.wanted, self.sources, self.paused, self.annotations, self.number = "rendered-0", (), False, {}, 0
         self.now, self.away, self.log = 0.0, [], []
 
@@ -35,8 +57,12 @@ class Operator:
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
-        if self.renders and set(self.sources) != set(self.configs):
+        self.stale += str(self.configs) != self.contents
+        if self.renders and self.stale >= self.lag:
             self._render()
+        self.asked += any("deletionTimestamp" in item["metadata"] or not self._served(item) for item in self.kubelets.values())
+        for name in tuple(self.kubelets) if self.asked >= self.slow else ():
+            self._serve(name)
         behind = [place for place, config in enumerate(self.nodes) if config != self.wanted]
         if behind and not self.paused and behind[0] != self.breaks_at:
             self.nodes[behind[0]] = self.wanted
@@ -47,15 +73,45 @@ class Operator:
 
     def _render(self) -> None:
         self.number += 1
+        self.stale, self.contents = 0, str(self.configs)
         self.wanted, self.sources = f"rendered-{self.number}", tuple(self.configs)
 
+    def _serve(self, name: str) -> None:
+        """Make a MachineConfig of a KubeletConfig, or take it back. [machine-config-operator pkg/controller/kubelet-config syncKubeletConfig]"""
+        self.asked, config = 0, self.kubelets[name]
+        metadata, status = config["metadata"], config.setdefault("status", {"conditions": []})
+        if "deletionTimestamp" in metadata:
+            self.configs.pop(GENERATED, None)
+            del self.kubelets[name]
+        elif self.refusal is not None and not self._served(config):
+            status["observedGeneration"] = metadata["generation"]
+            status["conditions"].append(
+                {"type": "Failure", "status": "False", "message": self.refusal} if self.refusal else {"type": "Success", "status": "True"}
+            )
+            if not self.refusal:
+                self.configs[GENERATED] = copy.deepcopy(config["spec"]["kubeletConfig"])
+                metadata.update(finalizers=[GENERATED], annotations={"machineconfiguration.openshift.io/mc-name-suffix": ""})
+
+    @staticmethod
+    def _served(config: typing.Any) -> bool:
+        return config.get("status", {}).get("observedGeneration") == config["metadata"]["generation"]
+
+    def _objects(self, kind: str) -> typing.Dict[str, typing.Any]:
+        return self.kubelets if kind == "KubeletConfig" else self.configs
+
     def list(self, kind: str) -> Listing:
+        if kind == "KubeletConfig":
+            return Listing(tuple(copy.deepcopy(list(self.kubelets.values()))), "1")
         assert kind == "MachineConfigPool"
         done = sum(config == self.wanted for config in self.nodes)
         broken = self.breaks_at >= 0 and not self.paused and done == self.breaks_at and self.wanted != "rendered-0"
         pool = {
             "kind": kind,
-            "metadata": {"name": "worker", "annotations": dict(self.annotations)},
+            "metadata": {
+                "name": "worker",
+                "labels": {"pools.operator.machineconfiguration.openshift.io/worker": ""},
+                "annotations": dict(self.annotations),
+            },
             "spec": {
                 "paused": self.paused,
                 "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}},
@@ -71,21 +127,29 @@ class Operator:
         return Listing((pool,), "1")
 
     def get(self, kind: str, namespace: str, name: str) -> typing.Any:
-        if name not in self.configs:
+        if name not in self._objects(kind):
             raise ApiError(404, "NotFound", "not found", "GET")
-        return copy.deepcopy(self.configs[name])
+        return copy.deepcopy(self._objects(kind)[name])
 
     def apply(self, definition: typing.Any, manager: str, dry_run: bool) -> typing.Tuple[typing.Any, typing.Tuple[str, ...]]:
         if self.refuses:
             raise ApiError(403, "Forbidden", "may not patch machineconfigs", "PATCH")
+        objects, name = self._objects(definition["kind"]), definition["metadata"]["name"]
+        live = objects.get(name, {"metadata": {"generation": 0}})
+        changed = live.get("spec") != definition["spec"]
+        metadata = {**live["metadata"], **definition["metadata"], "generation": live["metadata"]["generation"] + changed}
+        result = copy.deepcopy({**live, **definition, "metadata": metadata})
         if not dry_run:
             assert self.paused, "a MachineConfig was applied while its pool could roll"
-            self.configs[definition["metadata"]["name"]] = copy.deepcopy(definition)
-        return copy.deepcopy(definition), ()
+            objects[name] = result
+        return copy.deepcopy(result), ()
 
     def delete(self, kind: str, namespace: str, name: str) -> bool:
         assert self.paused, "a MachineConfig was deleted while its pool could roll"
-        return self.configs.pop(name, None) is not None
+        if kind == "MachineConfig":
+            return self.configs.pop(name, None) is not None
+        self.kubelets[name]["metadata"]["deletionTimestamp"] = "now"
+        return True
 
     def patch(self, kind: str, namespace: str, name: str, change: typing.Any) -> typing.Any:
         self.paused = change["spec"]["paused"]
@@ -113,13 +177,13 @@ def test_a_second_run_pauses_nothing_and_rolls_nothing() -> None:
     operator = Operator()
     roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
     again = roller(operator).prepare(CONFIGS, check_mode=False)
-    assert (again.paused, [item.applied.action for item in again.outcomes]) == ((), ["unchanged", "unchanged"])
+    assert (again.paused, [item.applied.action for item in again.outcomes]) == ((), ["unchanged"] * 3)
     assert roller(operator).release(again.paused, 600) == () and operator.away == [0, 1, 2]
 
 
 def test_check_mode_and_a_refusal_pause_nothing() -> None:
     operator = Operator()
-    assert [item.applied.action for item in roller(operator).prepare(CONFIGS, check_mode=True).outcomes] == ["created", "created"]
+    assert [item.applied.action for item in roller(operator).prepare(CONFIGS, check_mode=True).outcomes] == ["created"] * 3
     refused = roller(Operator(refuses=True)).prepare(CONFIGS, check_mode=False)
     assert (refused.paused, refused.outcomes[0].applied.refusal) == ((), "may not patch machineconfigs")
     assert not operator.paused and operator.configs == {}
@@ -177,10 +241,10 @@ def test_a_pool_that_vanishes_is_an_error() -> None:
 def test_the_way_back_is_one_roll_too() -> None:
     operator = Operator()
     roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
-    assert [item.applied.action for item in roller(operator).remove(CONFIGS, check_mode=True).outcomes] == ["deleted", "deleted"]
+    assert [item.applied.action for item in roller(operator).remove(CONFIGS, check_mode=True).outcomes] == ["deleted"] * 3
     assert set(operator.configs) == set(NAMES)
     removed = roller(operator).remove(CONFIGS, check_mode=False)
-    assert (removed.paused, removed.error, operator.configs) == (("worker",), "", {})
+    assert (removed.paused, removed.error, operator.configs, operator.kubelets) == (("worker",), "", {}, {})
     assert [item.rolls for item in roller(operator).release(removed.paused, 600)] == [1]
     assert operator.away == [0, 1, 2, 0, 1, 2]
     assert roller(operator).remove(CONFIGS, check_mode=False).paused == ()
@@ -191,5 +255,95 @@ def test_a_pool_that_somebody_else_has_paused_stays_so() -> None:
     roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
     operator.paused = True
     removed = roller(operator).remove(CONFIGS, check_mode=False)
-    assert (removed.paused, operator.configs) == ((), {})
+    assert removed.paused == () and set(operator.configs) <= {GENERATED}
     assert roller(operator).release(removed.paused, 600) == () and operator.paused
+
+
+def test_another_wish_for_both_is_one_roll_although_the_kubelet_comes_later() -> None:
+    operator = Operator(lag=2, slow=2)
+    roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
+    prepared = roller(operator).prepare(OTHERS, check_mode=False)
+    assert (prepared.error, [item.applied.action for item in prepared.outcomes]) == ("", ["changed", "unchanged", "changed"])
+    assert operator.configs[GENERATED] == {"topologyManagerPolicy": "restricted"} and operator.contents == str(operator.configs)
+    assert [item.rolls for item in roller(operator).release(prepared.paused, 600)] == [1]
+
+
+def test_a_machine_config_with_other_contents_is_waited_for_however_long_it_takes() -> None:
+    operator = Operator(lag=4)
+    roller(operator).release(roller(operator).prepare(CONFIGS[:1], check_mode=False).paused, 600)
+    assert roller(operator).prepare(OTHERS[:1], check_mode=False).error == "" and operator.contents == str(operator.configs)
+
+
+def test_a_kubelet_config_that_is_refused_is_an_error_in_the_operator_s_words_and_is_not_waited_out() -> None:
+    operator = Operator(refusal="Error: max number of supported kubelet config (10) has been reached")
+    prepared = roller(operator).prepare(CONFIGS[-1:], check_mode=False)
+    assert prepared.error == "KubeletConfig linerate-worker was not accepted: Error: max number of supported kubelet config (10) has been reached"
+    assert operator.now < RENDER
+    assert [item.rolls for item in roller(operator).release(prepared.paused, 600)] == [0]
+
+
+def test_beside_a_kubelet_config_that_is_refused_the_rest_is_one_roll() -> None:
+    operator = Operator(refusal="Error: no")
+    prepared = roller(operator).prepare(CONFIGS, check_mode=False)
+    assert "was not accepted" in prepared.error
+    assert [(item.rolls, item.error) for item in roller(operator).release(prepared.paused, 600)] == [(1, "")]
+    assert operator.away == [0, 1, 2]
+
+
+def test_an_operator_without_a_word_is_an_error() -> None:
+    operator = Operator(refusal=None)
+    prepared = roller(operator).prepare(CONFIGS, check_mode=False)
+    assert "did not say within 300 s whether it accepts the KubeletConfig" in prepared.error
+    assert prepared.paused == ("worker",)
+
+
+def test_a_kubelet_config_that_was_never_accepted_goes_without_a_roll() -> None:
+    operator = Operator(refusal="Error: no")
+    roller(operator).release(roller(operator).prepare(CONFIGS[-1:], check_mode=False).paused, 600)
+    removed = roller(operator).remove(CONFIGS[-1:], check_mode=False)
+    assert (removed.error, operator.kubelets) == ("", {})
+    assert [item.rolls for item in roller(operator).release(removed.paused, 600)] == [0]
+
+
+def judged(operator: typing.Any, check_mode: bool = False) -> typing.Tuple[str, str]:
+    (finding,) = roll.kubelet(kubelet_stand(operator, CONFIGS), check_mode)
+    return finding.status, f"{finding.measured} {finding.why}"
+
+
+def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
+    operator = Operator()
+    assert judged(operator, check_mode=True) == ("unknown", "not there, or with other settings Check mode: it would be applied.")
+    prepared = roller(operator).prepare(CONFIGS, check_mode=False)
+    status, said = judged(operator)
+    assert status == "unknown" and "MachineConfigPool worker has 0 of 3 machines on rendered-" in said
+    roller(operator).release(prepared.paused, 600)
+    assert judged(operator) == ("pass", "topology manager single-numa-node, CPU manager static: on all machines of worker ")
+    (config,) = operator.kubelets.values()
+    other = {"kind": "KubeletConfig", "metadata": {"name": "performance-gpu", "generation": 1}, "spec": config["spec"]}
+    operator.kubelets["performance-gpu"] = other
+    assert judged(operator)[0] == "fail" and "takes KubeletConfig performance-gpu as well" in judged(operator)[1]
+    del operator.kubelets["performance-gpu"]
+    config["status"]["conditions"].append({"type": "Failure", "status": "False", "message": "Error: no template"})
+    assert judged(operator)[0] == "fail" and judged(operator)[1].startswith("Failure: Error: no template")
+    config["metadata"]["generation"] += 1
+    assert judged(operator)[0] == "unknown" and "no condition of its present generation" in judged(operator)[1]
+
+
+def test_a_kubelet_config_without_a_pool_has_no_effect() -> None:
+    stand = kubelet_stand(Operator(), CONFIGS)
+    (config,) = stand.wanted
+    (finding,) = roll.kubelet(KubeletStand((dataclasses.replace(config, there=True, refusal=""),)), False)
+    assert (finding.status, finding.measured) == ("fail", "accepted, without a pool")
+
+
+def forbidden(kind: str, namespace: str, name: str) -> typing.Any:
+    raise ApiError(403, "Forbidden", "may not", "GET")
+
+
+def test_kubelet_configs_that_cannot_be_read_are_unknown_and_none_is_no_question() -> None:
+    operator = Operator()
+    operator.get = forbidden  # type: ignore[method-assign]
+    (finding,) = roll.kubelet(kubelet_stand(operator, CONFIGS), False)
+    assert finding.status == "unknown" and "may not" in finding.why
+    assert kubelet_stand(operator, CONFIGS[:-1]) == KubeletStand()
+    assert [item.status for item in roll.kubelet(None, False)] == ["unknown"]

@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What reboots machines, as the cluster has it: our MachineConfigs and KubeletConfigs by name, everybody's KubeletConfigs, the MachineConfigPools."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.disruption import MachinePool
+from .._model.host_needs import HostConfig, KubeletStand
+from .._parse import kubernetes as parse
+from .kubernetes import ApiError, Cluster, Resource
+
+
+def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
+    """What the cluster has in its place; None for nothing.
+
+    :raises ApiError: it may not be read
+    """
+    try:
+        return cluster.get(str(wanted["kind"]), "", parse.name_of(wanted))
+    except ApiError as error:
+        if error.absent:
+            return None
+        raise
+
+
+def host_config(cluster: Cluster, wanted: Resource) -> HostConfig:
+    """:raises ApiError: it may not be read"""
+    return parse.host_config(wanted, find(cluster, wanted))
+
+
+def machine_pools(cluster: Cluster) -> typing.Tuple[MachinePool, ...]:
+    """:raises ApiError: they may not be read"""
+    return tuple(map(parse.machine_pool, cluster.list("MachineConfigPool").items))
+
+
+def others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) -> typing.Tuple[HostConfig, ...]:
+    """KubeletConfigs that are none of the wanted ones."""
+    mine = {parse.name_of(config) for config in wanted}
+    return tuple(parse.host_config(item, item) for item in items if parse.name_of(item) not in mine)
+
+
+def kubelet_stand(cluster: Cluster, configs: typing.Iterable[Resource]) -> KubeletStand:
+    """How the cluster took the KubeletConfigs among them; nobody looks where there is none.
+
+    :raises ApiError: the server cannot be reached
+    """
+    wanted = [config for config in configs if config["kind"] == "KubeletConfig"]
+    if not wanted:
+        return KubeletStand()
+    try:
+        found = tuple(host_config(cluster, config) for config in wanted)
+        return KubeletStand(found, others(cluster.list("KubeletConfig").items, wanted), machine_pools(cluster))
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        return KubeletStand(error=error.text)
