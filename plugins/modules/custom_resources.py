@@ -13,7 +13,8 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Applies a list of objects server-side, after a server-side dry run of all of them. Admission webhooks judge the dry run as well.
-  - An object that the API server or a webhook refuses does not end the module; it is returned with the server's own words, and the others go on.
+  - What the API server or a webhook refuses keeps nobody else back. In the end the module fails with the server's own words, unless O(on_refusal=tell).
+  - A webhook may need a moment to see what was just made. An object that is refused for want of another of O(objects) is tried again for 10 seconds.
   - With O(state=absent) it deletes every object of O(kinds) that carries O(label_selector), in the order of O(kinds), and waits until it is gone.
   - A namespace that was there before and does not carry the collection's label is neither changed nor deleted.
   - A cluster has one C(NicClusterPolicy) for all who use it. The collection's fields join what others wrote into it, and with O(state=absent)
@@ -38,6 +39,13 @@ options:
         description: The object, with C(kind), C(apiVersion) and C(metadata.name).
         type: dict
         required: true
+  on_refusal:
+    description:
+      - Whether the module fails when an object was refused, after all others, or tells of it in RV(applied) only.
+      - The stages have it told, and judge it.
+    type: str
+    choices: [fail, tell]
+    default: fail
   kinds:
     description: What to take back, in this order.
     type: list
@@ -148,7 +156,7 @@ applied:
       description:
         - V(created), V(changed), V(unchanged), V(deleted), V(released), V(absent) or V(refused). In check mode what would become of it.
         - V(released) is an object in which others have a part and which lost the collection's fields.
-        - V(unjudged) in check mode, when the kind or the namespace is not there yet, so that the API server cannot judge the object.
+        - V(unjudged) in check mode, when the kind, the namespace or an object that it needs is not there yet, so that nobody can judge the object.
       type: str
     refusal:
       description: Why it was refused, in the words of the API server or its webhook.
@@ -223,12 +231,16 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         removal = Removal(tuple(options["kinds"]), selector, tuple(options["keep_namespaces"]), options["wait_seconds"], tuple(options["namespaces"]))
         outcomes = remove_all(cluster, removal, module.check_mode, time.monotonic, time.sleep)
     changed = [outcome for outcome in outcomes if outcome.changed]
-    return {
+    answer = {
         "changed": bool(changed),
         "applied": to_data([outcome.applied for outcome in outcomes]),
         "changes": [describe(outcome) for outcome in changed],
         "diff": difference(outcomes),
     }
+    refused = [f"{describe(outcome)}: {outcome.applied.refusal}" for outcome in outcomes if outcome.applied.action == "refused"]
+    if refused and options["on_refusal"] == "fail":
+        module.fail_json(msg="; ".join(refused), **answer)
+    return answer
 
 
 def main() -> None:
@@ -237,6 +249,7 @@ def main() -> None:
         argument_spec=cluster_spec(
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             objects={"type": "list", "elements": "dict", "default": [], "options": item},
+            on_refusal={"type": "str", "choices": ["fail", "tell"], "default": "fail"},
             kinds={"type": "list", "elements": "str", "choices": [*KINDS, NIC_MAP], "default": KINDS},
             label_selector={"type": "str", "default": LABEL},
             namespaces={"type": "list", "elements": "str", "default": []},

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 import typing
 
 from .._model.cluster import AppliedObject
@@ -19,6 +20,8 @@ FIELD_MANAGER = "linerate.rdma"
 _LABEL = "app.kubernetes.io/managed-by"
 #: kinds of which a cluster has one object for all who use it: our fields join those of others, and leave them without deleting the rest
 _JOINT = ("NicClusterPolicy",)
+#: that a webhook has to see what was just made: it looks into its own copy of the cluster
+WEBHOOK_SECONDS = 10.0
 _VOLATILE = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "finalizers", "deletionTimestamp")
 
 
@@ -42,28 +45,52 @@ def ours(resource: Resource) -> bool:
     return (resource.get("metadata", {}).get("labels") or {}).get(_LABEL) == FIELD_MANAGER
 
 
-def apply_all(cluster: Cluster, wanted: typing.Sequence[typing.Tuple[str, Resource]], check_mode: bool) -> typing.Tuple[Outcome, ...]:
+def apply_all(
+    cluster: Cluster,
+    wanted: typing.Sequence[typing.Tuple[str, Resource]],
+    check_mode: bool,
+    clock: Clock = time.monotonic,
+    pause: typing.Callable[[float], None] = time.sleep,
+) -> typing.Tuple[Outcome, ...]:
     """Server-side dry run of all objects, then apply those that it takes and that would change. A refusal is an outcome, not an end.
 
     A namespace that somebody else made is left as it is. An object of a joint kind that somebody else made gets our fields, and stays theirs.
 
     :param wanted: fabric and object
     :param check_mode: stop after the dry run
+    :param pause: sleeps; given in, as ``clock``, so that a test needs no time
     :raises ApiError: the server cannot be reached
     """
     planned = [_plan(cluster, fabric, definition) for fabric, definition in wanted]
     if check_mode:
-        return tuple(_unjudged(definition, outcome) for definition, outcome in planned)
+        made = [outcome.applied for _definition, outcome in planned if outcome.applied.action == "created"]
+        return tuple(_unjudged(definition, outcome, made) for definition, outcome in planned)
     outcomes: typing.List[Outcome] = []
-    namespaces: typing.Set[str] = set()
+    created: typing.List[AppliedObject] = []
     for (fabric, given), early in zip(wanted, planned):
-        # a dry run that came before its namespace is done again
-        again = _not_found(early[1]) and given["metadata"].get("namespace") in namespaces
-        definition, outcome = _plan(cluster, fabric, given) if again else early
+        definition, outcome = early
+        if _came_too_early(outcome, created):
+            # what it waits for is there now; a webhook sees that a moment later than the API server
+            end = clock() + WEBHOOK_SECONDS
+            definition, outcome = _plan(cluster, fabric, given)
+            while _came_too_early(outcome, created) and clock() < end:
+                pause(1.0)
+                definition, outcome = _plan(cluster, fabric, given)
         outcomes.append(_commit(cluster, definition, outcome) if outcome.changed else outcome)
-        if definition["kind"] == "Namespace" and outcomes[-1].applied.action == "created":
-            namespaces.add(definition["metadata"]["name"])
+        created += [outcomes[-1].applied] if outcomes[-1].applied.action == "created" else []
     return tuple(outcomes)
+
+
+def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> bool:
+    """Whether an object was refused for want of one that is made in the same run: its namespace, or one that a webhook looked for and names."""
+    applied = outcome.applied
+    if applied.action != "refused":
+        return False
+    return any(
+        (item.kind == "Namespace" and item.name == applied.namespace and applied.reason == "NotFound")
+        or (item.kind in applied.refusal and f'"{item.name}" not found' in applied.refusal)
+        for item in made
+    )
 
 
 def _plan(cluster: Cluster, fabric: str, definition: Resource) -> typing.Tuple[Resource, Outcome]:
@@ -85,9 +112,12 @@ def _plan(cluster: Cluster, fabric: str, definition: Resource) -> typing.Tuple[R
     return definition, Outcome(dataclasses.replace(applied, action=action, warnings=warnings), before, after)
 
 
-def _unjudged(definition: Resource, planned: Outcome) -> Outcome:
-    """In check mode, a kind or a namespace that is missing may be one that an earlier stage would make: the server cannot judge the object yet."""
-    if not _not_found(planned):
+def _unjudged(definition: Resource, planned: Outcome, made: typing.Iterable[AppliedObject]) -> Outcome:
+    """In check mode, a kind or a namespace that is missing may be one that an earlier stage would make: the server cannot judge the object yet.
+
+    :param made: objects that this run would make
+    """
+    if not _not_found(planned) and not _came_too_early(planned, made):
         return planned
     return Outcome(dataclasses.replace(planned.applied, action="unjudged"), planned.before, stable(definition))
 

@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, NodeState, OperatorFacts, StateInterface
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
 
 FABRIC = {
@@ -310,6 +310,28 @@ def test_a_selector_without_our_label_is_refused(capsys, monkeypatch):
     code, result = run_module("custom_resources", {"state": "absent", "label_selector": "app=x"}, capsys)
     assert code == 1
     assert "app.kubernetes.io/managed-by=linerate.rdma" in result["msg"]
+
+
+class Refuses:
+    """A cluster that refuses one of two objects."""
+
+    def get(self, kind, namespace, name):
+        raise ApiError(404, "NotFound", "not found", "GET")
+
+    def apply(self, definition, manager, dry_run):
+        if definition["metadata"]["name"] == "one":
+            raise ApiError(422, "Invalid", "spec.containrs: field not declared", "PATCH")
+        return definition, ()
+
+
+@pytest.mark.parametrize(("given", "code"), [({}, 1), ({"on_refusal": "tell"}, 0)])
+def test_a_refusal_ends_the_module_in_the_server_s_words_unless_somebody_judges_it(given, code, capsys, monkeypatch):
+    module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.custom_resources")
+    monkeypatch.setattr(module, "connect", lambda options: Refuses())
+    objects = [{"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}} for name in ("one", "two")]
+    ended, result = run_module("custom_resources", {"objects": objects, **given}, capsys)
+    assert (ended, result["changed"], [item["action"] for item in result["applied"]]) == (code, True, ["refused", "created"])
+    assert result.get("msg", "") == ("refused Namespace one: spec.containrs: field not declared" if code else "")
 
 
 @pytest.mark.parametrize(("phase", "code"), [("ready", 0), ("waiting", 1)])

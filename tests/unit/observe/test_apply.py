@@ -281,3 +281,52 @@ def test_an_object_in_a_namespace_that_is_made_with_it_is_judged_once_it_is_ther
     assert api.log == [("dry", "new"), ("dry", "one"), ("dry", "two"), ("apply", "new"), ("dry", "one"), ("apply", "one")]
     api.log.clear()
     assert actions(apply_all(api, wanted[:2], False)) == [("new", "unchanged"), ("one", "unchanged")]
+
+
+class Cached(Api):
+    """A webhook that looks for the runtime of a job in its own copy of the cluster, which is ``late`` looks behind."""
+
+    def __init__(self, late):
+        super().__init__()
+        self.late = late
+
+    def apply(self, definition, manager, dry_run):
+        if definition["kind"] == "TrainJob":
+            self.late -= ("TrainingRuntime", "ops", "train") in self.items
+            if self.late >= 0:
+                self.log.append(("dry" if dry_run else "apply", "refused"))
+                text = 'admission webhook "v" denied the request: TrainingRuntime.trainer.kubeflow.org "train" not found'
+                raise ApiError(403, "Forbidden", text, "PATCH")
+        return super().apply(definition, manager, dry_run)
+
+
+class Time:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def pause(self, seconds):
+        self.now += seconds
+
+
+JOB = [("f", thing("train", kind="TrainingRuntime")), ("f", thing("train", kind="TrainJob"))]
+
+
+def test_a_webhook_that_sees_late_what_was_just_made_is_waited_for():
+    api, clock = Cached(late=3), Time()
+    assert [outcome.applied.action for outcome in apply_all(api, JOB, False, clock, clock.pause)] == ["created", "created"]
+    assert clock.now == 3.0
+
+
+def test_a_webhook_that_never_sees_it_refuses():
+    api, clock = Cached(late=99), Time()
+    assert [outcome.applied.action for outcome in apply_all(api, JOB, False, clock, clock.pause)] == ["created", "refused"]
+    assert clock.now == 10.0
+    # what is not made by this run is not waited for
+    assert [outcome.applied.action for outcome in apply_all(Cached(late=0), JOB[1:], False, clock, clock.pause)] == ["refused"]
+    assert clock.now == 10.0
+
+
+def test_in_check_mode_nobody_can_judge_what_needs_an_object_that_is_not_made():
+    assert [outcome.applied.action for outcome in apply_all(Cached(late=0), JOB, True)] == ["created", "unjudged"]
