@@ -57,12 +57,12 @@ class Roller:
         :raises ApiError: the server cannot be reached, or does not let us pause
         """
         wanted = [("", config) for config in configs]
-        planned = apply_all(self._cluster, wanted, check_mode=True)
+        planned = apply_all(self._cluster, wanted, True, self._clock, self._sleep)
         changing = [config for config, outcome in zip(configs, planned) if outcome.changed]
         if check_mode or not changing or any(outcome.applied.action == "refused" for outcome in planned):
             return Prepared(planned)
         before = self._pause([parse.host_config(config) for config in changing])
-        outcomes = apply_all(self._cluster, wanted, check_mode=False)
+        outcomes = apply_all(self._cluster, wanted, False, self._clock, self._sleep)
         names = {config["metadata"]["name"] for config, outcome in zip(configs, outcomes) if outcome.changed}
         self._say(f"{', '.join(sorted(names))} applied while {', '.join(before) or 'no MachineConfigPool'} is paused")
         accepted, refusal = self._await_accepted(changing)
