@@ -318,7 +318,7 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
     assert status == "unknown" and "MachineConfigPool worker has 0 of 3 machines on rendered-" in said
     roller(operator).release(prepared.paused, 600)
     assert judged(operator) == ("pass", "topology manager single-numa-node, CPU manager static: on all machines of worker ")
-    (config,) = operator.kubelets.values()
+    config = next(iter(operator.kubelets.values()))
     other = {"kind": "KubeletConfig", "metadata": {"name": "performance-gpu", "generation": 1}, "spec": config["spec"]}
     operator.kubelets["performance-gpu"] = other
     assert judged(operator)[0] == "fail" and "takes KubeletConfig performance-gpu as well" in judged(operator)[1]
