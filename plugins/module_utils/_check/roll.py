@@ -147,12 +147,13 @@ def kubelet(stand: typing.Optional[KubeletStand], check_mode: bool) -> typing.It
 
     :param stand: None when nobody looked
     """
-    if stand is None or stand.error or not stand.wanted:
-        why = f"Whether the kubelets have their settings is not known: {stand.error if stand and stand.error else 'nobody looked'}."
+    stand = stand or KubeletStand()
+    if stand.error or not stand.wanted:
+        why = f"Whether the kubelets have their settings is not known: {stand.error or 'nobody looked'}."
         remedy = "Give the user the rights of docs/rbac.yml, or run the stage again."
         yield Finding("network.kubelet", "KubeletConfig", UNKNOWN, "not read", _IN_FORCE, why, remedy)
-    for config in stand.wanted if stand else ():
-        yield _kubelet(config, stand or KubeletStand(), check_mode)
+    for config in stand.wanted:
+        yield _kubelet(config, stand, check_mode)
 
 
 def _kubelet(config: HostConfig, stand: KubeletStand, check_mode: bool) -> Finding:

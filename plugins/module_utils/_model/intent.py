@@ -42,6 +42,10 @@ class Select:
     device: typing.Optional[str] = None
 
 
+#: what a network may have set for a VF on Ethernet, when a pod takes it
+VF_SETTINGS = ("vlan", "vlan_qos", "trust", "spoof_check", "min_tx_rate", "max_tx_rate")
+
+
 @dataclasses.dataclass(frozen=True)
 class Network:
     """The attachment that pods name in their annotation.
@@ -71,8 +75,7 @@ class Network:
     @property
     def vf_settings(self) -> typing.Dict[str, typing.Union[int, bool]]:
         """What the CNI plugin shall set for a VF that a pod takes, by name; what the intent leaves to the driver is not in it."""
-        names = ("vlan", "vlan_qos", "trust", "spoof_check", "min_tx_rate", "max_tx_rate")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {name: getattr(self, name) for name in VF_SETTINGS if getattr(self, name) is not None}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ import dataclasses
 import typing
 
 from .comparison import Kind
-from .intent import Cluster, Fabric
+from .intent import VF_SETTINGS, Cluster, Fabric
 
 #: kinds of attachments whose pods share one interface of the node
 MACVLAN, IPOIB, HOST_DEVICE, PLAIN = "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"
@@ -76,7 +76,7 @@ PROFILES: typing.Dict[str, Traits] = {
         functions=True,
         resource="needed",
         rdma=True,
-        keys=(*_VF, "vlan", "vlan_qos", "trust", "spoof_check", "min_tx_rate", "max_tx_rate"),
+        keys=(*_VF, *VF_SETTINGS),
         predicates=("virtual_functions",),
     ),
     # MacvlanNetwork or IPoIBNetwork, and the devices by the plugin that shares them

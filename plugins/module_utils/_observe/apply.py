@@ -69,13 +69,13 @@ def apply_all(
     created: typing.List[AppliedObject] = []
     for (fabric, given), early in zip(wanted, planned):
         definition, outcome = early
-        if _came_too_early(outcome, created):
+        again, end = _came_too_early(outcome, created), clock() + WEBHOOK_SECONDS
+        while again:
             # what it waits for is there now; a webhook sees that a moment later than the API server
-            end = clock() + WEBHOOK_SECONDS
             definition, outcome = _plan(cluster, fabric, given)
-            while _came_too_early(outcome, created) and clock() < end:
+            again = _came_too_early(outcome, created) and clock() < end
+            if again:
                 pause(1.0)
-                definition, outcome = _plan(cluster, fabric, given)
         outcomes.append(_commit(cluster, definition, outcome) if outcome.changed else outcome)
         created += [outcomes[-1].applied] if outcomes[-1].applied.action == "created" else []
     return tuple(outcomes)

@@ -8,11 +8,10 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import typing
 
 from .._model.cluster import RdmaPod
-from .pods import Plan, Pods
+from .pods import Plan, Pods, workers
 
 
 def hold(pods: Pods, plan: Plan) -> typing.Tuple[RdmaPod, ...]:
@@ -21,7 +20,7 @@ def hold(pods: Pods, plan: Plan) -> typing.Tuple[RdmaPod, ...]:
     :raises ApiError: the server cannot be reached
     """
     try:
-        with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, plan.parallel)) as pool:
+        with workers(plan.parallel) as pool:
             started = tuple(item for fabric in plan.fabrics for item in pods.start(pool, fabric))
     except BaseException:
         pods.end()

@@ -12,7 +12,6 @@ Nothing of it is judged here but who is worth a second look; a failure is kept w
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import dataclasses
 import itertools
 import typing
@@ -26,7 +25,7 @@ from .._parse import iperf3, perftest, rping
 from .._parse.rdma_failure import RETRIED, Failure, classify
 from .._render import commands
 from .._schedule.measurements import Step, Task, again, orders, steps
-from .pods import Plan, Pods, Say, failure_of
+from .pods import Plan, Pods, Say, failure_of, workers
 
 Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
 
@@ -65,7 +64,7 @@ class Bench:
         pods: typing.List[RdmaPod] = []
         pairs: typing.List[PairResult] = []
         try:
-            with self._pool() as pool:
+            with workers(self._plan.parallel) as pool:
                 for fabric in self._plan.fabrics:
                     mine = self._pods.start(pool, fabric)
                     pods += mine
@@ -101,17 +100,6 @@ class Bench:
             return [self._pair(fabric, one, usable[one.rail, one.client], usable[one.rail, one.server], self._next_ports()) for one in its]
 
         return [result for results in pool.map(both, step) for result in results]
-
-    @contextlib.contextmanager
-    def _pool(self) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
-        pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, self._plan.parallel))
-        try:
-            yield pool
-        except BaseException:
-            # an interrupt: do not wait for what runs, it ends with its pods
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        pool.shutdown()
 
     def _next_ports(self) -> int:
         return FIRST_PORT + PORTS * (next(self._blocks) % PORT_BLOCKS)

@@ -61,6 +61,19 @@ class Plan:
     pod_seconds: float = 300.0
 
 
+@contextlib.contextmanager
+def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
+    """Threads for work on so many pods at once."""
+    pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
+    try:
+        yield pool
+    except BaseException:
+        # an interrupt: do not wait for what runs, it ends with its pods
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
 def lacking(resource: str, node: str, known: typing.Container[str]) -> str:
     """Why a node can have no pod that asks for a resource."""
     return f"the node offers no {resource}" if node in known else "the cluster knows no such node"
