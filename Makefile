@@ -33,8 +33,8 @@ unit: setup ## tests that need no lab
 test: setup ## everything that CI runs
 	@$(VENV)/python -m tools.test
 
-faults: lab ## every fault, injected into the lab one after the other; 'make test' has one of each kind
-	@$(VENV)/python -m pytest tests/lab/test_faults.py
+faults: site ## every fault, injected into the lab one after the other, and what else takes too long for 'make test', which has one of each kind
+	@$(VENV)/python -m pytest tests/lab --ignore tests/lab/test_jobs.py --ignore tests/lab/test_teardown.py
 
 jobs: setup ## training jobs before the real operators, which are compiled first; 'make test' leaves this out
 	@$(VENV)/python -m lab build --operators

@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
@@ -30,7 +30,7 @@ def lint_network(
     seen = load(OperatorFacts, operators, "operators")
     observed = load(typing.Dict[str, ObservedHcas], hcas, "hcas")
     world = world_of(seen, {name: item.value for name, item in observed.items() if item.value is not None}, intent.cluster)
-    policies = [(item["fabric"], kubernetes.policy(item["object"])) for item in rendered["objects"] if item["object"]["kind"] == "SriovNetworkNodePolicy"]
+    policies = [(item["fabric"], sriov_operator.policy(item["object"])) for item in rendered["objects"] if item["object"]["kind"] == "SriovNetworkNodePolicy"]
     findings = lint_all(intent.fabrics, policies, world, [str(node) for node in nodes])
     stopped = held(findings, intent.waivers)
     return {

@@ -15,6 +15,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ._model.errors import RdmaError
 from ._model.load import LoadError
 
+#: options of a module that works for an intent; its documentation is the fragment linerate.rdma._options.intent.
+#: raw: the intent's own loader names the path of what is wrong; Ansible's conversion would hide it
+INTENT_SPEC: typing.Dict[str, typing.Any] = {"fabrics": {"type": "raw", "required": True}, "cluster": {"type": "raw"}}
+
 
 def run(module: AnsibleModule, work: typing.Callable[[], typing.Dict[str, typing.Any]]) -> None:
     """Do the work of a module and end it.

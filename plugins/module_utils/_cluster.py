@@ -20,6 +20,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 
+from ._ansible import INTENT_SPEC
 from ._observe.kubernetes import ApiError, Cluster, api_error
 
 try:
@@ -45,6 +46,12 @@ except ImportError:
 def cluster_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
     """Argument spec with kubernetes.core's authentication options; the doc fragment is kubernetes.core.k8s_auth_options."""
     return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
+
+
+def pods_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
+    """The same of a module that works for the intent in pods on the nodes; the doc fragments are linerate.rdma._options.intent and .pods besides."""
+    nodes = {"type": "list", "elements": "str", "required": True}
+    return cluster_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
 
 
 def connect(module: AnsibleModule) -> Cluster:

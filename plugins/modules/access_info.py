@@ -14,15 +14,8 @@ author:
 description:
   - Asks the API server, by C(SelfSubjectAccessReview), about each thing that the stages and the teardown do for O(fabrics).
   - Writes nothing. What Helm needs to install an operator is not asked about.
-options:
-  fabrics:
-    description: The variable C(rdma_fabrics).
-    type: raw
-    required: true
-  cluster:
-    description: The variable C(rdma_cluster).
-    type: raw
 extends_documentation_fragment:
+  - linerate.rdma._options.intent
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -65,7 +58,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC, run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.rights import needed
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
@@ -79,8 +72,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 
 def main() -> None:
-    spec = cluster_spec(fabrics={"type": "raw", "required": True}, cluster={"type": "raw"})
-    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    module = AnsibleModule(argument_spec=cluster_spec(**INTENT_SPEC), supports_check_mode=True)
     run(module, lambda: work(module))
 
 

@@ -14,25 +14,11 @@ author:
 description:
   - Starts one pod a node and RDMA fabric in the fabric's namespace, which is not root, has no C(IPC_LOCK), and has one virtual function.
   - The pod reads C(ulimit -l), and C(ibv_rc_pingpong) registers a buffer of the size that C(rdma_cluster.host.memlock.proof_mib) names.
+  - Without C(host.memlock) in O(cluster) nothing is started.
   - The pods are removed in any case. A proof that failed is no failure of the module; it is in the result for the check of the stage to judge.
-options:
-  fabrics:
-    description: The intent, as in the variable C(rdma_fabrics).
-    type: raw
-    required: true
-  cluster:
-    description: What all fabrics share, as in the variable C(rdma_cluster). Without C(host.memlock) nothing is started.
-    type: raw
-  nodes:
-    description: Nodes that take part, as the cluster names them.
-    type: list
-    elements: str
-    required: true
-  pod_seconds:
-    description: Limit of the wait for the pods.
-    type: int
-    default: 300
 extends_documentation_fragment:
+  - linerate.rdma._options.intent
+  - linerate.rdma._options.pods
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -106,7 +92,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host import proven
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, end_by_interrupt
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
@@ -124,15 +110,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 def main() -> None:
     end_by_interrupt()
-    module = AnsibleModule(
-        argument_spec=cluster_spec(
-            fabrics={"type": "raw", "required": True},
-            cluster={"type": "raw"},
-            nodes={"type": "list", "elements": "str", "required": True},
-            pod_seconds={"type": "int", "default": 300},
-        ),
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec=pods_spec(), supports_check_mode=True)
     run(module, lambda: work(module))
 
 

@@ -23,18 +23,6 @@ description:
   - The pods are removed in any case, also after an interrupt. Pods that an earlier run left behind are removed first and reported.
   - A failed measurement is no failure of the module; it is in the result for the check of the stage to judge.
 options:
-  fabrics:
-    description: The intent, as in the variable C(rdma_fabrics).
-    type: raw
-    required: true
-  cluster:
-    description: What all fabrics share, as in the variable C(rdma_cluster).
-    type: raw
-  nodes:
-    description: Nodes that take part, as the cluster names them.
-    type: list
-    elements: str
-    required: true
   rails:
     description:
       - Which HCA is on which rail, by fabric, node and PCI address, as P(linerate.rdma.fabric_rails#filter) gives it.
@@ -45,14 +33,12 @@ options:
     description: How many pairs of a round are measured at once, at most. Each takes a thread of the controller and the processors of its own nodes only.
     type: int
     default: 512
-  pod_seconds:
-    description: Limit of the wait for the pods, and of their removal.
-    type: int
-    default: 300
   progress_file:
     description: File to which a line is added for each pod and pair. Without it the lines go to Ansible's output.
     type: path
 extends_documentation_fragment:
+  - linerate.rdma._options.intent
+  - linerate.rdma._options.pods
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -109,7 +95,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, end_by_interrupt, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -136,13 +122,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 def main() -> None:
     end_by_interrupt()
     module = AnsibleModule(
-        argument_spec=cluster_spec(
-            fabrics={"type": "raw", "required": True},
-            cluster={"type": "raw"},
-            nodes={"type": "list", "elements": "str", "required": True},
+        argument_spec=pods_spec(
             rails={"type": "dict", "default": {}},
             parallel={"type": "int", "default": 512},
-            pod_seconds={"type": "int", "default": 300},
             progress_file={"type": "path"},
         ),
         supports_check_mode=True,

@@ -113,7 +113,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._cluster import clus
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HOST_KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import node_pool, policy
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.sriov_operator import node_pool, policy
 from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import Rendered, read_plan
 
 

@@ -16,25 +16,11 @@ description:
   - A stage may start when no earlier stage of the same run has closed its gate, and when the intent is right.
   - When it may not, a record that says why is written to O(record_dir).
 options:
-  stage:
-    description: Name of the stage.
-    type: str
-    required: true
-    choices: [validate, discover, fabric, reachability, platform, operators, network, virtual_functions, host, bandwidth, compare, training]
   run:
     description:
       - Identity of the run, as the first stage of it returned it in RV(run).
       - Leave it out or empty to begin a new run.
     type: str
-  fabrics:
-    description: The variable C(rdma_fabrics), as the user wrote it.
-    type: raw
-  waivers:
-    description: The variable C(rdma_waivers), as the user wrote it.
-    type: raw
-  cluster:
-    description: The variable C(rdma_cluster), as the user wrote it.
-    type: raw
   nodes:
     description: Names of the hosts that take part.
     type: list
@@ -45,11 +31,8 @@ options:
     type: list
     elements: str
     default: []
-  record_dir:
-    description: Folder of the records, on the controller.
-    type: path
-    required: true
 extends_documentation_fragment:
+  - linerate.rdma._options.frame
   - linerate.rdma._attributes.records
 seealso:
   - module: linerate.rdma.stage_gate

@@ -16,26 +16,12 @@ description:
   - Runs the check of the stage over O(facts) and the intent, judges the findings against the waivers, and writes the record.
   - A closed gate does not fail the module, since the run may still have a report to write; see RV(gate).
 options:
-  stage:
-    description: Name of the stage.
-    type: str
-    required: true
-    choices: [validate, discover, fabric, reachability, platform, operators, network, virtual_functions, host, bandwidth, compare, training]
   run:
     description: Identity of the run, as M(linerate.rdma.stage_begin) returned it.
     type: str
   started:
     description: When the stage was begun, as M(linerate.rdma.stage_begin) returned it.
     type: str
-  fabrics:
-    description: The variable C(rdma_fabrics), as the user wrote it.
-    type: raw
-  waivers:
-    description: The variable C(rdma_waivers), as the user wrote it.
-    type: raw
-  cluster:
-    description: The variable C(rdma_cluster), as the user wrote it.
-    type: raw
   facts:
     description: What the stage observed; the data of its check's C(Facts).
     type: raw
@@ -49,11 +35,8 @@ options:
   error:
     description: Text of the failure, when the role of the stage failed. Then O(facts) are recorded, not judged.
     type: str
-  record_dir:
-    description: Folder of the records, on the controller.
-    type: path
-    required: true
 extends_documentation_fragment:
+  - linerate.rdma._options.frame
   - linerate.rdma._attributes.records
 seealso:
   - module: linerate.rdma.stage_begin

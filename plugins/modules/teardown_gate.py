@@ -15,17 +15,12 @@ description:
   - Turns what the role P(linerate.rdma.teardown#role) gathered into findings, and fails when one of them does not pass.
   - Nothing can be waived here.
 options:
-  fabrics:
-    description: The intent, as in the variable C(rdma_fabrics).
-    type: raw
-    required: true
-  cluster:
-    description: What all fabrics share, as in the variable C(rdma_cluster).
-    type: raw
   facts:
     description: What the role gathered.
     type: dict
     required: true
+extends_documentation_fragment:
+  - linerate.rdma._options.intent
 attributes:
   check_mode:
     support: full
@@ -57,7 +52,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC, run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -75,10 +70,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={"fabrics": {"type": "raw", "required": True}, "cluster": {"type": "raw"}, "facts": {"type": "dict", "required": True}},
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec=dict(INTENT_SPEC, facts={"type": "dict", "required": True}), supports_check_mode=True)
     run(module, lambda: work(module))
 
 

@@ -23,28 +23,14 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  fabrics:
-    description: The intent, as in the variable C(rdma_fabrics).
-    type: raw
-    required: true
-  cluster:
-    description: What all fabrics share, as in the variable C(rdma_cluster).
-    type: raw
-  nodes:
-    description: Nodes that take part, as the cluster names them.
-    type: list
-    elements: str
-    required: true
   rails:
     description:
       - Which HCA is on which rail, by fabric, node and PCI address, as P(linerate.rdma.fabric_rails#filter) gives it.
     type: dict
     default: {}
-  pod_seconds:
-    description: Limit of the wait for the pods, and of their removal.
-    type: int
-    default: 300
 extends_documentation_fragment:
+  - linerate.rdma._options.intent
+  - linerate.rdma._options.pods
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -103,7 +89,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, end_by_interrupt
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.hold import hold
@@ -127,13 +113,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 def main() -> None:
     end_by_interrupt()
     module = AnsibleModule(
-        argument_spec=cluster_spec(
+        argument_spec=pods_spec(
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
-            fabrics={"type": "raw", "required": True},
-            cluster={"type": "raw"},
-            nodes={"type": "list", "elements": "str", "required": True},
             rails={"type": "dict", "default": {}},
-            pod_seconds={"type": "int", "default": 300},
         ),
         supports_check_mode=True,
     )

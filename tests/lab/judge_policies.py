@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import policy
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.sriov_operator import policy
 
 NAMESPACE, NAME = "sriov-network-operator", "lint-test"
 

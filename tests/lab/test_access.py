@@ -62,6 +62,7 @@ def test_who_may_only_look_is_told_which_rights_are_missing(lab: Lab, roles: Non
     assert run.finding("operators", "operators.rights", "teardown")["status"] == "warn"
 
 
+@pytest.mark.thorough
 def test_who_may_only_look_changes_nothing(lab: Lab, roles: None) -> None:
     before = lab.objects("sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy")
     run = run_as(lab, "linerate-rdma-viewers", "network")
@@ -77,6 +78,7 @@ def test_the_shipped_roles_are_enough(lab: Lab, roles: None, stage: str) -> None
     assert run.code == 0, run.end
 
 
+@pytest.mark.thorough
 def test_the_shipped_roles_are_enough_to_measure(lab: Lab, roles: None) -> None:
     run = run_as(lab, "linerate-rdma-operators", "bandwidth", rdma_fabrics=intent())
     assert [finding["subject"] for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end

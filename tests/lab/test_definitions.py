@@ -123,6 +123,7 @@ def test_machine_configs_are_what_openshift_takes(lab: Lab) -> None:
     assert kept(lab.folder) == [*["created MachineConfig"] * 2, "created KubeletConfig"], answer(lab.folder)
 
 
+@pytest.mark.thorough
 def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
     """Two MachineConfigs, a KubeletConfig, and one pool of two machines; the machine config operator is a stand-in, so no node reboots."""
     pool: typing.Dict[str, typing.Any] = {"apiVersion": MACHINES, "kind": "MachineConfigPool", "metadata": {"name": "worker"}}

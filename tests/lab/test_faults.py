@@ -65,6 +65,7 @@ def test_a_wrong_type_is_refused_before_any_host_is_touched(lab: Lab, playbook: 
         assert (lab.folder / "report.html").is_file()
 
 
+@pytest.mark.thorough
 def test_what_an_interrupted_measurement_left_is_removed_and_named(lab: Lab) -> None:
     variables = {"rdma_fabrics": intent()}
     with lab.running("playbooks/bandwidth.yml", variables=variables) as playbook:

@@ -22,8 +22,8 @@ from .._model.job import Attachment, Container, NetworkRequest, PodTemplate, Var
 from .._model.load import nearest
 from .._parse.job import RUNTIMES, is_job
 from .._parse.job import workload as parse
-from .._parse.kubernetes import Resource, ResourceError
 from .._parse.quantity import quantity
+from .._parse.resource import Resource, ResourceError
 from .nccl_variables import GONE, KNOWN, OTHERS, RELEASE, is_read
 
 #: interfaces that every pod has

@@ -21,8 +21,8 @@ from .._model.job import Workload, World
 from .._model.load import nearest
 from .._model.stack import ClusterQueue, Stack
 from .._parse.job import workload as parse
-from .._parse.kubernetes import Resource, ResourceError
 from .._parse.quantity import quantity
+from .._parse.resource import Resource, ResourceError
 from .operator_rules import matches
 
 _NGC = "helm install --create-namespace --repo https://helm.ngc.nvidia.com/nvidia"

@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""What the cluster shows: nodes, the SR-IOV operator and its objects, pods. Filled by _parse/kubernetes.py, read by _check and _render.
+"""What the cluster shows: nodes, the SR-IOV operator and its objects, pods. Filled by _parse (kubernetes, sriov_operator), read by _check and _render.
 
 PCI addresses are dddd:bb:dd.f in lower case; bandwidth in Gb/s (decimal); times in seconds.
 """

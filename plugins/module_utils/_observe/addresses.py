@@ -14,7 +14,7 @@ import typing
 from .._model.addresses import AddressFacts, Lease, Taken
 from .._parse import ipam as parse
 from .._parse.addresses import Network
-from .._parse.kubernetes import ResourceError
+from .._parse.resource import ResourceError
 from .kubernetes import ApiError, Cluster, Resource
 
 #: pods that are named as evidence that a range is in use; more say nothing new

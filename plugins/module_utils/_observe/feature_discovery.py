@@ -13,7 +13,7 @@ import typing
 
 from .._model.cluster import FeatureDiscovery, OperatorFacts, WorkerConfig
 from .._model.errors import RdmaError
-from .._parse import kubernetes as parse
+from .._parse import kubernetes
 from .._parse.operators import config_maps, is_worker, worker_config, worker_text
 from .._parse.pod_stand import stand_of_pod
 from .kubernetes import ApiError, Cluster, Resource, read_yaml
@@ -54,7 +54,7 @@ def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
     ready = tuple(sorted(node for node, stand in stands.items() if stand.phase == "ready"))
     config, unread = _config(cluster, daemon)
     return FeatureDiscovery(
-        worker=dataclasses.replace(parse.workload(daemon), nodes=ready),
+        worker=dataclasses.replace(kubernetes.workload(daemon), nodes=ready),
         pods={node: stand.detail for node, stand in sorted(stands.items()) if stand.phase != "ready"},
         config=config,
         unread=unread,

@@ -12,7 +12,7 @@ import dataclasses
 import typing
 
 from .._model.host_needs import ClusterPolicies
-from .._parse.kubernetes import name_of
+from .._parse.resource import name_of
 from .apply import FIELD_MANAGER
 from .kubernetes import ApiError, Cluster, Resource
 

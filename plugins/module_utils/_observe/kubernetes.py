@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Thin access to the API server: list, watch, apply, delete, run a command in a pod. What it says is parsed in _parse/kubernetes.py.
+"""Thin access to the API server: list, watch, apply, delete, run a command in a pod. What it says is parsed in _parse.
 
 Paths are fixed for the few kinds that the collection works with: no discovery is needed, and a kind that the server does not know is
 told from an object that is not there.

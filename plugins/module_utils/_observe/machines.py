@@ -12,7 +12,8 @@ import typing
 
 from .._model.disruption import MachinePool
 from .._model.host_needs import HostConfig, KubeletStand
-from .._parse import kubernetes as parse
+from .._parse import machine_config
+from .._parse.resource import name_of
 from .kubernetes import ApiError, Cluster, Resource
 
 
@@ -22,7 +23,7 @@ def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
     :raises ApiError: it may not be read
     """
     try:
-        return cluster.get(str(wanted["kind"]), "", parse.name_of(wanted))
+        return cluster.get(str(wanted["kind"]), "", name_of(wanted))
     except ApiError as error:
         if error.absent:
             return None
@@ -31,18 +32,18 @@ def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
 
 def host_config(cluster: Cluster, wanted: Resource) -> HostConfig:
     """:raises ApiError: it may not be read"""
-    return parse.host_config(wanted, find(cluster, wanted))
+    return machine_config.host_config(wanted, find(cluster, wanted))
 
 
 def machine_pools(cluster: Cluster) -> typing.Tuple[MachinePool, ...]:
     """:raises ApiError: they may not be read"""
-    return tuple(map(parse.machine_pool, cluster.list("MachineConfigPool").items))
+    return tuple(map(machine_config.machine_pool, cluster.list("MachineConfigPool").items))
 
 
 def others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) -> typing.Tuple[HostConfig, ...]:
     """KubeletConfigs that are none of the wanted ones."""
-    mine = {parse.name_of(config) for config in wanted}
-    return tuple(parse.host_config(item, item) for item in items if parse.name_of(item) not in mine)
+    mine = {name_of(config) for config in wanted}
+    return tuple(machine_config.host_config(item, item) for item in items if name_of(item) not in mine)
 
 
 def kubelet_stand(cluster: Cluster, configs: typing.Iterable[Resource]) -> KubeletStand:

@@ -13,8 +13,7 @@ import typing
 
 from .._model.cluster import OperatorFacts, Workload
 from .._model.errors import RdmaError
-from .._parse import kubernetes as parse
-from .._parse import network_operator
+from .._parse import kubernetes, network_operator, network_status, sriov_operator
 from .._parse.operators import olm_object
 from .._parse.pod_stand import stand_of_pod
 from .kubernetes import ApiError, Cluster, Resource
@@ -65,16 +64,16 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
         daemon = next((item for item in daemons if item["metadata"]["name"] == DAEMON and item["metadata"].get("namespace") == namespace), None)
         return OperatorFacts(
             crds=tuple(sorted(name for name in map(established, crds) if name)),
-            installations=tuple(parse.installation(item) for item in deployments),
+            installations=tuple(sriov_operator.installation(item) for item in deployments),
             configs=tuple(sorted(item["metadata"].get("namespace", "") for item in configs if item["metadata"]["name"] == "default")),
-            nodes=tuple(parse.node(item) for item in nodes),
-            states=tuple(parse.node_state(item) for item in states),
-            daemon=_with_nodes(parse.workload(daemon), daemon, pods) if daemon else None,
-            policies=tuple(parse.policy(item) for item in policies),
-            supported_nics=parse.supported_nics(nics) if nics is not None else None,
+            nodes=tuple(kubernetes.node(item) for item in nodes),
+            states=tuple(sriov_operator.node_state(item) for item in states),
+            daemon=_with_nodes(kubernetes.workload(daemon), daemon, pods) if daemon else None,
+            policies=tuple(sriov_operator.policy(item) for item in policies),
+            supported_nics=sriov_operator.supported_nics(nics) if nics is not None else None,
             olm=tuple(filter(None, map(olm_object, olm))),
-            multus=tuple(parse.workload(item) for item in daemons if "multus" in item["metadata"]["name"]),
-            multus_pods=sum(parse.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
+            multus=tuple(kubernetes.workload(item) for item in daemons if "multus" in item["metadata"]["name"]),
+            multus_pods=sum(network_status.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=len(attachments) if attachments is not None else None,
             nic_policies=tuple(network_operator.nic_policy(item) for item in nic_policies),
             troubles=tuple(filter(None, map(_trouble, pods))),

@@ -14,11 +14,10 @@ nvidia-k8s-ipam api/v1alpha1; OpenShift config.openshift.io/v1 Network; networki
 from __future__ import annotations
 
 import ipaddress
-import json
 import typing
 
 from .._model.addresses import Lease, SharedPool, Taken
-from .kubernetes import Resource, ResourceError, _items, _mapping, _number, name_of
+from .resource import Resource, ResourceError, full_name_of, items_of, json_of, mapping_at, name_of, number_of
 
 
 def _text(value: typing.Any, what: str) -> str:
@@ -41,9 +40,9 @@ def node_networks(node: Resource) -> typing.Tuple[Taken, ...]:
     :raises ResourceError: no Node
     """
     name = name_of(node)
-    shown = _items(_mapping(node, "status"), "addresses", f"Node {name}")
+    shown = items_of(mapping_at(node, "status"), "addresses", f"Node {name}")
     addresses = [item.get("address") for item in shown if item.get("type") in ("InternalIP", "ExternalIP")]
-    pods = _mapping(node, "spec").get("podCIDRs") or []
+    pods = mapping_at(node, "spec").get("podCIDRs") or []
     return (
         *(Taken("node", network, f"node {name}") for network in _texts(addresses, f"Node {name}: status.addresses")),
         *(Taken("pods", network, f"pods of node {name}") for network in _texts(pods, f"Node {name}: spec.podCIDRs")),
@@ -56,7 +55,9 @@ def service_networks(resource: Resource) -> typing.Tuple[Taken, ...]:
     :raises ResourceError: none
     """
     name = name_of(resource)
-    return tuple(Taken("services", network, f"ServiceCIDR {name}") for network in _texts(_mapping(resource, "spec").get("cidrs") or [], f"ServiceCIDR {name}"))
+    return tuple(
+        Taken("services", network, f"ServiceCIDR {name}") for network in _texts(mapping_at(resource, "spec").get("cidrs") or [], f"ServiceCIDR {name}")
+    )
 
 
 def service_addresses(resource: Resource) -> typing.Tuple[Taken, ...]:
@@ -64,8 +65,8 @@ def service_addresses(resource: Resource) -> typing.Tuple[Taken, ...]:
 
     :raises ResourceError: none
     """
-    name = f"Service {_mapping(resource, 'metadata').get('namespace', '')}/{name_of(resource)}"
-    addresses = _mapping(resource, "spec").get("clusterIPs") or []
+    name = f"Service {full_name_of(resource)}"
+    addresses = mapping_at(resource, "spec").get("clusterIPs") or []
     # this is how Kubernetes writes that it has none
     return tuple(Taken("services", network, name) for network in _texts([] if addresses == ["None"] else addresses, name))
 
@@ -76,8 +77,8 @@ def openshift_networks(resource: Resource) -> typing.Tuple[Taken, ...]:
     :raises ResourceError: none
     """
     what = f"Network {name_of(resource)}"
-    status = _mapping(resource, "status") or _mapping(resource, "spec")
-    pods = [item.get("cidr") for item in _items(status, "clusterNetwork", what)]
+    status = mapping_at(resource, "status") or mapping_at(resource, "spec")
+    pods = [item.get("cidr") for item in items_of(status, "clusterNetwork", what)]
     return (
         *(Taken("pods", network, f"{what}: clusterNetwork") for network in _texts(pods, what)),
         *(Taken("services", network, f"{what}: serviceNetwork") for network in _texts(status.get("serviceNetwork") or [], what)),
@@ -89,10 +90,10 @@ def pod_networks(pod: Resource) -> typing.Tuple[str, typing.Tuple[str, ...]]:
 
     :raises ResourceError: no Pod
     """
-    name = f"{_mapping(pod, 'metadata').get('namespace', '')}/{name_of(pod)}"
-    if _mapping(pod, "spec").get("hostNetwork"):
+    name = full_name_of(pod)
+    if mapping_at(pod, "spec").get("hostNetwork"):
         return name, ()
-    addresses = [item.get("ip") for item in _items(_mapping(pod, "status"), "podIPs", f"Pod {name}")]
+    addresses = [item.get("ip") for item in items_of(mapping_at(pod, "status"), "podIPs", f"Pod {name}")]
     return name, _texts([address for address in addresses if address], f"Pod {name}: status.podIPs")
 
 
@@ -102,16 +103,13 @@ def attachment_plugins(resource: Resource, name: str) -> typing.List[typing.Dict
     :param name: namespace/name, for the message
     :raises ResourceError: its configuration is not in the object, or is no JSON
     """
-    text = _mapping(resource, "spec").get("config")
+    text = mapping_at(resource, "spec").get("config")
     if not text:
         raise ResourceError(f"{name}: its configuration is in a file on the nodes")
-    try:
-        config = json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ResourceError(f"{name}: its configuration is no JSON: {error}") from None
+    config = json_of(text, f"{name}: its configuration")
     if not isinstance(config, dict):
         raise ResourceError(f"{name}: its configuration is no mapping")
-    return _items(config, "plugins", name) or [config]
+    return items_of(config, "plugins", name) or [config]
 
 
 def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) -> typing.Tuple[Taken, ...]:
@@ -120,10 +118,10 @@ def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) 
     :param pools: of nv-ipam, to which an attachment refers by name
     :raises ResourceError: its configuration is not in the object or is no JSON, or its IPAM plugin keeps its ranges elsewhere
     """
-    name = f"{_mapping(resource, 'metadata').get('namespace', '')}/{name_of(resource)}"
+    name = full_name_of(resource)
     plugins = attachment_plugins(resource, name)
     taken: typing.List[Taken] = []
-    for ipam in filter(None, (_mapping(plugin, "ipam") for plugin in plugins)):
+    for ipam in filter(None, (mapping_at(plugin, "ipam") for plugin in plugins)):
         kind = str(ipam.get("type", ""))
         taken += [Taken("attachment", network, name, kind) for network in _ranges(ipam, kind, name, pools)]
     return tuple(taken)
@@ -131,7 +129,7 @@ def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) 
 
 def _ranges(ipam: typing.Mapping[str, typing.Any], kind: str, what: str, pools: typing.Iterable[SharedPool]) -> typing.List[str]:
     if kind == "whereabouts":
-        values = [ipam.get("range"), *(item.get("range") for item in _items(ipam, "ipRanges", what))]
+        values = [ipam.get("range"), *(item.get("range") for item in items_of(ipam, "ipRanges", what))]
         # a-b/len: the network is that of b
         return [_text(str(value).rpartition("-")[2], what) for value in values if value]
     if kind == "host-local":
@@ -140,7 +138,7 @@ def _ranges(ipam: typing.Mapping[str, typing.Any], kind: str, what: str, pools: 
             raise ResourceError(f"{what}: ranges is no list of lists of mappings")
         return [_text(item.get("subnet"), what) for item in [ipam, *(item for row in rows for item in row)] if item.get("subnet")]
     if kind == "static" and ipam.get("addresses"):
-        return [_text(item.get("address"), what) for item in _items(ipam, "addresses", what)]
+        return [_text(item.get("address"), what) for item in items_of(ipam, "addresses", what)]
     if kind == "static":
         raise ResourceError(f"{what}: the pods name their addresses themselves")
     if kind == "nv-ipam":
@@ -158,10 +156,10 @@ def leases(pool: Resource) -> typing.Tuple[Lease, ...]:
     :raises ResourceError: none
     """
     what = f"IPPool {name_of(pool)} of whereabouts"
-    network = ipaddress.ip_network(_text(_mapping(pool, "spec").get("range"), what))
+    network = ipaddress.ip_network(_text(mapping_at(pool, "spec").get("range"), what))
     found = []
-    for distance, entry in _mapping(pool, "spec", "allocations").items():
-        number = _number(distance, f"{what}: allocations")
+    for distance, entry in mapping_at(pool, "spec", "allocations").items():
+        number = number_of(distance, f"{what}: allocations")
         if not isinstance(entry, dict) or not 0 <= number < network.num_addresses:
             raise ResourceError(f"{what}: allocation {distance} is no address of {network}")
         found.append(Lease(str(network[number]), str(entry.get("podref", ""))))
@@ -175,13 +173,13 @@ def shared_pool(resource: Resource) -> SharedPool:
     """
     name, kind = name_of(resource), str(resource.get("kind", "")).partition(".")[0]
     what = f"{kind} {name} of nv-ipam"
-    spec = _mapping(resource, "spec")
+    spec = mapping_at(resource, "spec")
     network, share = (spec.get("subnet"), spec.get("perNodeBlockSize")) if kind == "IPPool" else (spec.get("cidr"), spec.get("perNodeNetworkPrefix"))
     return SharedPool(
         kind=kind,
-        namespace=str(_mapping(resource, "metadata").get("namespace", "")),
+        namespace=str(mapping_at(resource, "metadata").get("namespace", "")),
         name=name,
         network=_text(network, what),
-        share=_number(share, f"{what}: share of a node"),
-        nodes=tuple(str(item.get("nodeName", "")) for item in _items(_mapping(resource, "status"), "allocations", what)),
+        share=number_of(share, f"{what}: share of a node"),
+        nodes=tuple(str(item.get("nodeName", "")) for item in items_of(mapping_at(resource, "status"), "allocations", what)),
     )

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import copy
 import itertools
-import json
 import re
 import typing
 
 from .._model.job import Attachment, Claim, Container, NetworkRequest, PodDevices, PodTemplate, Variable, Workload
 from .ipam import attachment_plugins
-from .kubernetes import STATUS_ANNOTATION, Resource, ResourceError, _items, _mapping, _number, _texts, _what, name_of
+from .network_status import STATUS_ANNOTATION
 from .quantity import quantity
+from .resource import Resource, ResourceError, full_name_of, items_of, json_of, mapping_at, name_of, number_of, texts_of, title_of
 
 NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -53,32 +53,32 @@ def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Wo
     :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes, to one of which a TrainJob refers
     :raises ResourceError: no job, a part of it has another form, or its runtime is not there
     """
-    name, namespace = name_of(resource), str(_mapping(resource, "metadata").get("namespace") or "default")
+    name, namespace = name_of(resource), str(mapping_at(resource, "metadata").get("namespace") or "default")
     body = _with_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else resource
     templates = tuple(_template(*found, namespace) for found in _templates(body, "", 1, itertools.count()))
     if not templates:
-        raise ResourceError(f"{_what(resource)}: no pod template is in it, so it is no job")
-    queue = str(_mapping(resource, "metadata", "labels").get(QUEUE_LABEL) or "")
+        raise ResourceError(f"{title_of(resource)}: no pod template is in it, so it is no job")
+    queue = str(mapping_at(resource, "metadata", "labels").get(QUEUE_LABEL) or "")
     return Workload(str(resource.get("kind", "")), name, namespace, templates, queue, _lost(body, templates))
 
 
 def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
     """Why the operator will not tell the pods of each other. [kubeflow/trainer v1.9.4 pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]"""
-    kind, spec = body.get("kind"), _mapping(body, "spec")
+    kind, spec = body.get("kind"), mapping_at(body, "spec")
     if kind == "PyTorchJob":
-        other = [str(role) for role in _mapping(spec, "pytorchReplicaSpecs") if role not in ("Master", "Worker")]
+        other = [str(role) for role in mapping_at(spec, "pytorchReplicaSpecs") if role not in ("Master", "Worker")]
         if other:
             return f"The training operator knows the roles Master and Worker, and refuses {', '.join(other)}"
-        if len(templates) < len(_mapping(spec, "pytorchReplicaSpecs")):
+        if len(templates) < len(mapping_at(spec, "pytorchReplicaSpecs")):
             return "One of its roles has no template with containers, and the training operator refuses it"
         if not all(any(container.name == "pytorch" for container in template.containers) for template in templates):
             return "The training operator looks for a container named pytorch in each of its pods, and refuses the job without one"
-        if "Master" not in _mapping(spec, "pytorchReplicaSpecs") and not spec.get("elasticPolicy"):
+        if "Master" not in mapping_at(spec, "pytorchReplicaSpecs") and not spec.get("elasticPolicy"):
             return "Without a Master, and without an elasticPolicy, no pod is told where the others meet"
     if kind == "TrainJob":
-        if not any(_is_trainer(item) for item in _items(_mapping(spec, "template", "spec"), "replicatedJobs", "its runtime")):
+        if not any(_is_trainer(item) for item in items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", "its runtime")):
             return f"No job of its runtime carries the label {_ANCESTOR}: trainer, so the trainer starts one pod and passes over what the TrainJob says"
-    if kind == "TrainJob" and not [key for key in _mapping(spec, "mlPolicy") if key != "numNodes"] and sum(item.count for item in templates) > 1:
+    if kind == "TrainJob" and not [key for key in mapping_at(spec, "mlPolicy") if key != "numNodes"] and sum(item.count for item in templates) > 1:
         return "Its runtime names no framework in mlPolicy (torch, mpi ...), so the trainer sets none of the variables by which its pods meet"
     return ""
 
@@ -93,7 +93,7 @@ def _templates(node: typing.Any, path: str, count: int, visited: typing.Iterator
             return
         for key in ("replicas", "parallelism"):
             if node.get(key) is not None:
-                count *= _number(node[key], f"{path}.{key}")
+                count *= number_of(node[key], f"{path}.{key}")
         for key, child in node.items():
             yield from _templates(child, f"{path}.{key}" if path else str(key), count, visited)
     elif isinstance(node, list):
@@ -103,24 +103,24 @@ def _templates(node: typing.Any, path: str, count: int, visited: typing.Iterator
 
 def _template(path: str, template: Resource, count: int, namespace: str) -> PodTemplate:
     where = path or "the pod"
-    spec, annotations = _mapping(template, "spec"), _mapping(template, "metadata", "annotations")
-    volumes = _items(spec, "volumes", where)
+    spec, annotations = mapping_at(template, "spec"), mapping_at(template, "metadata", "annotations")
+    volumes = items_of(spec, "volumes", where)
     return PodTemplate(
         path=path[: -len(".template")] if path.endswith(".template") else path,
         count=count,
-        containers=tuple(_container(item, spec, f"{path}.spec.containers[{index}]") for index, item in enumerate(_items(spec, "containers", where))),
+        containers=tuple(_container(item, spec, f"{path}.spec.containers[{index}]") for index, item in enumerate(items_of(spec, "containers", where))),
         init_containers=tuple(
-            _container(item, spec, f"{path}.spec.initContainers[{index}]") for index, item in enumerate(_items(spec, "initContainers", where))
+            _container(item, spec, f"{path}.spec.initContainers[{index}]") for index, item in enumerate(items_of(spec, "initContainers", where))
         ),
         networks=networks(annotations.get(NETWORKS_ANNOTATION), namespace, where),
         host_network=bool(spec.get("hostNetwork", False)),
         volumes=tuple(str(item.get("name")) for item in volumes),
         memory_volumes={
-            str(item.get("name")): str(_mapping(item, "emptyDir").get("sizeLimit") or "")
+            str(item.get("name")): str(mapping_at(item, "emptyDir").get("sizeLimit") or "")
             for item in volumes
-            if _mapping(item, "emptyDir").get("medium") == "Memory"
+            if mapping_at(item, "emptyDir").get("medium") == "Memory"
         },
-        claims=tuple(str(_mapping(item, "persistentVolumeClaim").get("claimName")) for item in volumes if item.get("persistentVolumeClaim")),
+        claims=tuple(str(mapping_at(item, "persistentVolumeClaim").get("claimName")) for item in volumes if item.get("persistentVolumeClaim")),
     )
 
 
@@ -129,10 +129,10 @@ def _container(item: Resource, spec: Resource, path: str) -> Container:
     for key in ("name", "image"):
         if not item.get(key):
             raise ResourceError(f"{path}: {key} is missing")
-    variables = [_variable(entry, path) for entry in _items(item, "env", path)]
-    words = " ".join((*_texts(item, "command", path), *_texts(item, "args", path)))
+    variables = [_variable(entry, path) for entry in items_of(item, "env", path)]
+    words = " ".join((*texts_of(item, "command", path), *texts_of(item, "args", path)))
     variables += [Variable(name, _literal(value), f"{path}.command") for name, value in _ASSIGNMENT.findall(words)]
-    context, of_pod = _mapping(item, "securityContext"), _mapping(spec, "securityContext")
+    context, of_pod = mapping_at(item, "securityContext"), mapping_at(spec, "securityContext")
     limits = _amounts(item, "limits", path)
     user = context.get("runAsUser", of_pod.get("runAsUser"))
     return Container(
@@ -140,18 +140,18 @@ def _container(item: Resource, spec: Resource, path: str) -> Container:
         path=path,
         environment=tuple(variables),
         sources=tuple(
-            f"{kind} {_mapping(entry, key).get('name')}"
-            for entry in _items(item, "envFrom", path)
+            f"{kind} {mapping_at(entry, key).get('name')}"
+            for entry in items_of(item, "envFrom", path)
             for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))
             if entry.get(key)
         ),
         requests={**limits, **_amounts(item, "requests", path)},
         limits=limits,
-        capabilities=tuple(name.upper() for name in _texts(_mapping(context, "capabilities"), "add", path)),
+        capabilities=tuple(name.upper() for name in texts_of(mapping_at(context, "capabilities"), "add", path)),
         privileged=bool(context.get("privileged", False)),
-        user=None if user is None else _number(user, f"{path}: runAsUser"),
+        user=None if user is None else number_of(user, f"{path}: runAsUser"),
         non_root=bool(context.get("runAsNonRoot", of_pod.get("runAsNonRoot", False))),
-        mounts={_path(mount, path): str(mount.get("name", "")) for mount in _items(item, "volumeMounts", path)},
+        mounts={_path(mount, path): str(mount.get("name", "")) for mount in items_of(item, "volumeMounts", path)},
     )
 
 
@@ -174,7 +174,7 @@ def _literal(text: str) -> typing.Optional[str]:
 
 
 def _amounts(item: Resource, key: str, path: str) -> typing.Dict[str, str]:
-    found = {str(name): str(value) for name, value in _mapping(item, "resources", key).items()}
+    found = {str(name): str(value) for name, value in mapping_at(item, "resources", key).items()}
     for name, value in found.items():
         quantity(value, f"{path}.resources.{key}[{name}]")
     return found
@@ -189,10 +189,7 @@ def networks(text: typing.Any, namespace: str, what: str) -> typing.Tuple[Networ
         return ()
     where, text = f"{what}: annotation {NETWORKS_ANNOTATION}", str(text).strip()
     if text.startswith("["):
-        try:
-            entries = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ResourceError(f"{where} is no JSON: {error}") from None
+        entries = json_of(text, where)
         if not all(isinstance(entry, dict) and entry.get("name") for entry in entries):
             raise ResourceError(f"{where} is no list of mappings with a name")
     else:
@@ -224,33 +221,33 @@ def runtime_of(job: Resource) -> typing.Tuple[str, str, str]:
 
     :raises ResourceError: it names none
     """
-    reference = _mapping(job, "spec", "runtimeRef")
+    reference = mapping_at(job, "spec", "runtimeRef")
     kind, name = str(reference.get("kind") or "ClusterTrainingRuntime"), str(reference.get("name") or "")
     if kind not in RUNTIMES or not name:
-        raise ResourceError(f"{_what(job)}: spec.runtimeRef is {kind} '{name}'; expected the name of a {' or '.join(RUNTIMES)}")
-    return kind, str(_mapping(job, "metadata").get("namespace") or "default") if kind == "TrainingRuntime" else "", name
+        raise ResourceError(f"{title_of(job)}: spec.runtimeRef is {kind} '{name}'; expected the name of a {' or '.join(RUNTIMES)}")
+    return kind, str(mapping_at(job, "metadata").get("namespace") or "default") if kind == "TrainingRuntime" else "", name
 
 
 def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> Resource:
     """The runtime's template with what the TrainJob and its patches change. [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]"""
     kind, namespace, name = runtime_of(job)
     of_kind = [item for item in runtimes if item.get("kind") == kind and name_of(item) == name]
-    found = [item for item in of_kind if not namespace or str(_mapping(item, "metadata").get("namespace") or "default") == namespace]
+    found = [item for item in of_kind if not namespace or str(mapping_at(item, "metadata").get("namespace") or "default") == namespace]
     if not found:
-        raise ResourceError(f"{_what(job)}: its {kind} {name}, in which its pod template is, was not found")
-    spec, trainer = copy.deepcopy(_mapping(found[0], "spec")), _mapping(job, "spec", "trainer")
-    jobs = _items(_mapping(spec, "template", "spec"), "replicatedJobs", name)
+        raise ResourceError(f"{title_of(job)}: its {kind} {name}, in which its pod template is, was not found")
+    spec, trainer = copy.deepcopy(mapping_at(found[0], "spec")), mapping_at(job, "spec", "trainer")
+    jobs = items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", name)
     for item in jobs:
         if not item.get("name"):
             raise ResourceError(f"{kind} {name}: a job in spec.template.spec.replicatedJobs has no name")
-        pod = _mapping(item, "template", "spec", "template")
+        pod = mapping_at(item, "template", "spec", "template")
         if _is_trainer(item):
             item["replicas"] = 1
             # EnforceMLPolicy: the number of nodes becomes the number of pods of this job
-            nodes = trainer.get("numNodes") or _mapping(spec, "mlPolicy").get("numNodes")
+            nodes = trainer.get("numNodes") or mapping_at(spec, "mlPolicy").get("numNodes")
             if nodes is not None and pod:
                 item["template"]["spec"]["parallelism"] = nodes
-            for container in _items(_mapping(pod, "spec"), "containers", name):
+            for container in items_of(mapping_at(pod, "spec"), "containers", name):
                 if container.get("name") == _TRAINER:
                     _overwrite(container, trainer, name)
         for patch in _patches(job, str(item.get("name", ""))):
@@ -259,7 +256,7 @@ def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> Resourc
 
 
 def _is_trainer(item: Resource) -> bool:
-    return _mapping(item, "template", "metadata", "labels").get(_ANCESTOR) == "trainer"
+    return mapping_at(item, "template", "metadata", "labels").get(_ANCESTOR) == "trainer"
 
 
 def _overwrite(container: typing.Dict[str, typing.Any], trainer: Resource, what: str) -> None:
@@ -271,25 +268,25 @@ def _overwrite(container: typing.Dict[str, typing.Any], trainer: Resource, what:
 
 def _patches(job: Resource, name: str) -> typing.Iterator[Resource]:
     """Patches of the pod template of one of the runtime's jobs; runtimePatches since v2.2, podTemplateOverrides before."""
-    what = _what(job)
-    for patch in _items(_mapping(job, "spec"), "runtimePatches", what):
-        for item in _items(_mapping(patch, "trainingRuntimeSpec", "template", "spec"), "replicatedJobs", what):
+    what = title_of(job)
+    for patch in items_of(mapping_at(job, "spec"), "runtimePatches", what):
+        for item in items_of(mapping_at(patch, "trainingRuntimeSpec", "template", "spec"), "replicatedJobs", what):
             if item.get("name") == name:
-                yield _mapping(item, "template", "spec", "template")
-    for override in _items(_mapping(job, "spec"), "podTemplateOverrides", what):
-        if any(target.get("name") == name for target in _items(override, "targetJobs", what)):
+                yield mapping_at(item, "template", "spec", "template")
+    for override in items_of(mapping_at(job, "spec"), "podTemplateOverrides", what):
+        if any(target.get("name") == name for target in items_of(override, "targetJobs", what)):
             yield override
 
 
 def _patch(pod: typing.Dict[str, typing.Any], patch: Resource, what: str) -> None:
-    annotations = {**_mapping(pod, "metadata", "annotations"), **_mapping(patch, "metadata", "annotations")}
-    pod["metadata"] = {**_mapping(pod, "metadata"), "annotations": annotations}
-    spec, changed = _mapping(pod, "spec"), _mapping(patch, "spec")
+    annotations = {**mapping_at(pod, "metadata", "annotations"), **mapping_at(patch, "metadata", "annotations")}
+    pod["metadata"] = {**mapping_at(pod, "metadata"), "annotations": annotations}
+    spec, changed = mapping_at(pod, "spec"), mapping_at(patch, "spec")
     _join(spec, changed, "volumes", what)
     if changed.get("securityContext"):
         spec["securityContext"] = changed["securityContext"]
-    for container in _items(spec, "containers", what):
-        for wanted in _items(changed, "containers", what):
+    for container in items_of(spec, "containers", what):
+        for wanted in items_of(changed, "containers", what):
             if wanted.get("name") == container.get("name"):
                 _join(container, wanted, "env", what)
                 _join(container, wanted, "volumeMounts", what, "mountPath")
@@ -299,10 +296,10 @@ def _patch(pod: typing.Dict[str, typing.Any], patch: Resource, what: str) -> Non
 
 def _join(target: typing.Dict[str, typing.Any], change: Resource, key: str, what: str, by: str = "name") -> None:
     """Merge two lists of mappings, as the API server does it: by the value of one key."""
-    new = _items(change, key, what)
+    new = items_of(change, key, what)
     if new:
         names = {item.get(by) for item in new}
-        target[key] = [*(item for item in _items(target, key, what) if item.get(by) not in names), *new]
+        target[key] = [*(item for item in items_of(target, key, what) if item.get(by) not in names), *new]
 
 
 # What a job meets
@@ -313,11 +310,11 @@ def attachment(resource: Resource) -> Attachment:
 
     :raises ResourceError: it has no name
     """
-    name = f"{_mapping(resource, 'metadata').get('namespace', '')}/{name_of(resource)}"
-    wanted = str(_mapping(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
+    name = full_name_of(resource)
+    wanted = str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
     try:
         plugins = attachment_plugins(resource, name)
-        routes = [route for plugin in plugins for route in _items(_mapping(plugin, "ipam"), "routes", name)]
+        routes = [route for plugin in plugins for route in items_of(mapping_at(plugin, "ipam"), "routes", name)]
     except ResourceError as error:
         return Attachment(name, resource=wanted, problem=error.seen)
     return Attachment(
@@ -333,8 +330,8 @@ def claim(resource: Resource) -> Claim:
 
     :raises ResourceError: none
     """
-    name = f"{_mapping(resource, 'metadata').get('namespace', '')}/{name_of(resource)}"
-    return Claim(name, _texts(_mapping(resource, "spec"), "accessModes", name), str(_mapping(resource, "status").get("phase") or ""))
+    name = full_name_of(resource)
+    return Claim(name, texts_of(mapping_at(resource, "spec"), "accessModes", name), str(mapping_at(resource, "status").get("phase") or ""))
 
 
 def pod_devices(pod: Resource) -> PodDevices:
@@ -343,12 +340,9 @@ def pod_devices(pod: Resource) -> PodDevices:
     :raises ResourceError: the annotation has another form
     """
     what = f"pod {name_of(pod)}"
-    try:
-        entries = json.loads(_mapping(pod, "metadata", "annotations").get(STATUS_ANNOTATION) or "[]")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no JSON: {error}") from None
+    entries = json_of(mapping_at(pod, "metadata", "annotations").get(STATUS_ANNOTATION) or "[]", f"{what}: the annotation {STATUS_ANNOTATION}")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list of mappings")
     mine = [entry for entry in entries if not entry.get("default")]
-    devices = [str(_mapping(entry, "device-info", "pci").get("rdma-device") or "") for entry in mine]
+    devices = [str(mapping_at(entry, "device-info", "pci").get("rdma-device") or "") for entry in mine]
     return PodDevices(name_of(pod), tuple(str(entry.get("interface") or "") for entry in mine), tuple(filter(None, ",".join(devices).split(","))))

@@ -16,7 +16,7 @@ import json
 import typing
 
 from .._model.cluster import Attachment, NicPolicy, Reported
-from .kubernetes import Resource, _items, _mapping, name_of
+from .resource import Resource, items_of, mapping_at, name_of
 
 _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 _MANAGED_BY, _OURS = "app.kubernetes.io/managed-by", "linerate.rdma"
@@ -27,9 +27,9 @@ def reported(resource: Resource) -> Reported:
 
     :raises ResourceError: no such object
     """
-    name, status, metadata = name_of(resource), _mapping(resource, "status"), _mapping(resource, "metadata")
+    name, status, metadata = name_of(resource), mapping_at(resource, "status"), mapping_at(resource, "metadata")
     kind = str(resource.get("kind", ""))
-    seen = [item.get("observedGeneration") for item in _items(status, "conditions", name)]
+    seen = [item.get("observedGeneration") for item in items_of(status, "conditions", name)]
     older = any(isinstance(number, int) and number < (metadata.get("generation") or 0) for number in seen)
     namespace = metadata.get("namespace")
     return Reported(
@@ -37,8 +37,8 @@ def reported(resource: Resource) -> Reported:
         name=f"{namespace}/{name}" if namespace else name,
         state="" if older else str(status.get("state") or ""),
         reason=str(status.get("reason") or ""),
-        parts=tuple(map(_part, (item for item in _items(status, "appliedStates", name) if item.get("state") not in ("ready", "ignore")))),
-        nodes=tuple(str(item.get("nodeName", "")) for item in _items(status, "allocations", name)),
+        parts=tuple(map(_part, (item for item in items_of(status, "appliedStates", name) if item.get("state") not in ("ready", "ignore")))),
+        nodes=tuple(str(item.get("nodeName", "")) for item in items_of(status, "allocations", name)),
     )
 
 
@@ -52,12 +52,12 @@ def nic_policy(resource: Resource) -> NicPolicy:
 
     :raises ResourceError: none
     """
-    spec = _mapping(resource, "spec")
-    configs = {part: str(_mapping(spec, part).get("config") or "") for part in _CONFIGS}
+    spec = mapping_at(resource, "spec")
+    configs = {part: str(mapping_at(spec, part).get("config") or "") for part in _CONFIGS}
     return NicPolicy(
         name=name_of(resource),
-        state=str(_mapping(resource, "status").get("state") or ""),
-        ours=_mapping(resource, "metadata", "labels").get(_MANAGED_BY) == _OURS,
+        state=str(mapping_at(resource, "status").get("state") or ""),
+        ours=mapping_at(resource, "metadata", "labels").get(_MANAGED_BY) == _OURS,
         configs={part: text for part, text in configs.items() if text},
         owners={part: owner for part in configs if (owner := _owner(resource, part))},
     )
@@ -65,8 +65,8 @@ def nic_policy(resource: Resource) -> NicPolicy:
 
 def _owner(resource: Resource, part: str) -> str:
     """Who wrote the part's configuration, as server-side apply keeps it; empty when it is the collection, or not known."""
-    for entry in _items(_mapping(resource, "metadata"), "managedFields", "metadata"):
-        if "f:config" in _mapping(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != _OURS:
+    for entry in items_of(mapping_at(resource, "metadata"), "managedFields", "metadata"):
+        if "f:config" in mapping_at(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != _OURS:
             return str(entry.get("manager") or "")
     return ""
 
@@ -76,7 +76,7 @@ def attachment(resource: Resource) -> Attachment:
 
     :raises ResourceError: none
     """
-    name, text = name_of(resource), _mapping(resource, "spec").get("config")
+    name, text = name_of(resource), mapping_at(resource, "spec").get("config")
     if not text:
         return Attachment(name, fault="spec.config is empty")
     try:

@@ -12,7 +12,7 @@ import ipaddress
 import re
 
 from .._model.nic_map import NicLine, NicMap
-from .kubernetes import Resource, ResourceError, _mapping, _what
+from .resource import Resource, ResourceError, mapping_at, title_of
 
 #: the key that we write; of a map that someone else made, the only key counts
 KEY = "nic-map"
@@ -55,8 +55,8 @@ def text_of(resource: Resource) -> str:
 
     :raises ResourceError: it has no such key, and more or less than one other
     """
-    data = _mapping(resource, "data")
+    data = mapping_at(resource, "data")
     found = data.get(KEY) if KEY in data else next(iter(data.values())) if len(data) == 1 else None
     if not isinstance(found, str):
-        raise ResourceError(f"{_what(resource)}: expected data.{KEY}, or one key at all; it has {', '.join(map(str, data)) or 'none'}")
+        raise ResourceError(f"{title_of(resource)}: expected data.{KEY}, or one key at all; it has {', '.join(map(str, data)) or 'none'}")
     return found

@@ -11,8 +11,7 @@ from __future__ import annotations
 import typing
 
 from .._model.cluster import OlmObject, WorkerConfig
-from .kubernetes import Resource, ResourceError, _items, _mapping, name_of
-from .kubernetes import _texts as _words
+from .resource import Resource, ResourceError, items_of, mapping_at, name_of, texts_of
 
 #: name of the package, and the beginning of the name of its ClusterServiceVersions
 PACKAGE = "sriov-network-operator"
@@ -20,21 +19,21 @@ PACKAGE = "sriov-network-operator"
 
 def is_worker(daemon: Resource) -> bool:
     """Whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its container runs."""
-    containers = _items(_mapping(daemon, "spec", "template", "spec"), "containers", "DaemonSet")
-    words = [word for container in containers for key in ("command", "args") for word in _words(container, key, "DaemonSet")]
+    containers = items_of(mapping_at(daemon, "spec", "template", "spec"), "containers", "DaemonSet")
+    words = [word for container in containers for key in ("command", "args") for word in texts_of(container, key, "DaemonSet")]
     return any(word.rsplit("/", 1)[-1] == "nfd-worker" for word in words)
 
 
 def config_maps(daemon: Resource) -> typing.Tuple[str, ...]:
     """Names of the ConfigMaps that a DaemonSet mounts."""
-    volumes = _items(_mapping(daemon, "spec", "template", "spec"), "volumes", "DaemonSet")
-    names = [_mapping(volume, "configMap").get("name") for volume in volumes]
+    volumes = items_of(mapping_at(daemon, "spec", "template", "spec"), "volumes", "DaemonSet")
+    names = [mapping_at(volume, "configMap").get("name") for volume in volumes]
     return tuple(str(name) for name in names if name)
 
 
 def worker_text(config_map: Resource) -> str:
     """The worker's configuration, YAML; empty when the ConfigMap holds none. The chart calls it nfd-worker.conf, OpenShift nfd-worker-conf."""
-    return next((str(text) for name, text in sorted(_mapping(config_map, "data").items()) if str(name).startswith("nfd-worker")), "")
+    return next((str(text) for name, text in sorted(mapping_at(config_map, "data").items()) if str(name).startswith("nfd-worker")), "")
 
 
 def worker_config(data: typing.Any) -> WorkerConfig:
@@ -73,12 +72,12 @@ def olm_object(resource: Resource) -> typing.Optional[OlmObject]:
 
     :raises ResourceError: neither has a name
     """
-    name, spec, status = name_of(resource), _mapping(resource, "spec"), _mapping(resource, "status")
-    found = OlmObject(str(resource.get("kind", "")), name, str(_mapping(resource, "metadata").get("namespace", "")))
+    name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
+    found = OlmObject(str(resource.get("kind", "")), name, str(mapping_at(resource, "metadata").get("namespace", "")))
     if found.kind == "Subscription":
         if spec.get("name") != PACKAGE:
             return None
-        told = [f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}" for item in _true(_items(status, "conditions", name))]
+        told = [f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}" for item in _true(items_of(status, "conditions", name))]
         return OlmObject(found.kind, name, found.namespace, str(status.get("state") or ""), "; ".join(told), str(status.get("installedCSV") or ""))
     if not name.startswith(PACKAGE):
         return None

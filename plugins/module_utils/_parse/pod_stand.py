@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .kubernetes import Resource, _items, _mapping
+from .resource import Resource, items_of, mapping_at
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +29,8 @@ _CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContaine
 
 def _ends(status: Resource) -> typing.Iterator[str]:
     """How the containers ended: StartError and the runtime's words for a command that the image does not have."""
-    for container in _items(status, "containerStatuses", "Pod"):
-        ended = _mapping(container, "state", "terminated")
+    for container in items_of(status, "containerStatuses", "Pod"):
+        ended = mapping_at(container, "state", "terminated")
         if ended.get("reason") or ended.get("message"):
             yield f"{ended.get('reason') or 'container'}: {ended.get('message') or 'no text'}"
 
@@ -40,9 +40,9 @@ def stand_of_pod(pod: Resource) -> PodStand:
 
     :raises ResourceError: no Pod
     """
-    status = _mapping(pod, "status")
-    conditions = {str(item.get("type")): item for item in _items(status, "conditions", "Pod")}
-    if _mapping(pod, "metadata").get("deletionTimestamp"):
+    status = mapping_at(pod, "status")
+    conditions = {str(item.get("type")): item for item in items_of(status, "conditions", "Pod")}
+    if mapping_at(pod, "metadata").get("deletionTimestamp"):
         return PodStand("failed", "it is being deleted")
     if status.get("phase") in ("Failed", "Succeeded"):
         return PodStand("failed", "; ".join((f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip(), *_ends(status))))
@@ -51,8 +51,8 @@ def stand_of_pod(pod: Resource) -> PodStand:
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
         return PodStand("waiting", f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}", "unschedulable")
-    for container in _items(status, "containerStatuses", "Pod"):
-        waiting = _mapping(container, "state", "waiting")
+    for container in items_of(status, "containerStatuses", "Pod"):
+        waiting = mapping_at(container, "state", "waiting")
         reason = waiting.get("reason", "")
         if reason in _IMAGE or reason in _CONTAINER:
             return PodStand("waiting", f"{reason}: {waiting.get('message') or 'no text'}", "image" if reason in _IMAGE else "container")

@@ -12,7 +12,7 @@ import decimal
 import re
 import typing
 
-from .kubernetes import ResourceError
+from .resource import ResourceError
 
 _SUFFIXES = {"": 1, **{sign: 1000**power for power, sign in enumerate("kMGTPE", 1)}, **{f"{sign}i": 1024**power for power, sign in enumerate("KMGTPE", 1)}}
 _PARTS = {sign: decimal.Decimal(10) ** -power for sign, power in (("n", 9), ("u", 6), ("m", 3))}

@@ -16,8 +16,9 @@ import re
 import typing
 
 from .._model.stack import ClusterQueue, Controller, LocalQueue, PolicyState, StorageClass
-from .kubernetes import Resource, ResourceError, _items, _mapping, _selector, _texts, _what, name_of, workload
+from .kubernetes import workload
 from .quantity import quantity
+from .resource import Resource, ResourceError, full_name_of, items_of, mapping_at, name_of, selector_of, texts_of, title_of
 
 #: operator: name of its image, and names that its Deployment has, where images are mirrored under other names
 _NAMES = {
@@ -42,7 +43,7 @@ def controller(deployment: Resource) -> typing.Optional[Controller]:
     for operator, names in _NAMES.items():
         image = next((images[name] for name in names if name in images), None)
         if image is not None or work.name in names:
-            labels = _mapping(deployment, "metadata", "labels")
+            labels = mapping_at(deployment, "metadata", "labels")
             tag = (image or "").rsplit("/", 1)[-1].partition("@")[0].partition(":")[2]
             version = labels.get("app.kubernetes.io/version") or labels.get("olm.owner") or tag
             return Controller(operator, f"{work.namespace}/{work.name}", str(version or ""), work.wanted, work.ready)
@@ -54,36 +55,36 @@ def policy_state(resource: Resource) -> PolicyState:
 
     :raises ResourceError: none
     """
-    return PolicyState(str(_mapping(resource).get("kind", "")), name_of(resource), str(_mapping(resource, "status").get("state") or ""))
+    return PolicyState(str(mapping_at(resource).get("kind", "")), name_of(resource), str(mapping_at(resource, "status").get("state") or ""))
 
 
 def _inactive(resource: Resource) -> str:
     """Why a queue is not active, in Kueue's words."""
-    if _mapping(resource, "spec").get("stopPolicy") in ("Hold", "HoldAndDrain"):
-        return f"its stopPolicy is {_mapping(resource, 'spec')['stopPolicy']}"
-    active = next((item for item in _items(_mapping(resource, "status"), "conditions", _what(resource)) if item.get("type") == "Active"), {})
+    if mapping_at(resource, "spec").get("stopPolicy") in ("Hold", "HoldAndDrain"):
+        return f"its stopPolicy is {mapping_at(resource, 'spec')['stopPolicy']}"
+    active = next((item for item in items_of(mapping_at(resource, "status"), "conditions", title_of(resource)) if item.get("type") == "Active"), {})
     return "" if active.get("status") == "True" else str(active.get("message") or active.get("reason") or "Kueue has not looked at it")
 
 
 def local_queue(resource: Resource) -> LocalQueue:
     """:raises ResourceError: no LocalQueue"""
-    name = f"{_mapping(resource, 'metadata').get('namespace', '')}/{name_of(resource)}"
-    return LocalQueue(name, str(_mapping(resource, "spec").get("clusterQueue") or ""), _inactive(resource))
+    name = full_name_of(resource)
+    return LocalQueue(name, str(mapping_at(resource, "spec").get("clusterQueue") or ""), _inactive(resource))
 
 
 def cluster_queue(resource: Resource) -> ClusterQueue:
     """:raises ResourceError: no ClusterQueue, or a quota is none"""
-    name, spec, what = name_of(resource), _mapping(resource, "spec"), _what(resource)
+    name, spec, what = name_of(resource), mapping_at(resource, "spec"), title_of(resource)
     groups = tuple(
-        {str(flavor.get("name")): _quotas(flavor, f"{what} flavor {flavor.get('name')}") for flavor in _items(group, "flavors", what)}
-        for group in _items(spec, "resourceGroups", what)
+        {str(flavor.get("name")): _quotas(flavor, f"{what} flavor {flavor.get('name')}") for flavor in items_of(group, "flavors", what)}
+        for group in items_of(spec, "resourceGroups", what)
     )
     cohort = str(spec.get("cohortName") or spec.get("cohort") or "")
-    return ClusterQueue(name, groups, cohort, _selector(spec, "namespaceSelector", what), _inactive(resource))
+    return ClusterQueue(name, groups, cohort, selector_of(spec, "namespaceSelector", what), _inactive(resource))
 
 
 def _quotas(flavor: Resource, what: str) -> typing.Dict[str, str]:
-    found = {str(item.get("name")): str(item.get("nominalQuota", "0")) for item in _items(flavor, "resources", what)}
+    found = {str(item.get("name")): str(item.get("nominalQuota", "0")) for item in items_of(flavor, "resources", what)}
     for name, value in found.items():
         quantity(value, f"{what}: {name}")
     return found
@@ -97,7 +98,7 @@ def frameworks(data: typing.Any) -> typing.Tuple[str, ...]:
     """
     if not isinstance(data, dict):
         raise ResourceError("configuration of Kueue: no mapping")
-    return _texts(_mapping(data, "integrations"), "frameworks", "configuration of Kueue")
+    return texts_of(mapping_at(data, "integrations"), "frameworks", "configuration of Kueue")
 
 
 def storage_class(resource: Resource, shared: typing.Container[str]) -> StorageClass:
@@ -107,8 +108,8 @@ def storage_class(resource: Resource, shared: typing.Container[str]) -> StorageC
     :raises ResourceError: none
     """
     name = name_of(resource)
-    default = str(_mapping(resource, "metadata", "annotations").get(_DEFAULT_CLASS, "")) == "true"
-    return StorageClass(name, str(_mapping(resource).get("provisioner", "")), default, name in shared)
+    default = str(mapping_at(resource, "metadata", "annotations").get(_DEFAULT_CLASS, "")) == "true"
+    return StorageClass(name, str(mapping_at(resource).get("provisioner", "")), default, name in shared)
 
 
 def shared_class(volume: Resource) -> str:
@@ -116,5 +117,5 @@ def shared_class(volume: Resource) -> str:
 
     :raises ResourceError: no PersistentVolume
     """
-    spec, name = _mapping(volume, "spec"), name_of(volume)
-    return str(spec.get("storageClassName") or "") if "ReadWriteMany" in _texts(spec, "accessModes", name) else ""
+    spec, name = mapping_at(volume, "spec"), name_of(volume)
+    return str(spec.get("storageClassName") or "") if "ReadWriteMany" in texts_of(spec, "accessModes", name) else ""

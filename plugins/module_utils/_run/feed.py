@@ -15,7 +15,7 @@ import typing
 
 from .._model.disruption import ClusterPod
 from .._observe.kubernetes import ApiError, Cluster, Resource
-from .._parse import kubernetes as parse
+from .._parse import kubernetes
 from .._parse.daemon_log import last_error
 
 #: kinds without which nothing can be judged: one that the API server does not know is asked for again
@@ -97,7 +97,7 @@ class WatchFeed:
         try:
             for field in fields:
                 for item in self._cluster.list("Pod", fields=field).items:
-                    pod = parse.pod(item)
+                    pod = kubernetes.pod(item)
                     if pod.node in found:
                         found[pod.node].append(pod)
         except ApiError:

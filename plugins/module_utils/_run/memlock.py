@@ -17,7 +17,7 @@ from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
 from .._model.profiles import resource_of
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
-from .._parse import kubernetes as parse
+from .._parse import kubernetes
 from .._parse.memlock import MemlockError
 from .._parse.memlock import parse as parse_log
 from .._parse.pod_stand import stand_of_pod
@@ -53,7 +53,7 @@ class Prover:
 
         :raises ApiError: the server cannot be reached
         """
-        known = {node.name: node for node in map(parse.node, self._cluster.list("Node").items)}
+        known = {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
         proofs: typing.Dict[typing.Tuple[str, str], MemlockProof] = {}
         pods: typing.Dict[typing.Tuple[str, str], Resource] = {}
         try:

@@ -18,7 +18,8 @@ from .._model.disruption import DisruptionPlan, NodePool, OperatorSettings
 from .._model.host_needs import HostConfig
 from .._observe import machines
 from .._observe.kubernetes import ApiError, Cluster, Resource
-from .._parse import kubernetes as parse
+from .._parse import kubernetes, machine_config, sriov_operator
+from .._parse.resource import name_of
 
 #: of another kind of cluster: where the API server does not know them, there are none
 _OPTIONAL = ("MachineConfigPool",)
@@ -58,7 +59,7 @@ class _Reader:
             if error.status == 0:
                 raise
             self.unread[wanted["kind"]] = error.text
-            return parse.host_config(wanted)
+            return machine_config.host_config(wanted)
 
 
 def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], prefix: str) -> DisruptionPlan:
@@ -68,10 +69,12 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
     """
     reader = _Reader(cluster)
     live = Live(
-        nodes=tuple(map(parse.node, reader.items("Node"))),
-        states={parse.name_of(item): parse.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)},
-        policies=tuple(map(parse.policy, reader.items("SriovNetworkNodePolicy", namespace))),
-        pools=tuple({pool.name: pool for pool in (*map(parse.node_pool, reader.items("SriovNetworkPoolConfig", namespace)), *rendered.pools)}.values()),
+        nodes=tuple(map(kubernetes.node, reader.items("Node"))),
+        states={name_of(item): sriov_operator.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)},
+        policies=tuple(map(sriov_operator.policy, reader.items("SriovNetworkNodePolicy", namespace))),
+        pools=tuple(
+            {pool.name: pool for pool in (*map(sriov_operator.node_pool, reader.items("SriovNetworkPoolConfig", namespace)), *rendered.pools)}.values()
+        ),
         settings=_settings(reader, namespace),
         host_configs=tuple(map(reader.host_config, rendered.host_configs)),
         unread=reader.unread,
@@ -79,7 +82,7 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
     planned = plan(live, rendered.policies, inventory, prefix)
     if not disturbed(planned.nodes) and not live.host_configs:
         return planned
-    machine_pools = tuple(map(parse.machine_pool, reader.items("MachineConfigPool")))
+    machine_pools = tuple(map(machine_config.machine_pool, reader.items("MachineConfigPool")))
     new = any(not config.there for config in live.host_configs)
     if not disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
         return planned
@@ -90,15 +93,15 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
         live,
         machine_pools=machine_pools,
         kubelet_configs=machines.others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
-        budgets=tuple(map(parse.budget, reader.items("PodDisruptionBudget"))),
-        pods=tuple(map(parse.pod, reader.items("Pod"))),
+        budgets=tuple(map(kubernetes.budget, reader.items("PodDisruptionBudget"))),
+        pods=tuple(map(kubernetes.pod, reader.items("Pod"))),
     )
     return plan(whole, rendered.policies, inventory, prefix)
 
 
 def _settings(reader: _Reader, namespace: str) -> OperatorSettings:
-    configs = [item for item in reader.items("SriovOperatorConfig", namespace) if parse.name_of(item) == "default"]
+    configs = [item for item in reader.items("SriovOperatorConfig", namespace) if name_of(item) == "default"]
     if not configs:
         reader.unread.setdefault("SriovOperatorConfig", f"there is none called default in namespace {namespace}")
         return OperatorSettings()
-    return parse.operator_settings(configs[0])
+    return sriov_operator.operator_settings(configs[0])

@@ -22,10 +22,10 @@ from .._model.profiles import carries_rdma, resource_of
 from .._model.profiles import rails as fabric_rails
 from .._model.text import both_ends
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
-from .._parse import kubernetes as parse
-from .._parse import pod_probe
+from .._parse import kubernetes, network_status, pod_probe
 from .._parse.pod_stand import stand_of_pod
 from .._parse.rdma_failure import Failure, classify
+from .._parse.resource import ResourceError, name_of
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY
 from .._render.pods import CONTAINER, pod, pod_name
@@ -111,7 +111,7 @@ class Pods:
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
         """The cluster's nodes by name, read once for all fabrics."""
-        return {node.name: node for node in map(parse.node, self._cluster.list("Node").items)}
+        return {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
 
     def start(self, pool: concurrent.futures.Executor, fabric: Fabric) -> typing.Tuple[RdmaPod, ...]:
         """One pod a node and rail of the fabric, or why there is none."""
@@ -207,7 +207,7 @@ class Pods:
                     if change.action == "replace":
                         seen = {}
                     if change.action != "error":
-                        seen.update((parse.name_of(found), found) for found in change.items)
+                        seen.update((name_of(found), found) for found in change.items)
                     change = feed.get(0.0)
         finally:
             feed.stop()
@@ -261,10 +261,10 @@ class Pods:
             return item
         network = (found["metadata"].get("annotations") or {}).get("k8s.v1.cni.cncf.io/networks", "")
         try:
-            interface, address, pci = parse.network_interface(found, network) if network else parse.own_interface(found)
+            interface, address, pci = network_status.network_interface(found, network) if network else network_status.own_interface(found)
             pci = pci or self._shared_function(fabric, item.node)
             greeting = self.shell(item, pci or "").wait(PROBE_LIMIT)
-        except (parse.ResourceError, ApiError) as error:
+        except (ResourceError, ApiError) as error:
             return dataclasses.replace(item, error=str(error))
         failure = failure_of(greeting)
         if failure is not None:

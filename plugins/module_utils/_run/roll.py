@@ -22,7 +22,7 @@ from .._model.host_needs import HostConfig, Roll
 from .._observe import machines
 from .._observe.apply import Outcome, apply_all
 from .._observe.kubernetes import Clock, Cluster, Resource
-from .._parse import kubernetes as parse
+from .._parse import machine_config
 
 #: seconds between two looks; that the machine config controller has for each of its steps
 LOOK, RENDER = 5.0, 300.0
@@ -61,7 +61,7 @@ class Roller:
         changing = [config for config, outcome in zip(configs, planned) if outcome.changed]
         if check_mode or not changing or any(outcome.applied.action == "refused" for outcome in planned):
             return Prepared(planned)
-        before = self._pause([parse.host_config(config) for config in changing])
+        before = self._pause([machine_config.host_config(config) for config in changing])
         outcomes = apply_all(self._cluster, wanted, False, self._clock, self._sleep)
         names = {config["metadata"]["name"] for config, outcome in zip(configs, outcomes) if outcome.changed}
         self._say(f"{', '.join(sorted(names))} applied while {', '.join(before) or 'no MachineConfigPool'} is paused")
@@ -75,7 +75,7 @@ class Roller:
         :raises ApiError: the server cannot be reached, or does not let us read, pause or delete
         """
         found = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
-        there = [parse.host_config(live, live) for live in found]
+        there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live) for config, live in zip(there, found))
         if check_mode or not there:
             return Prepared(outcomes)
@@ -121,7 +121,7 @@ class Roller:
 
     def _set_paused(self, name: str, paused: bool) -> None:
         """The annotation says who did it; null takes it away."""
-        change = {"metadata": {"annotations": {parse.PAUSED_ANNOTATION: "true" if paused else None}}, "spec": {"paused": paused}}
+        change = {"metadata": {"annotations": {machine_config.PAUSED_ANNOTATION: "true" if paused else None}}, "spec": {"paused": paused}}
         self._cluster.patch("MachineConfigPool", "", name, change)
 
     def _await_accepted(self, configs: typing.Sequence[Resource]) -> typing.Tuple[typing.Tuple[HostConfig, ...], str]:

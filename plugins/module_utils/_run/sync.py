@@ -14,9 +14,9 @@ import typing
 from .._check.readiness import Course, Judgement, Patience, Target, World, judge, judge_release
 from .._model.cluster import SyncFacts, SyncNode
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
-from .._parse import kubernetes as parse
-from .._parse import network_operator
+from .._parse import kubernetes, machine_config, network_operator, sriov_operator
 from .._parse.pod_stand import stand_of_pod
+from .._parse.resource import name_of
 from .feed import REQUIRED, Change, Feed
 
 #: what is watched, and where in World it goes
@@ -58,14 +58,14 @@ def kinds_of(targets: typing.Iterable[Target]) -> typing.Tuple[str, ...]:
 
 
 _PARSERS: typing.Dict[str, typing.Callable[[Resource], typing.Any]] = {
-    "Node": parse.node,
-    "SriovNetworkNodeState": parse.node_state,
-    "SriovNetworkNodePolicy": parse.policy,
+    "Node": kubernetes.node,
+    "SriovNetworkNodeState": sriov_operator.node_state,
+    "SriovNetworkNodePolicy": sriov_operator.policy,
     "NetworkAttachmentDefinition": network_operator.attachment,
-    "SriovNetworkPoolConfig": parse.node_pool,
-    "MachineConfigPool": parse.machine_pool,
-    "PodDisruptionBudget": parse.budget,
-    "Pod": lambda item: (parse.name_of(item), stand_of_pod(item)),
+    "SriovNetworkPoolConfig": sriov_operator.node_pool,
+    "MachineConfigPool": machine_config.machine_pool,
+    "PodDisruptionBudget": kubernetes.budget,
+    "Pod": lambda item: (name_of(item), stand_of_pod(item)),
 }
 
 
@@ -88,7 +88,7 @@ def take(world: World, change: Change) -> World:
         if change.action != "drop":
             news[key] = after[key] = _PARSERS.get(kind, network_operator.reported)(item)
         # the pod of a node may be gone after its successor has come
-        elif kind != "Pod" or after.get(key, ("",))[0] == parse.name_of(item):
+        elif kind != "Pod" or after.get(key, ("",))[0] == name_of(item):
             after.pop(key, None)
     changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**world.reports, kind: after}
     return dataclasses.replace(world, **changed, courses=_courses(world, kind, news))
@@ -112,8 +112,8 @@ def _blinded(world: World, kind: str, error: str) -> World:
 
 def _key(kind: str, item: Resource) -> str:
     if kind == "Pod":
-        return parse.pod(item).node
-    name = parse.name_of(item)
+        return kubernetes.pod(item).node
+    name = name_of(item)
     if kind in ("NetworkAttachmentDefinition", "PodDisruptionBudget") or kind.endswith(".nv-ipam.nvidia.com"):
         return f"{item['metadata'].get('namespace')}/{name}"
     return name

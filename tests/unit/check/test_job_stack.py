@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job_stack import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Stack
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import stack as parse
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.resource import ResourceError
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, objects
 
 

@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes, sriov_operator
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 
@@ -39,8 +39,8 @@ def items(name):
 
 
 NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
-STATE = kubernetes.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
-POLICY = kubernetes.policy(next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy"))
+STATE = sriov_operator.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
+POLICY = sriov_operator.policy(next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy"))
 (PF,) = STATE.interfaces
 BARE = dataclasses.replace(STATE, wanted=(), interfaces=(dataclasses.replace(PF, vfs_count=0, vfs=()),))
 MORE = dataclasses.replace(POLICY, vfs_count=5)

@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness imp
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes, sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.network_operator import attachment
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_stand import PodStand
 
@@ -39,8 +39,8 @@ def items(name):
 
 
 NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
-STATE = kubernetes.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
-POLICY = kubernetes.policy(next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy"))
+STATE = sriov_operator.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
+POLICY = sriov_operator.policy(next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy"))
 ATTACHMENTS = {f"{item['metadata']['namespace']}/{item['metadata']['name']}": attachment(item) for item in items("networkattachmentdefinitions.yaml")}
 READY = World({"kl-a": NODE}, {"kl-a": STATE}, {"pol1": POLICY}, ATTACHMENTS)
 

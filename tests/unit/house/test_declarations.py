@@ -14,7 +14,7 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.doc_fragments._attributes import ModuleDocFragment
+from ansible_collections.linerate.rdma.plugins.doc_fragments import _attributes, _options
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, CHECKS, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.table import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
@@ -41,14 +41,15 @@ def supports_check_mode(path: pathlib.Path) -> bool:
     return False
 
 
-def shared_attributes(documentation: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-    """Attributes out of the collection's own documentation fragments."""
-    attributes: typing.Dict[str, typing.Any] = {}
+def whole(documentation: typing.Mapping[str, typing.Any], part: str) -> typing.Dict[str, typing.Any]:
+    """``options`` or ``attributes`` of a module, with those out of the collection's own documentation fragments."""
+    found: typing.Dict[str, typing.Any] = {}
     for name in documentation.get("extends_documentation_fragment", []):
-        namespace, _dot, rest = name.partition("._attributes.")
-        if namespace == "linerate.rdma":
-            attributes.update(yaml.safe_load(getattr(ModuleDocFragment, rest.upper()))["attributes"])
-    return attributes
+        for fragments in (_attributes, _options):
+            beginning, _dot, section = name.partition(f".{fragments.__name__.rpartition('.')[2]}.")
+            if beginning == "linerate.rdma":
+                found.update(yaml.safe_load(getattr(fragments.ModuleDocFragment, section.upper())).get(part, {}))
+    return {**found, **documentation.get(part, {})}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
@@ -56,7 +57,7 @@ def test_module_declares_what_it_does(path: pathlib.Path) -> None:
     found = documents(path)
     documentation = found["DOCUMENTATION"]
     assert documentation["module"] == path.stem
-    attributes = {**shared_attributes(documentation), **documentation.get("attributes", {})}
+    attributes = whole(documentation, "attributes")
     assert set(attributes) >= {"check_mode", "diff_mode", "idempotent"}
     assert supports_check_mode(path) == (attributes["check_mode"]["support"] != "none")
     for name, attribute in attributes.items():
@@ -123,7 +124,8 @@ def test_site_is_the_table_of_contents() -> None:
 
 def test_stage_choices_agree() -> None:
     for name in ("stage_begin", "stage_gate"):
-        assert documents(ROOT / "plugins" / "modules" / f"{name}.py")["DOCUMENTATION"]["options"]["stage"]["choices"] == list(STAGES)
+        options = whole(documents(ROOT / "plugins" / "modules" / f"{name}.py")["DOCUMENTATION"], "options")
+        assert options["stage"]["choices"] == list(STAGES)
     specs = yaml.safe_load((ROOT / "roles" / "stage" / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
     assert all(spec["options"]["stage_name"]["choices"] == list(STAGES) for spec in specs.values())
 

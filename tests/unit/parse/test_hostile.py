@@ -159,7 +159,7 @@ TEXT: typing.Dict[str, Text] = {
     "quantity.quantity": Text(lambda text: parser("quantity.quantity")(text, "x"), ["512Gi", "100m"]),
     "memlock.parse": Text(lambda text: parser("memlock.parse")(text, "compute", "a", "test/pod").registered, [MEMLOCK], (None,)),
     "nic_map.nic_map": Text(lambda text: parser("nic_map.nic_map")(text).lines, ["worker-1:ens13:net1:10.249.65.9\nworker-2:ens13:net1:10.249.65.10\n"], ((),)),
-    "kubernetes.vf_range": Text(lambda text: parser("kubernetes.vf_range")(text, "x"), ["0-3"]),
+    "sriov_operator.vf_range": Text(lambda text: parser("sriov_operator.vf_range")(text, "x"), ["0-3"]),
 }
 
 
@@ -205,29 +205,30 @@ KUBELET_CONFIG = named(
 CIDR_POOL = named(kind="CIDRPool", spec={"cidr": "10.0.0.0/16", "perNodeNetworkPrefix": 24}, status={"allocations": [{"nodeName": "a"}]})
 NIC_STATUS = {"state": "notReady", "reason": "x", "appliedStates": [{"name": "state-OFED", "state": "notReady", "message": "y"}]}
 DATA: typing.Dict[str, Data] = {
-    "kubernetes.name_of": Data(parser("kubernetes.name_of"), [named()]),
     "kubernetes.node": Data(parser("kubernetes.node"), objects("node-worker-sriov.yaml", "Node")),
-    "kubernetes.node_state": Data(parser("kubernetes.node_state"), objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState")),
-    "kubernetes.policy": Data(parser("kubernetes.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")),
-    "kubernetes.node_pool": Data(parser("kubernetes.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]),
-    "kubernetes.machine_pool": Data(parser("kubernetes.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")),
-    "kubernetes.operator_settings": Data(
-        parser("kubernetes.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)
+    "sriov_operator.node_state": Data(parser("sriov_operator.node_state"), objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState")),
+    "sriov_operator.policy": Data(parser("sriov_operator.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")),
+    "sriov_operator.node_pool": Data(parser("sriov_operator.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]),
+    "machine_config.machine_pool": Data(parser("machine_config.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")),
+    "sriov_operator.operator_settings": Data(
+        parser("sriov_operator.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)
     ),
     "kubernetes.budget": Data(parser("kubernetes.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
     "kubernetes.pod": Data(parser("kubernetes.pod"), POD),
     "kubernetes.workload": Data(parser("kubernetes.workload"), [DEPLOYMENT]),
-    "kubernetes.installation": Data(parser("kubernetes.installation"), [DEPLOYMENT]),
-    "kubernetes.network_interface": Data(lambda pod: parser("kubernetes.network_interface")(pod, "default/op-hl"), POD),
-    "kubernetes.own_interface": Data(parser("kubernetes.own_interface"), POD),
+    "sriov_operator.installation": Data(parser("sriov_operator.installation"), [DEPLOYMENT]),
+    "network_status.network_interface": Data(lambda pod: parser("network_status.network_interface")(pod, "default/op-hl"), POD),
+    "network_status.own_interface": Data(parser("network_status.own_interface"), POD),
     "network_operator.reported": Data(parser("network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]),
     "network_operator.nic_policy": Data(
         parser("network_operator.nic_policy"), [named(kind="NicClusterPolicy", spec={"rdmaSharedDevicePlugin": {"config": "{}"}}, status=NIC_STATUS)]
     ),
     "network_operator.attachment": Data(parser("network_operator.attachment"), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")),
-    "kubernetes.network_status": Data(parser("kubernetes.network_status"), POD),
-    "kubernetes.training_pod": Data(parser("kubernetes.training_pod"), POD),
-    "kubernetes.supported_nics": Data(parser("kubernetes.supported_nics"), [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})], ((),)),
+    "network_status.network_status": Data(parser("network_status.network_status"), POD),
+    "network_status.training_pod": Data(parser("network_status.training_pod"), POD),
+    "sriov_operator.supported_nics": Data(
+        parser("sriov_operator.supported_nics"), [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})], ((),)
+    ),
     "operators.is_worker": Data(parser("operators.is_worker"), [WORKER], (False,)),
     "operators.config_maps": Data(parser("operators.config_maps"), [WORKER], ((),)),
     "operators.worker_text": Data(parser("operators.worker_text"), [named(data={"nfd-worker.conf": "core: {}"})], ("",)),
@@ -277,7 +278,7 @@ DATA.update(
         "job.pod_devices": Data(parser("job.pod_devices"), POD),
         "job.runtime_of": Data(parser("job.runtime_of"), JOBS),
         "job.workload": Data(lambda item: parser("job.workload")(item, JOBS), JOBS),
-        "kubernetes.host_config": Data(lambda item: parser("kubernetes.host_config")(item, item), [*golden("machine-configs"), KUBELET_CONFIG]),
+        "machine_config.host_config": Data(lambda item: parser("machine_config.host_config")(item, item), [*golden("machine-configs"), KUBELET_CONFIG]),
         "nic_map.text_of": Data(parser("nic_map.text_of"), [named(kind="ConfigMap", data={"map": "worker-1:ens13:net1:10.249.65.9"})]),
         "stack.cluster_queue": Data(parser("stack.cluster_queue"), [QUEUE]),
         "stack.controller": Data(parser("stack.controller"), [DEPLOYMENT], (None,)),
@@ -304,7 +305,8 @@ def outcome(call: typing.Callable[..., typing.Any], argument: typing.Any) -> typ
 
 def test_every_parser_is_in_the_tables() -> None:
     found = set()
-    for info in pkgutil.iter_modules(_parse.__path__):
+    # resource is what those of resources stand on: it is tried in each of them
+    for info in (info for info in pkgutil.iter_modules(_parse.__path__) if info.name != "resource"):
         module = importlib.import_module(f"{_parse.__name__}.{info.name}")
         found |= {
             f"{info.name}.{name}" for name, item in inspect.getmembers(module, inspect.isfunction) if item.__module__ == module.__name__ and name[0] != "_"
@@ -436,6 +438,6 @@ def test_json_inside_of_data(config: str) -> None:
     """A pod's annotation and an attachment's configuration are texts that anybody may write."""
     pod = named(spec={}, status={})
     pod["metadata"]["annotations"] = {"k8s.v1.cni.cncf.io/network-status": config}
-    outcome(DATA["kubernetes.network_interface"].call, pod)
+    outcome(DATA["network_status.network_interface"].call, pod)
     outcome(DATA["ipam.attachment_networks"].call, named(spec={"config": config}))
     outcome(TEXT["pod_probe.parse"].call, f"rdma {config}")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import OlmObject, WorkerConfig
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import config_maps, is_worker, olm_object, worker_config, worker_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.resource import ResourceError
 
 
 def daemon(**container):

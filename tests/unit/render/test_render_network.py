@@ -14,7 +14,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, DrainPool, Fabric, Ipam, Route
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods, sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._render.ipam import ipam as ipam_of
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError, object_name
@@ -92,7 +92,7 @@ def test_a_pool_of_nodes_where_the_intent_asks_for_one():
     # before the policies, which the operator acts on at once
     assert [item["kind"] for _name, item in rendered.objects][:3] == ["Namespace", "SriovNetworkPoolConfig", "SriovNetworkNodePolicy"]
     same_as_golden("node-pool.golden", [pool])
-    read = kubernetes.node_pool(pool)
+    read = sriov_operator.node_pool(pool)
     assert (read.max_unavailable, read.rdma_mode, read.selector.labels) == ("2", "exclusive", cluster.node_selector)
     assert "rdmaMode" not in sriov.node_pools(Cluster(node_pool=DrainPool(1)))[0]["spec"]
 
@@ -207,7 +207,7 @@ def test_pods_of_a_tainted_and_closed_cluster():
 
 def test_the_rendered_policy_is_read_back():
     (policy,) = sriov.policies(fabric(COMPUTE), Cluster(), {"worker-1": RAILS})
-    parsed = kubernetes.policy(policy)
+    parsed = sriov_operator.policy(policy)
     assert (parsed.vfs_count, parsed.root_devices, parsed.vendor, parsed.device) == (8, RAILS, "15b3", "1021")
 
 

@@ -15,7 +15,7 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, NodePool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds, Kubelet
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import Rendered, read_plan
 
@@ -39,7 +39,7 @@ OBJECTS = {
     "PodDisruptionBudget": (),
     "Pod": resources("pod-with-vf.yaml"),
 }
-NOW = kubernetes.policy(POLICIES[0])
+NOW = sriov_operator.policy(POLICIES[0])
 MORE = dataclasses.replace(NOW, vfs_count=5)
 
 

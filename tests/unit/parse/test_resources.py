@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes, machine_config, network_status, sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.resource import ResourceError
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 
@@ -28,7 +28,7 @@ def fixture(name):
 
 
 def test_machine_config_pools_by_type_never_by_index():
-    master, worker = map(kubernetes.machine_pool, fixture("machineconfigpools.yaml")["items"])
+    master, worker = map(machine_config.machine_pool, fixture("machineconfigpools.yaml")["items"])
     assert (master.name, master.paused, master.machines, master.updated, master.degraded, master.message) == ("master", False, 3, 3, 0, "")
     assert master.wanted_config == master.current_config
     assert (worker.paused, worker.paused_by_operator, worker.machines, worker.updated, worker.degraded) == (True, False, 3, 1, 1)
@@ -36,7 +36,7 @@ def test_machine_config_pools_by_type_never_by_index():
     assert worker.message == 'Node worker-2 is reporting: "failed to drain node: worker-2 after 1 hour"'
     assert worker.selector == LabelSelector({"node-role.kubernetes.io/worker": ""}, (("node-role.kubernetes.io/infra", "DoesNotExist", ()),))
     held = {"metadata": {"name": "w", "annotations": {"sriovnetwork.openshift.io/state": "Paused"}}, "spec": {"paused": True}}
-    assert kubernetes.machine_pool(held).paused_by_operator
+    assert machine_config.machine_pool(held).paused_by_operator
 
 
 FAILED = {"type": "Failure", "status": "False", "message": "Error: KubeletConfig a does not match any MachineConfigPools"}
@@ -59,15 +59,15 @@ PASSED = {"type": "Success", "status": "True", "message": "Success"}
 def test_what_the_operator_says_of_a_kubelet_config(status, refusal):
     wanted = {"kind": "KubeletConfig", "metadata": {"name": "a"}, "spec": {"kubeletConfig": {"maxPods": 9, "cpuManagerPolicy": "static"}}}
     live = {**wanted, "metadata": {"name": "a", "generation": 2, "finalizers": ["99-worker-generated-kubelet"]}, "status": status}
-    config = kubernetes.host_config(wanted, live)
+    config = machine_config.host_config(wanted, live)
     assert (config.refusal, config.there, config.generated, config.what) == (refusal, True, ("99-worker-generated-kubelet",), "maxPods 9, CPU manager static")
-    assert not kubernetes.host_config(wanted).there
-    assert not kubernetes.host_config(wanted, {**live, "spec": {"kubeletConfig": {"maxPods": 8}}}).there
+    assert not machine_config.host_config(wanted).there
+    assert not machine_config.host_config(wanted, {**live, "spec": {"kubeletConfig": {"maxPods": 8}}}).there
 
 
 @pytest.mark.parametrize(("written", "read"), [(None, None), (2, "2"), ("25%", "25%")])
 def test_pools_of_nodes(written, read):
-    pool = kubernetes.node_pool({"metadata": {"name": "p"}, "spec": {"maxUnavailable": written, "rdmaMode": "exclusive"}})
+    pool = sriov_operator.node_pool({"metadata": {"name": "p"}, "spec": {"maxUnavailable": written, "rdmaMode": "exclusive"}})
     assert (pool.max_unavailable, pool.rdma_mode, pool.selector, pool.offload) == (read, "exclusive", LabelSelector(), False)
 
 
@@ -86,17 +86,17 @@ def test_a_budget_without_a_status_allows_nothing():
 
 
 def test_settings_of_the_operator():
-    settings = kubernetes.operator_settings({"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}})
+    settings = sriov_operator.operator_settings({"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}})
     assert (settings.disable_drain, settings.mode, settings.disabled_plugins) == (True, "daemon", ("mellanox",))
 
 
 def test_a_broken_range_of_functions_is_an_error():
     with pytest.raises(ResourceError, match="no range of virtual functions"):
-        kubernetes.vf_range("3", "x")
+        sriov_operator.vf_range("3", "x")
 
 
 def test_node_state():
-    state = kubernetes.node_state(fixture("sriovnetworknodestates-igb-succeeded.yaml")["items"][0])
+    state = sriov_operator.node_state(fixture("sriovnetworknodestates-igb-succeeded.yaml")["items"][0])
     assert (state.node, state.sync_status, state.current_state, state.desired_state, state.generation) == ("kl-a", "Succeeded", "Idle", "Idle", 2)
     assert [(item.address, item.vfs_count, item.groups) for item in state.wanted] == [
         ("0000:01:00.0", 4, (VfGroup("pol1", "igbvf", "netdevice", first=0, last=3),))
@@ -125,7 +125,7 @@ def test_a_node_that_does_not_answer_is_not_ready():
 
 def test_policy():
     resource = next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy")
-    policy = kubernetes.policy(resource)
+    policy = sriov_operator.policy(resource)
     assert (policy.name, policy.resource_name, policy.vfs_count, policy.vendor, policy.device, policy.pf_names) == (
         "pol1",
         "igbvf",
@@ -138,24 +138,24 @@ def test_policy():
 
 def test_network_interface():
     pod = fixture("pod-with-vf.yaml")
-    assert kubernetes.network_interface(pod, "default/op-net") == ("net1", "10.79.0.21", "0000:01:10.0")
+    assert network_status.network_interface(pod, "default/op-net") == ("net1", "10.79.0.21", "0000:01:10.0")
 
 
 def test_network_interface_says_what_is_missing():
     pod = fixture("pod-with-vf.yaml")
     with pytest.raises(ResourceError, match="not attached to test/other; it is attached to: kl, default/op-net"):
-        kubernetes.network_interface(pod, "test/other")
+        network_status.network_interface(pod, "test/other")
     annotations = pod["metadata"]["annotations"]
-    whole = annotations[kubernetes.STATUS_ANNOTATION]
-    annotations[kubernetes.STATUS_ANNOTATION] = whole[: len(whole) // 2]
+    whole = annotations[network_status.STATUS_ANNOTATION]
+    annotations[network_status.STATUS_ANNOTATION] = whole[: len(whole) // 2]
     with pytest.raises(ResourceError, match="is no JSON"):
-        kubernetes.network_interface(pod, "default/op-net")
-    annotations[kubernetes.STATUS_ANNOTATION] = json.dumps([{"name": "default/op-net", "interface": "net1"}])
+        network_status.network_interface(pod, "default/op-net")
+    annotations[network_status.STATUS_ANNOTATION] = json.dumps([{"name": "default/op-net", "interface": "net1"}])
     with pytest.raises(ResourceError, match="no IP address"):
-        kubernetes.network_interface(pod, "default/op-net")
-    del annotations[kubernetes.STATUS_ANNOTATION]
+        network_status.network_interface(pod, "default/op-net")
+    del annotations[network_status.STATUS_ANNOTATION]
     with pytest.raises(ResourceError, match="multus did not attach"):
-        kubernetes.network_interface(pod, "default/op-net")
+        network_status.network_interface(pod, "default/op-net")
 
 
 def deployment(**changes):
@@ -173,16 +173,16 @@ def deployment(**changes):
 
 
 def test_installation_names_its_origin_and_version():
-    helm = kubernetes.installation(deployment(labels={"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/version": "1.6.0"}))
+    helm = sriov_operator.installation(deployment(labels={"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/version": "1.6.0"}))
     assert (helm.origin, helm.version, helm.resource_prefix, helm.deployment.ready) == ("helm", "1.6.0", "openshift.io", 1)
-    nvidia = kubernetes.installation(deployment(labels={"helm.sh/chart": "network-operator-25.7.0"}))
+    nvidia = sriov_operator.installation(deployment(labels={"helm.sh/chart": "network-operator-25.7.0"}))
     assert (nvidia.origin, nvidia.version) == ("nvidia-network-operator", "v1.6.0")
-    assert kubernetes.installation(deployment(labels={"olm.owner": "sriov-network-operator.v4.18"})).origin == "olm"
-    assert kubernetes.installation(deployment()).origin == "unknown"
+    assert sriov_operator.installation(deployment(labels={"olm.owner": "sriov-network-operator.v4.18"})).origin == "olm"
+    assert sriov_operator.installation(deployment()).origin == "unknown"
 
 
 def test_status_of_an_older_generation_is_not_ready():
-    assert kubernetes.installation(deployment(generation=3)).deployment.ready == 0
+    assert sriov_operator.installation(deployment(generation=3)).deployment.ready == 0
 
 
 @pytest.mark.parametrize(
@@ -217,21 +217,24 @@ JSON = st.recursive(
 
 REAL = (
     (kubernetes.node, fixture("node-worker-sriov.yaml")),
-    (kubernetes.node_state, fixture("sriovnetworknodestates-igb-succeeded.yaml")["items"][0]),
-    (kubernetes.policy, next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy")),
+    (sriov_operator.node_state, fixture("sriovnetworknodestates-igb-succeeded.yaml")["items"][0]),
+    (sriov_operator.policy, next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy")),
     (kubernetes.pod, fixture("pod-with-vf.yaml")),
-    (kubernetes.machine_pool, fixture("machineconfigpools.yaml")["items"][1]),
-    (kubernetes.host_config, {"kind": "MachineConfig", "metadata": {"name": "m"}, "spec": {"kernelArguments": ["a"]}}),
-    (kubernetes.host_config, {"kind": "KubeletConfig", "metadata": {"name": "k"}, "spec": {"kubeletConfig": {"a": 1}, "machineConfigPoolSelector": {}}}),
-    (kubernetes.node_pool, {"metadata": {"name": "p"}, "spec": {"maxUnavailable": 2, "nodeSelector": {"matchExpressions": [{"key": "a", "values": ["b"]}]}}}),
+    (machine_config.machine_pool, fixture("machineconfigpools.yaml")["items"][1]),
+    (machine_config.host_config, {"kind": "MachineConfig", "metadata": {"name": "m"}, "spec": {"kernelArguments": ["a"]}}),
+    (machine_config.host_config, {"kind": "KubeletConfig", "metadata": {"name": "k"}, "spec": {"kubeletConfig": {"a": 1}, "machineConfigPoolSelector": {}}}),
+    (
+        sriov_operator.node_pool,
+        {"metadata": {"name": "p"}, "spec": {"maxUnavailable": 2, "nodeSelector": {"matchExpressions": [{"key": "a", "values": ["b"]}]}}},
+    ),
     (kubernetes.budget, {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"a": "b"}}}, "status": {"disruptionsAllowed": 1}}),
-    (kubernetes.operator_settings, {"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}}),
+    (sriov_operator.operator_settings, {"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}}),
 )
 
 
 @given(JSON)
 def test_any_resource(resource):
-    for parse in (*(parse for parse, _resource in REAL), kubernetes.workload, kubernetes.installation):
+    for parse in (*(parse for parse, _resource in REAL), kubernetes.workload, sriov_operator.installation):
         try:
             parse(resource)
         except ResourceError as error:
@@ -269,7 +272,7 @@ def test_any_status_message(text):
 
 def test_supported_nics():
     data = {"kind": "ConfigMap", "metadata": {"name": "supported-nic-ids"}, "data": {"b": "15b3 1021 101e", "a": "8086 10C9 10CA"}}
-    assert [(nic.vendor, nic.device, nic.virtual_device) for nic in kubernetes.supported_nics(data)] == [("8086", "10c9", "10ca"), ("15b3", "1021", "101e")]
-    assert kubernetes.supported_nics({**data, "data": None}) == ()
+    assert [(nic.vendor, nic.device, nic.virtual_device) for nic in sriov_operator.supported_nics(data)] == [("8086", "10c9", "10ca"), ("15b3", "1021", "101e")]
+    assert sriov_operator.supported_nics({**data, "data": None}) == ()
     with pytest.raises(ResourceError, match=r"ConfigMap supported-nic-ids: data\[a\] is '8086 10c9'; expected three PCI ids"):
-        kubernetes.supported_nics({**data, "data": {"a": "8086 10c9"}})
+        sriov_operator.supported_nics({**data, "data": {"a": "8086 10c9"}})

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other documentation may extend this.
+
+"""Options that several modules have in common; the specs beside them are INTENT_SPEC, PODS_SPEC and FRAME_SPEC."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """``intent``: what to do. ``pods``: of a module that works in pods on the nodes. ``frame``: of the frame around the stages."""
+
+    INTENT = r"""
+options:
+  fabrics:
+    description: The intent, as in the variable C(rdma_fabrics).
+    type: raw
+    required: true
+  cluster:
+    description: What all fabrics share, as in the variable C(rdma_cluster).
+    type: raw
+"""
+
+    PODS = r"""
+options:
+  nodes:
+    description: Nodes that take part, as the cluster names them.
+    type: list
+    elements: str
+    required: true
+  pod_seconds:
+    description: Limit of the wait for the pods, and of their removal.
+    type: int
+    default: 300
+"""
+
+    FRAME = r"""
+options:
+  stage:
+    description: Name of the stage.
+    type: str
+    required: true
+    choices: [validate, discover, fabric, reachability, platform, operators, network, virtual_functions, host, bandwidth, compare, training]
+  fabrics:
+    description: The variable C(rdma_fabrics), as the user wrote it.
+    type: raw
+  waivers:
+    description: The variable C(rdma_waivers), as the user wrote it.
+    type: raw
+  cluster:
+    description: The variable C(rdma_cluster), as the user wrote it.
+    type: raw
+  record_dir:
+    description: Folder of the records, on the controller.
+    type: path
+    required: true
+"""
