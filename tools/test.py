@@ -7,52 +7,84 @@
 from __future__ import annotations
 
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import time
 import typing
 
-from .steps import ANSIBLE_ENV, BUILD, ROOT, VENV, say
+from .steps import ANSIBLE_ENV, BUILD, LOGS, ROOT, VENV, say
 
 PYTHON = str(VENV / "bin" / "python")
 # tools.sanity has made its environment by then
 OLDEST = [PYTHON, "-m", "pytest", "tests/unit/house/test_frame.py", "-k", "green_twice or wrong_type or broken_role or never_dropped"]
+# how Ansible, pytest and our own tools begin a line that names a cause
+_CAUSE = re.compile(r"^(\x1b\[[0-9;]*m|\s)*(fatal: |\[ERROR\]|E  |FAILED|ERROR)")
+_CAUSES = 8
+_CAUSE_CHARACTERS = 600
 
 
 def main() -> int:
+    """Run the parts.
+
+    :returns: exit code: 0, or 1 when a part failed
+    """
     start = time.monotonic()
-    code = (
+    LOGS.mkdir(parents=True, exist_ok=True)
+    failed = (
         _part("lint", [PYTHON, "-m", "tools.lint"])
         or _part("tests without a lab", [PYTHON, "-m", "tools.unit"])
         or _part("the frame on the oldest ansible-core", OLDEST, {"LINERATE_ANSIBLE_PLAYBOOK": str(BUILD / "venv-core-2.16" / "bin" / "ansible-playbook")})
         or _on_the_lab()
     )
-    say(f"== {'all tests passed' if code == 0 else 'FAILED'} after {time.monotonic() - start:.0f} s")
-    return code
+    say(f"== {'FAILED' if failed else 'all tests passed'} after {time.monotonic() - start:.0f} s")
+    if failed:
+        # once more as the last words: the clean-up has scrolled them away, and many a CI shows the end alone
+        say(f"== what failed, of {failed.relative_to(ROOT)}:")
+        for line in _causes(failed.read_text(encoding="utf-8", errors="replace")):
+            say(f"  | {line}")
+    return 1 if failed else 0
 
 
-def _on_the_lab() -> int:
+def _on_the_lab() -> typing.Optional[pathlib.Path]:
     """Molecule first: it wants the lab as it is made. Its destroy comes last, also when something failed."""
     molecule = [str(VENV / "bin" / "molecule")]
-    code = 1
+    failed = None
     try:
-        code = (
+        failed = (
             _part("lab", [PYTHON, "-m", "lab", "up"])
             or _part("molecule, scenario default", [*molecule, "test", "--scenario-name", "default", "--destroy", "never"])
-            or _part("tests on the lab", [PYTHON, "-m", "pytest", "tests/lab", "-m", "not thorough"])
+            or _part("tests on the lab", [PYTHON, "-m", "pytest", "tests/lab", "-m", "not thorough", "--durations", "20"])
         )
     finally:
         # molecule leaves out what it does not remember having made; the second one proves in any case that nothing is left
         down = _part("molecule destroy", [*molecule, "destroy", "--scenario-name", "default"]) or _part("lab down", [PYTHON, "-m", "lab", "down"])
-    return code or down
+    return failed or down
 
 
-def _part(name: str, command: typing.Sequence[str], environment: typing.Optional[typing.Mapping[str, str]] = None) -> int:
+def _part(name: str, command: typing.Sequence[str], environment: typing.Optional[typing.Mapping[str, str]] = None) -> typing.Optional[pathlib.Path]:
+    """Run a part; its output is shown as it comes, and kept.
+
+    :returns: nothing, or where the output of a part lies that failed
+    """
     say(f"== {name}")
     start = time.monotonic()
-    code = subprocess.call(command, cwd=ROOT, env={**os.environ, **ANSIBLE_ENV, **(environment or {})})
+    log = LOGS / f"test-{re.sub('[^a-z]+', '-', name)}.log"
+    everything = {**os.environ, **ANSIBLE_ENV, "PYTHONUNBUFFERED": "1", **(environment or {})}
+    with log.open("wb") as kept, subprocess.Popen(command, cwd=ROOT, env=everything, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        for line in typing.cast(typing.BinaryIO, process.stdout):
+            kept.write(line)
+            sys.stdout.buffer.write(line)
+            sys.stdout.flush()
+    code = process.returncode
     say(f"== {name}: {'ok' if code == 0 else f'FAILED with {code}'}, {time.monotonic() - start:.0f} s")
-    return code
+    return log if code else None
+
+
+def _causes(output: str) -> typing.List[str]:
+    lines = [line[:_CAUSE_CHARACTERS] for line in output.splitlines() if line.strip()]
+    return ([line for line in lines if _CAUSE.match(line)] or lines)[-_CAUSES:]
 
 
 if __name__ == "__main__":

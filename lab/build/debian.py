@@ -24,7 +24,7 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 QEMU_PACKAGES = ("qemu-system-x86", "seabios", "ipxe-qemu")
 GUEST_PACKAGES = (
     "systemd-sysv dbus udev openssh-server python3 iproute2 rdma-core ibverbs-utils ibverbs-providers perftest rdmacm-utils infiniband-diags "
-    "opensm ethtool pciutils kmod iptables iputils-ping procps containerd runc containernetworking-plugins mount ca-certificates "
+    "opensm ethtool pciutils kmod iptables iputils-ping procps containerd crun containernetworking-plugins mount ca-certificates "
     "busybox-static jq"
 ).split()
 POD_PACKAGES = "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iperf3 iputils-ping ethtool kmod pciutils jq procps".split()

@@ -133,22 +133,50 @@ class Lab:
         with self.running(name, *options, variables=variables) as playbook:
             return playbook.wait()
 
-    def apply(self, definition: typing.Mapping[str, typing.Any], subresource: str = "") -> None:
-        """Server-side apply of one object, or of its status."""
+    def apply(self, *definitions: typing.Mapping[str, typing.Any], subresource: str = "") -> None:
+        """Server-side apply of objects, or of this part of them: ``status``."""
         script = (
-            "o = json.loads(args[0]);"
-            "r = client.resources.get(api_version=o['apiVersion'], kind=o['kind']);"
-            "r = r.subresources[args[1]] if args[1] else r;"
-            "client.server_side_apply(r, o, name=o['metadata']['name'], namespace=o['metadata'].get('namespace'), field_manager='test', force_conflicts=True)"
+            "for o in json.loads(args[0]):\n"
+            "    r = client.resources.get(api_version=o['apiVersion'], kind=o['kind'])\n"
+            "    r = r.subresources[args[1]] if args[1] else r\n"
+            "    where = {'name': o['metadata']['name'], 'namespace': o['metadata'].get('namespace')}\n"
+            "    client.server_side_apply(r, o, **where, field_manager='test', force_conflicts=True)\n"
         )
-        self._client(script, json.dumps(definition), subresource)
+        self._client(script, json.dumps(definitions), subresource)
+
+    @contextlib.contextmanager
+    def present(self, *definitions: typing.Mapping[str, typing.Any]) -> typing.Iterator[None]:
+        """These objects are there meanwhile."""
+        self.apply(*definitions)
+        try:
+            yield
+        finally:
+            script = (
+                "for o in json.loads(args[0]):\n"
+                "    r = client.resources.get(api_version=o['apiVersion'], kind=o['kind'])\n"
+                "    r.delete(name=o['metadata']['name'], namespace=o['metadata'].get('namespace'))\n"
+            )
+            self._client(script, json.dumps(definitions))
+
+    def in_pod(self, namespace: str, name: str, container: str, *command: str) -> str:
+        """Output of a command in a pod, which must end well."""
+        script = (
+            # with the content loaded beforehand, JSON would come back as Python writes it
+            "call = kubernetes.client.CoreV1Api(client.client).connect_get_namespaced_pod_exec\n"
+            "way = {'container': args[2], 'command': args[3:], 'stdout': True, 'stderr': True, '_preload_content': False}\n"
+            "done = kubernetes.stream.stream(call, args[1], args[0], **way)\n"
+            "done.run_forever(timeout=60)\n"
+            "print(done.read_stdout())\n"
+            "sys.exit(done.read_stderr() if done.returncode else 0)\n"
+        )
+        return self._client(script, namespace, name, container, *command)
 
     def _client(self, script: str, *arguments: str) -> str:
         """Output of a script in the lab's network namespace, which finds a Kubernetes client in ``client`` and its arguments in ``args``."""
         opened = (
-            "import json, sys, kubernetes.config, kubernetes.dynamic;"
-            "client = kubernetes.dynamic.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]));"
-            "args = sys.argv[2:];"
+            "import json, sys, kubernetes.config, kubernetes.dynamic, kubernetes.stream\n"
+            "client = kubernetes.dynamic.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]))\n"
+            "args = sys.argv[2:]\n"
         )
         done = self.command("exec", sys.executable, "-c", opened + script, ".lab/pki/admin.kubeconfig", *arguments)
         assert done.returncode == 0, done.stderr
@@ -186,13 +214,6 @@ class Lab:
         script = "r = client.resources.get(api_version=args[0], kind=args[1]);print(json.dumps([i.to_dict() for i in r.get(label_selector=args[2]).items]))"
         version, _slash, name = kind.rpartition("/")
         return json.loads(self._client(script, version, name, selector))
-
-
-def kubectl(*words: str, given: str = "") -> str:
-    """Output of kubectl, as cluster admin."""
-    done = subprocess.run([str(ROOT / "lab/kubectl"), *words], input=given, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture

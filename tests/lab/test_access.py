@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import pathlib
-import subprocess
 import typing
 
 import pytest
@@ -20,19 +19,13 @@ from lab.pki import Pki
 from .conftest import ROOT, Lab
 from .scenarios import intent
 
-RBAC = str(ROOT / "docs/rbac.yml")
-
-
-def kubectl(*words: str) -> None:
-    done = subprocess.run([str(ROOT / "lab/kubectl"), *words], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
+RBAC = ROOT / "docs/rbac.yml"
 
 
 @pytest.fixture
-def roles() -> typing.Iterator[None]:
-    kubectl("apply", "-f", RBAC)
-    yield
-    kubectl("delete", "-f", RBAC)
+def roles(lab: Lab) -> typing.Iterator[None]:
+    with lab.present(*yaml.safe_load(RBAC.read_text())["items"]):
+        yield
 
 
 def identity(folder: pathlib.Path, group: str) -> str:
@@ -91,7 +84,7 @@ def test_an_expired_certificate_is_named_as_such(lab: Lab, monkeypatch: pytest.M
         return builder.not_valid_before(now - datetime.timedelta(days=2)).not_valid_after(now - datetime.timedelta(days=1))
 
     monkeypatch.setattr("lab.pki.unsigned", expired)
-    run = run_as(lab, "system:masters", "network")
+    run = run_as(lab, "system:masters", "operators")
     assert run.code != 0
     assert "the client certificate in the kubeconfig is wrong or has expired" in run.output
     assert "changed=0" in run.output

@@ -6,12 +6,9 @@
 
 from __future__ import annotations
 
-import json
 import typing
 
-import pytest
-
-from .conftest import SETTINGS, Lab, kubectl
+from .conftest import SETTINGS, Lab
 
 POLICIES = "sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy"
 LEAK = {
@@ -27,17 +24,10 @@ def intent(**ipam: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
     return [{**fabric, "ipam": {"type": "whereabouts", **ipam}} if fabric["name"] == "storage" else fabric for fabric in SETTINGS["rdma_fabrics"]]
 
 
-@pytest.fixture
-def leak() -> typing.Iterator[None]:
-    kubectl("apply", "-f", "-", given=json.dumps(LEAK))
-    yield
-    kubectl("delete", "-n", "kube-system", "ippools.whereabouts.cni.cncf.io", "leak")
-
-
 def test_too_small_a_range_is_refused_by_arithmetic(lab: Lab) -> None:
-    run = lab.playbook("playbooks/network.yml", variables={"rdma_fabrics": intent(range="10.79.0.0/29")})
+    run = lab.playbook("playbooks/validate.yml", variables={"rdma_fabrics": intent(range="10.79.0.0/29")})
     assert run.code != 0
-    finding = run.finding("network", "validate.addresses", "rdma_fabrics[1].ipam.range")
+    finding = run.finding("validate", "validate.addresses", "rdma_fabrics[1].ipam.range")
     assert (finding["status"], finding["measured"], finding["expected"]) == ("fail", "6 addresses", "8 addresses: 2 nodes x 1 HCAs x 4 VFs")
 
 
@@ -50,7 +40,8 @@ def test_a_range_in_the_network_of_the_services_is_refused_before_anything_is_ma
     assert lab.objects(POLICIES) == before
 
 
-def test_an_address_of_a_pod_that_is_gone_is_warned_of(lab: Lab, leak: None) -> None:
-    run = lab.playbook("playbooks/network.yml", "--check")
+def test_an_address_of_a_pod_that_is_gone_is_warned_of(lab: Lab) -> None:
+    with lab.present(LEAK):
+        run = lab.playbook("playbooks/network.yml", "--check")
     finding = run.finding("network", "network.addresses", "storage")
     assert finding["status"] == "warn" and "training/long-gone" in finding["measured"]

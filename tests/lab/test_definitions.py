@@ -133,7 +133,7 @@ def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
     }
     labels = {"pools.operator.machineconfiguration.openshift.io/worker": ""}
     lab.apply({**pool, "metadata": {**pool["metadata"], "labels": labels}, "spec": selectors})
-    lab.apply({**pool, "status": {"machineCount": 2, "updatedMachineCount": 2}}, "status")
+    lab.apply({**pool, "status": {"machineCount": 2, "updatedMachineCount": 2}}, subresource="status")
     cluster = {**SETTINGS["rdma_cluster"], "host": HOST, "disruption": "reboot"}
     variables = {"rdma_cluster": cluster, "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"]}
     with lab.background(sys.executable, "-m", "tests.lab.machine_config_operator", ".lab/pki/admin.kubeconfig") as log:

@@ -18,7 +18,7 @@ import yaml
 
 from lab.processes import wait_until
 
-from .conftest import MANAGED, Lab, kubectl
+from .conftest import MANAGED, Lab
 from .test_definitions import RENDERED, answer, play
 
 pytestmark = pytest.mark.thorough
@@ -61,20 +61,22 @@ def queue(name: str, gpus: int) -> typing.List[typing.Dict[str, typing.Any]]:
     ]
 
 
+def node(name: str, **status: typing.Any) -> typing.Dict[str, typing.Any]:
+    """What the tests say of a node's status."""
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+
 @pytest.fixture(scope="module", autouse=True)
 def operators(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[None]:
     here = Lab(tmp_path_factory.mktemp("operators"))
     started = here.command("operators", "on")
     try:
         assert started.returncode == 0, started.stderr
-        for item in (*queue("gpu", 2), *queue("small", 1)):
-            here.apply({"apiVersion": QUEUES, **item})
-        for name in WORKERS:
-            here.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"capacity": {"nvidia.com/gpu": "1"}}}, "status")
+        here.apply(*({"apiVersion": QUEUES, **item} for item in (*queue("gpu", 2), *queue("small", 1))))
+        here.apply(*(node(name, capacity={"nvidia.com/gpu": "1"}) for name in WORKERS), subresource="status")
         yield
     finally:
-        for name in WORKERS:
-            here.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {}}, "status")
+        here.apply(*(node(name) for name in WORKERS), subresource="status")
         stopped = here.command("operators", "off")
     assert stopped.returncode == 0, stopped.stderr
 
@@ -151,7 +153,7 @@ def test_pods_take_their_addresses_and_routes_from_the_nic_map(lab: Lab) -> None
     assert set(pods) == set(WORKERS)
 
     def inside(node: str, *words: str) -> typing.Any:
-        return json.loads(kubectl("exec", "--namespace=training", pods[node], "--container=pytorch", "--", *words))
+        return json.loads(lab.in_pod("training", pods[node], "pytorch", *words))
 
     for node, peer in (WORKERS, WORKERS[::-1]):
         own, other = addresses[node], addresses[peer]

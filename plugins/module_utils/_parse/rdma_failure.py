@@ -43,7 +43,8 @@ RETRIED = ("not_listening", "no_address")
 
 _TOOL = "(?:rping|ib_write_bw|iperf3)"
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
-    ("no_tool", rf"executable file not found|(?:command|No such file or directory).*{_TOOL}|{_TOOL}.*(?:not found|No such file)"),
+    # runc, and crun, which names the file in the middle of it
+    ("no_tool", rf"executable file (?:\S{{1,200}} )?not found|(?:command|No such file or directory).*{_TOOL}|{_TOOL}.*(?:not found|No such file)"),
     ("memlock", r"Couldn't allocate MR|failed to create mr|Failed to create MR|reg_mr failed|Cannot allocate memory"),
     ("port_down", r"Port number [0-9]+ state is|Unable to query port [0-9]+ attributes"),
     (

@@ -60,6 +60,19 @@ def test_captures(name, kind):
         ("No RDMA devices were detected\n", "no_device"),
         (" Did not detect devices \n If device exists, check if driver is up\n", "no_device"),
         ("timeout: failed to run command 'ib_write_bw': No such file or directory\n", "no_tool"),
+        # the runtime's words: runc, and crun of a container that cannot start and of a command in one that runs
+        ('exec: "sleep": executable file not found in $PATH: unknown', "no_tool"),
+        (
+            "failed to create containerd task: failed to create shim task: OCI runtime create failed: executable file `sleepy` not found in $PATH: "
+            "No such file or directory: unknown",
+            "no_tool",
+        ),
+        (
+            "Internal error occurred: error executing command in container: failed to exec in container: failed to start exec "
+            '"0b736afc8b291bfb45b0625855e0473862f30de1cfb732a4deab4e95a7ccbe0b": OCI runtime exec failed: executable file `sh` not found in $PATH: '
+            "No such file or directory: unknown",
+            "no_tool",
+        ),
         ("cma event RDMA_CM_EVENT_UNREACHABLE, error -110\n", "no_address"),
         ("", "exit_code"),
         ("something new\n", "exit_code"),
