@@ -18,10 +18,10 @@ from .steps import ANSIBLE_ENV, BUILD, LOGS, ROOT, VENV, say
 
 PYTHON = str(VENV / "bin" / "python")
 # tools.sanity has made its environment by then
-OLDEST = [PYTHON, "-m", "pytest", "tests/unit/house/test_frame.py", "-k", "green_twice or wrong_type or broken_role or never_dropped"]
+OLDEST = [PYTHON, "-m", "pytest", "-n", "auto", "tests/unit/house/test_frame.py", "-k", "green_twice or wrong_type or broken_role or never_dropped"]
 # how Ansible, pytest and our own tools begin a line that names a cause
 _CAUSE = re.compile(r"^(\x1b\[[0-9;]*m|\s)*(fatal: |\[ERROR\]|E  |FAILED|ERROR)")
-_CAUSES = 8
+_CAUSES = 20
 _CAUSE_CHARACTERS = 600
 
 
