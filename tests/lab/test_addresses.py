@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import typing
 
+import pytest
+
 from .conftest import SETTINGS, Lab
 
 POLICIES = "sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy"
@@ -40,6 +42,7 @@ def test_a_range_in_the_network_of_the_services_is_refused_before_anything_is_ma
     assert lab.objects(POLICIES) == before
 
 
+@pytest.mark.thorough
 def test_an_address_of_a_pod_that_is_gone_is_warned_of(lab: Lab) -> None:
     with lab.present(LEAK):
         run = lab.playbook("playbooks/network.yml", "--check")
