@@ -46,6 +46,12 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def log_of(name: str) -> pathlib.Path:
+    """Where the output of a step is kept; the folder is there afterwards."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    return LOGS / ("".join(letter if letter.isalnum() else "-" for letter in name) + ".log")
+
+
 def run(
     name: str,
     command: typing.Sequence[typing.Union[str, pathlib.Path]],
@@ -60,8 +66,7 @@ def run(
     :returns: stdout and stderr, as they came
     :raises StepError: exit code other than 0
     """
-    LOGS.mkdir(parents=True, exist_ok=True)
-    path = LOGS / ("".join(letter if letter.isalnum() else "-" for letter in name) + ".log")
+    path = log_of(name)
     start = time.monotonic()
     say(f"- {name}")
     words = [str(word) for word in command]

@@ -14,7 +14,7 @@ import sys
 import time
 import typing
 
-from .steps import ANSIBLE_ENV, BUILD, LOGS, ROOT, VENV, say
+from .steps import ANSIBLE_ENV, BUILD, ROOT, VENV, log_of, say
 
 PYTHON = str(VENV / "bin" / "python")
 # tools.sanity has made its environment by then
@@ -31,7 +31,6 @@ def main() -> int:
     :returns: exit code: 0, or 1 when a part failed
     """
     start = time.monotonic()
-    LOGS.mkdir(parents=True, exist_ok=True)
     failed = (
         _part("lint", [PYTHON, "-m", "tools.lint"])
         or _part("tests without a lab", [PYTHON, "-m", "tools.unit"])
@@ -50,7 +49,6 @@ def main() -> int:
 def _on_the_lab() -> typing.Optional[pathlib.Path]:
     """Molecule first: it wants the lab as it is made. Its destroy comes last, also when something failed."""
     molecule = [str(VENV / "bin" / "molecule")]
-    failed = None
     try:
         failed = (
             _part("lab", [PYTHON, "-m", "lab", "up"])
@@ -70,7 +68,7 @@ def _part(name: str, command: typing.Sequence[str], environment: typing.Optional
     """
     say(f"== {name}")
     start = time.monotonic()
-    log = LOGS / f"test-{re.sub('[^a-z]+', '-', name)}.log"
+    log = log_of(f"test {name}")
     everything = {**os.environ, **ANSIBLE_ENV, "PYTHONUNBUFFERED": "1", **(environment or {})}
     with log.open("wb") as kept, subprocess.Popen(command, cwd=ROOT, env=everything, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         for line in typing.cast(typing.BinaryIO, process.stdout):

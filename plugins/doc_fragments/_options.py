@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other documentation may extend this.
 
-"""Options that several modules have in common; the specs beside them are INTENT_SPEC, PODS_SPEC and FRAME_SPEC."""
+"""Options that several modules have in common; the specs beside them are INTENT_SPEC, pods_spec and FRAME_SPEC."""
 
 from __future__ import annotations
 

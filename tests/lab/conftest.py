@@ -137,10 +137,8 @@ class Lab:
         """Server-side apply of objects, or of this part of them: ``status``."""
         script = (
             "for o in json.loads(args[0]):\n"
-            "    r = client.resources.get(api_version=o['apiVersion'], kind=o['kind'])\n"
-            "    r = r.subresources[args[1]] if args[1] else r\n"
-            "    where = {'name': o['metadata']['name'], 'namespace': o['metadata'].get('namespace')}\n"
-            "    client.server_side_apply(r, o, **where, field_manager='test', force_conflicts=True)\n"
+            "    r = kind(o).subresources[args[1]] if args[1] else kind(o)\n"
+            "    client.server_side_apply(r, o, **place(o), field_manager='test', force_conflicts=True)\n"
         )
         self._client(script, json.dumps(definitions), subresource)
 
@@ -151,12 +149,7 @@ class Lab:
         try:
             yield
         finally:
-            script = (
-                "for o in json.loads(args[0]):\n"
-                "    r = client.resources.get(api_version=o['apiVersion'], kind=o['kind'])\n"
-                "    r.delete(name=o['metadata']['name'], namespace=o['metadata'].get('namespace'))\n"
-            )
-            self._client(script, json.dumps(definitions))
+            self._client("for o in json.loads(args[0]):\n    kind(o).delete(**place(o))\n", json.dumps(definitions))
 
     def in_pod(self, namespace: str, name: str, container: str, *command: str) -> str:
         """Output of a command in a pod, which must end well."""
@@ -172,11 +165,16 @@ class Lab:
         return self._client(script, namespace, name, container, *command)
 
     def _client(self, script: str, *arguments: str) -> str:
-        """Output of a script in the lab's network namespace, which finds a Kubernetes client in ``client`` and its arguments in ``args``."""
+        """Output of a script in the lab's network namespace.
+
+        It finds a Kubernetes client in ``client``, its arguments in ``args``, and functions for the kind of an object and for where it is.
+        """
         opened = (
             "import json, sys, kubernetes.config, kubernetes.dynamic, kubernetes.stream\n"
             "client = kubernetes.dynamic.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]))\n"
             "args = sys.argv[2:]\n"
+            "kind = lambda o: client.resources.get(api_version=o['apiVersion'], kind=o['kind'])\n"
+            "place = lambda o: {'name': o['metadata']['name'], 'namespace': o['metadata'].get('namespace')}\n"
         )
         done = self.command("exec", sys.executable, "-c", opened + script, ".lab/pki/admin.kubeconfig", *arguments)
         assert done.returncode == 0, done.stderr
