@@ -62,8 +62,9 @@ def _power_off(lab: Lab, target: Target) -> str:
 
 
 def _power_on(lab: Lab, target: Target) -> str:
-    lab.start_worker(_worker(lab, target.worker), lab.build())
-    workers.wait_ready(lab.description, lab.folder, lab.processes, lab.authority)
+    image = lab.build()
+    lab.start_worker(_worker(lab, target.worker), image)
+    lab.wait_workers(image)
     lab.refresh()
     return f"{target.worker} has booted"
 

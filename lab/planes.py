@@ -89,7 +89,7 @@ class Lab:
         with step("start two fabrics, each with a master and a standby subnet manager"):
             self.fabric.start()
         with step("wait until the workers are Ready"):
-            workers.wait_ready(self.description, self.folder, self.processes, authority)
+            self.wait_workers(image)
         self.refresh()
         workers.label(self.description, authority)
         scale.start(self.description, self.processes, authority, nodes)
@@ -110,6 +110,10 @@ class Lab:
 
     def start_worker(self, worker: Worker, image: pathlib.Path) -> None:
         workers.start(self.description, self.folder, self.processes, worker, image)
+
+    def wait_workers(self, image: pathlib.Path) -> None:
+        """Wait until all workers are Ready; one that ends while it boots is started again."""
+        workers.wait_ready(self.description, self.folder, self.processes, self.authority, lambda worker: self.start_worker(worker, image))
 
     def _leftovers(self) -> typing.Dict[str, bool]:
         """What must be gone when the lab is down, and whether it is there."""

@@ -31,6 +31,8 @@ class Processes:
         self.records = folder / "run"
         self.logs = folder / "log"
         self.namespace = namespace
+        # those that this program started itself: of them alone it learns how they end
+        self._children: typing.Dict[str, "subprocess.Popen[bytes]"] = {}
         for path in (self.records, self.logs):
             path.mkdir(parents=True, exist_ok=True)
 
@@ -61,6 +63,7 @@ class Processes:
                 stderr=log,
                 start_new_session=True,
             )
+        self._children[name] = process
         self._record(name).write_text(json.dumps({"pid": process.pid, "started": _start_time(process.pid)}))
         return process.pid
 
@@ -103,7 +106,14 @@ class Processes:
         """:raises LabError: one of them has ended"""
         for name in names:
             if not self.alive(name):
-                raise LabError(f"{name} has ended; its last output:\n{self.log(name)}", f"the whole output is in {self.logs / name}.log")
+                raise LabError(self.end_of(name), f"the whole output is in {self.logs / name}.log")
+
+    def end_of(self, name: str) -> str:
+        """How a process that runs no more has ended, as far as is known, with its last output."""
+        child = self._children.get(name)
+        code = child.poll() if child else None
+        how = "" if code is None else f" with exit code {code}" if code >= 0 else f" by {signal.Signals(-code).name}"
+        return f"{name} has ended{how}; its last output:\n{self.log(name)}"
 
     def _record(self, name: str) -> pathlib.Path:
         return self.records / f"{name}.json"

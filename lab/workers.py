@@ -14,7 +14,7 @@ import typing
 
 from . import network, objects
 from .build import debian, kernel
-from .console import LabError
+from .console import LabError, say
 from .controlplane import API_PORT
 from .description import Description, Worker
 from .pki import Pki
@@ -22,6 +22,8 @@ from .processes import Processes, wait_until
 from .run import run
 
 READY_SECONDS = 240
+#: how often a worker is started at most, until it is Ready
+STARTS = 3
 #: what the workers' CNI plugins may do has its own identity; the kubelet's is made per worker
 PLUGIN_IDENTITIES = ("multus", "whereabouts")
 SRIOV_LABEL = "feature.node.kubernetes.io/network-sriov.capable"
@@ -108,7 +110,6 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
     """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node."""
     kernel_folder = kernel.kernel()
     qemu = debian.qemu()
-    console = processes.logs / f"{worker.name}.console"
     command_line = (
         "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off systemd.show_status=0 intel_iommu=on iommu=pt "
         # with another clock, perftest prints zero and inf as results
@@ -121,7 +122,9 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
     processes.start(
         worker.name,
         [
-            *(qemu / "usr/bin/qemu-system-x86_64", "-L", qemu / "usr/share/qemu", "-L", qemu / "usr/share/seabios", "-L", qemu / "usr/lib/ipxe/qemu"),
+            # Debian 13's program on Debian 12: by its own loader
+            *(libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, qemu / "usr/bin/qemu-system-x86_64"),
+            *("-L", qemu / "usr/share/qemu", "-L", qemu / "usr/share/seabios"),
             *("-name", worker.name, "-M", "q35", *accelerator(), "-smp", str(description.guest.cpus), "-m", str(description.guest.memory_mib)),
             *("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_folder / "vmlinux", "-initrd", kernel_folder / "initrd"),
             *("-append", command_line, "-drive", f"file={disk},if=virtio,format=raw,snapshot=on"),
@@ -131,13 +134,9 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
             *("-device", f"igb,bus=rp0,netdev=storage,mac=52:54:00:88:00:{number},romfile="),
             *_virtio_nic("vnic", worker, f"52:54:00:98:00:{number}"),
             *("-virtfs", f"local,path={share(folder, worker)},mount_tag=lab,security_model=none,readonly=on,multidevs=remap"),
-            *("-device", "virtio-rng-pci", "-serial", f"file:{console}", "-monitor", f"unix:{processes.records / worker.name}.monitor,server,nowait"),
+            *("-device", "virtio-rng-pci", "-serial", "stdio", "-monitor", f"unix:{processes.records / worker.name}.monitor,server,nowait"),
         ],
-        env={
-            "LD_LIBRARY_PATH": f"{libraries}:{qemu / 'lib/x86_64-linux-gnu'}",
-            "QEMU_MODULE_DIR": str(libraries / "qemu"),
-            "TMPDIR": str(_temporary(folder)),
-        },
+        env={"QEMU_MODULE_DIR": str(libraries / "qemu"), "TMPDIR": str(_temporary(folder))},
     )
 
 
@@ -164,22 +163,26 @@ def accelerator() -> typing.List[str]:
     return ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
 
 
-def wait_ready(description: Description, folder: pathlib.Path, processes: Processes, authority: Pki) -> None:
+def wait_ready(
+    description: Description, folder: pathlib.Path, processes: Processes, authority: Pki, start_again: typing.Callable[[Worker], None]
+) -> None:
     """Wait until the workers are Ready in the API server, as booted now: a worker that lost its power stays Ready there for 40 s.
 
-    :raises LabError: one has ended, or is not Ready in time; with the end of its console
+    :param start_again: starts a worker that ended before it was Ready; emulation on a busy host is not always kind to a kernel that boots
+    :raises LabError: one ends again and again, or is not Ready in time; with its last output, its console's among it
     """
     client = objects.client(authority.path("admin.kubeconfig"))
     nodes = client.resources.get(api_version="v1", kind="Node")
-
-    def console(name: str) -> str:
-        lines = (processes.logs / f"{name}.console").read_text(errors="replace").splitlines()
-        return "\n".join(["the end of its console:", *lines[-15:]])
+    left = dict.fromkeys((worker.name for worker in description.workers), STARTS - 1)
 
     def missing() -> typing.Set[str]:
         for worker in description.workers:
-            if not processes.alive(worker.name):
-                raise LabError(f"{worker.name} has ended; {console(worker.name)}", f"QEMU's own words are in {processes.logs / worker.name}.log")
+            if not left[worker.name]:
+                processes.check(worker.name)
+            elif not processes.alive(worker.name):
+                left[worker.name] -= 1
+                say(f"{processes.end_of(worker.name)}\n{worker.name} is started again")
+                start_again(worker)
         boots = {
             node.metadata.name: node.status.nodeInfo.bootID
             for node in nodes.get().items
@@ -191,7 +194,7 @@ def wait_ready(description: Description, folder: pathlib.Path, processes: Proces
     if not wait_until(lambda: not missing(), READY_SECONDS, 0.5):
         late = sorted(missing())
         raise LabError(
-            f"{', '.join(late)} not Ready after {READY_SECONDS} s; {console(late[0])}",
+            f"{', '.join(late)} not Ready after {READY_SECONDS} s; the last output:\n{processes.log(late[0])}",
             f"log in with 'lab/ssh {late[0]}' and look at 'journalctl -u kubelet'",
         )
 

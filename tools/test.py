@@ -57,8 +57,9 @@ def _on_the_lab() -> typing.Optional[pathlib.Path]:
         )
     finally:
         # molecule leaves out what it does not remember having made; the second one proves in any case that nothing is left
-        down = _part("molecule destroy", [*molecule, "destroy", "--scenario-name", "default"]) or _part("lab down", [PYTHON, "-m", "lab", "down"])
-    return failed or down
+        destroyed = _part("molecule destroy", [*molecule, "destroy", "--scenario-name", "default"])
+        down = _part("lab down", [PYTHON, "-m", "lab", "down"])
+    return failed or destroyed or down
 
 
 def _part(name: str, command: typing.Sequence[str], environment: typing.Optional[typing.Mapping[str, str]] = None) -> typing.Optional[pathlib.Path]:

@@ -21,13 +21,14 @@ from ..run import run
 
 PACKAGES = pathlib.Path(__file__).parent.parent / "packages.txt"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-QEMU_PACKAGES = ("qemu-system-x86", "seabios", "ipxe-qemu")
+QEMU_PACKAGES = ("qemu-system-x86", "seabios")
 GUEST_PACKAGES = (
     "systemd-sysv dbus udev openssh-server python3 iproute2 rdma-core ibverbs-utils ibverbs-providers perftest rdmacm-utils infiniband-diags "
     "opensm ethtool pciutils kmod iptables iputils-ping procps containerd crun containernetworking-plugins mount ca-certificates "
     "busybox-static jq"
 ).split()
 POD_PACKAGES = "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iperf3 iputils-ping ethtool kmod pciutils jq procps".split()
+MIRROR_REMEDY = "is the Debian mirror reachable? 'make lab' can be run again at once"
 WITHOUT_DOCUMENTATION = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
 
 
@@ -44,9 +45,8 @@ def install_host_packages() -> None:
     if os.geteuid() != 0:
         raise LabError("the lab needs root: for a network namespace, and to install packages", "run it as root")
     with step(f"install {' '.join(missing)}"):
-        remedy = "is the Debian mirror reachable? 'make lab' can be run again at once"
-        run(["apt-get", "update", "-q"], remedy=remedy)
-        run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], env={"DEBIAN_FRONTEND": "noninteractive"}, remedy=remedy)
+        run(["apt-get", "update", "-q"], remedy=MIRROR_REMEDY)
+        run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], env={"DEBIAN_FRONTEND": "noninteractive"}, remedy=MIRROR_REMEDY)
 
 
 def mirror() -> str:
@@ -82,27 +82,33 @@ def _apt_options(root: pathlib.Path, suites: typing.Iterable[str]) -> typing.Lis
     return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
 
-def _archives(root: pathlib.Path) -> typing.List[pathlib.Path]:
-    return sorted((root / "cache/archives").glob("*.deb"))
-
-
 def _unpack(archives: typing.Iterable[pathlib.Path], target: pathlib.Path) -> None:
     for archive in archives:
         run(["dpkg-deb", "-x", archive, target])
 
 
 def qemu() -> pathlib.Path:
-    """Root folder of QEMU 10 from backports: Debian 12's own 7.2 has no igb, the one emulated NIC with SR-IOV."""
+    """Root folder of QEMU 11 from Debian 13's backports, with all its libraries: nothing of it is installed, it runs by its own loader.
+
+    Debian 12's own 7.2 has no igb, the one emulated NIC with SR-IOV. Debian's 10.0 aborts now and then while a guest with several processors
+    moves the BARs of its PCI devices ("iotlb_to_section: Assertion `section_index < d->map.sections_nb' failed"): it takes a section's number
+    from one memory map and looks it up in the next.
+    """
+
+    suites = ("trixie", "trixie-backports")
 
     def build(target: pathlib.Path) -> None:
-        root = target / "apt"
-        options = _apt_options(root, ("bookworm", "bookworm-updates", "bookworm-backports"))
-        run(["apt-get", *options, "update", "-q"])
-        run(["apt-get", *options, "-d", "-y", "-q", "-t", "bookworm-backports", "install", *QEMU_PACKAGES])
-        _unpack(_archives(root), target)
-        run(["rm", "-r", root])
+        sources = [f"deb [signed-by={KEYRING}] {mirror()} {suite} main" for suite in suites]
+        options = ["--aptopt=APT::Install-Recommends=false", f'--aptopt=APT::Default-Release "{suites[1]}"']
+        run(
+            [
+                *("mmdebstrap", "--mode=root", "--variant=extract", *options, *WITHOUT_DOCUMENTATION),
+                *("--include=" + ",".join(QEMU_PACKAGES), "--format=directory", suites[0], target / "root", *sources),
+            ],
+            remedy=MIRROR_REMEDY,
+        )
 
-    return cached("qemu", [mirror(), *QEMU_PACKAGES], build)
+    return cached("qemu", [mirror(), *suites, *QEMU_PACKAGES], build) / "root"
 
 
 def kernel_packages() -> pathlib.Path:
@@ -149,7 +155,7 @@ def _root_file_system(name: str, packages: typing.Sequence[str]) -> pathlib.Path
                 *("mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends=false", *WITHOUT_DOCUMENTATION),
                 *("--include=" + ",".join(packages), "--format=directory", "trixie", target / "root", source),
             ],
-            remedy="is the Debian mirror reachable? 'make lab' can be run again at once",
+            remedy=MIRROR_REMEDY,
         )
 
     return cached(name, [mirror(), *packages], build) / "root"
