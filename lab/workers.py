@@ -163,9 +163,7 @@ def accelerator() -> typing.List[str]:
     return ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
 
 
-def wait_ready(
-    description: Description, folder: pathlib.Path, processes: Processes, authority: Pki, start_again: typing.Callable[[Worker], None]
-) -> None:
+def wait_ready(description: Description, folder: pathlib.Path, processes: Processes, authority: Pki, start_again: typing.Callable[[Worker], None]) -> None:
     """Wait until the workers are Ready in the API server, as booted now: a worker that lost its power stays Ready there for 40 s.
 
     :param start_again: starts a worker that ended before it was Ready; emulation on a busy host is not always kind to a kernel that boots

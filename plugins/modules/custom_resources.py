@@ -85,6 +85,13 @@ options:
       - IPPool.nv-ipam.nvidia.com
       - CIDRPool.nv-ipam.nvidia.com
       - Namespace
+  find_leftovers:
+    description:
+      - With O(state=present), whether to look for networks, policies and pools that carry O(label_selector) and are not among O(objects).
+        They are told, and stay.
+      - It takes the right to list these kinds in all namespaces.
+    type: bool
+    default: false
   label_selector:
     description: What carries this label is taken back. It must name the collection's label; more can be added to it.
     type: str
@@ -169,6 +176,19 @@ applied:
       description: What the API server warned of.
       type: list
       elements: str
+leftovers:
+  description: What O(find_leftovers) found.
+  returned: when O(find_leftovers)
+  type: dict
+  contains:
+    objects:
+      description: The objects, with RV(applied[].kind), RV(applied[].name), RV(applied[].namespace) and RV(applied[].fabric).
+      type: list
+      elements: dict
+    errors:
+      description: Kinds that could not be listed, and why.
+      type: list
+      elements: str
 changes:
   description: One line for each object that was written, or would be.
   returned: success
@@ -186,13 +206,14 @@ from ansible.module_utils.common.yaml import yaml_dump
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, apply_all, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, apply_all, leftovers, remove_all
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
 NETWORKS = ["SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"]
 JOBS = ["PyTorchJob", "TrainJob", "TrainingRuntime"]
-KINDS = [*JOBS, "Pod", *NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS, "Namespace"]
+OF_FABRICS = [*NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS]
+KINDS = [*JOBS, "Pod", *OF_FABRICS, "Namespace"]
 #: not with the others: nobody should have to be allowed to list the ConfigMaps of all namespaces
 NIC_MAP = "ConfigMap"
 
@@ -221,13 +242,16 @@ def difference(outcomes: typing.Iterable[Outcome]) -> typing.List[typing.Dict[st
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     cluster, options = connect(module), module.params
+    selector = options["label_selector"]
+    if LABEL not in selector.split(","):
+        module.fail_json(msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted")
+    beside: typing.Dict[str, typing.Any] = {}
     if options["state"] == "present":
         wanted = [(item["fabric"], item["object"]) for item in options["objects"]]
         outcomes = apply_all(cluster, wanted, module.check_mode)
+        if options["find_leftovers"]:
+            beside["leftovers"] = to_data(leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted]))
     else:
-        selector = options["label_selector"]
-        if LABEL not in selector.split(","):
-            module.fail_json(msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted")
         removal = Removal(tuple(options["kinds"]), selector, tuple(options["keep_namespaces"]), options["wait_seconds"], tuple(options["namespaces"]))
         outcomes = remove_all(cluster, removal, module.check_mode, time.monotonic, time.sleep)
     changed = [outcome for outcome in outcomes if outcome.changed]
@@ -236,6 +260,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         "applied": to_data([outcome.applied for outcome in outcomes]),
         "changes": [describe(outcome) for outcome in changed],
         "diff": difference(outcomes),
+        **beside,
     }
     refused = [f"{describe(outcome)}: {outcome.applied.refusal}" for outcome in outcomes if outcome.applied.action == "refused"]
     if refused and options["on_refusal"] == "fail":
@@ -251,6 +276,7 @@ def main() -> None:
             objects={"type": "list", "elements": "dict", "default": [], "options": item},
             on_refusal={"type": "str", "choices": ["fail", "tell"], "default": "fail"},
             kinds={"type": "list", "elements": "str", "choices": [*KINDS, NIC_MAP], "default": KINDS},
+            find_leftovers={"type": "bool", "default": False},
             label_selector={"type": "str", "default": LABEL},
             namespaces={"type": "list", "elements": "str", "default": []},
             keep_namespaces={"type": "list", "elements": "str", "default": []},

@@ -313,12 +313,20 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 ("no supported NIC is selected by the nicSelector",),
                 "Compare select of the fabric with kubectl get sriovnetworknodestates -o yaml",
             ),
+            Expected(
+                "objects of a fabric that was taken out of the intent",
+                "network.leftover",
+                "NetworkAttachmentDefinition macvlan-fast",
+                ("for fabric fast, which the intent does not have",),
+                "kubectl delete networkattachmentdefinition macvlan-fast -n training",
+                "warn",
+            ),
         ),
         variables={
             "rdma_fabrics": intent(select=NO_SUCH_NIC),
             "rdma_waivers": [{"check": "network.lint_*", "subject": "storage*", "reason": "the webhook shall judge"}],
         },
-        how="the same, with a waiver on `network.lint_*`",
+        how="the same, with a waiver on `network.lint_*`, and the fabrics without virtual functions taken out of `rdma_fabrics`",
         always=True,
     ),
     Scenario(

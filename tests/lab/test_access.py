@@ -69,6 +69,8 @@ def test_who_may_only_look_changes_nothing(lab: Lab, roles: None) -> None:
 def test_the_shipped_roles_are_enough(lab: Lab, roles: None, stage: str) -> None:
     run = run_as(lab, "linerate-rdma-operators", stage)
     assert run.code == 0, run.end
+    if stage == "network":
+        assert run.finding("network", "network.leftover", "cluster")["status"] == "pass"
 
 
 @pytest.mark.thorough

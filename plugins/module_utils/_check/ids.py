@@ -70,6 +70,7 @@ WHAT = {
         "disruption",
         "drain",
         "kubelet",
+        "leftover",
         "lint_functions",
         "lint_link",
         "lint_operator",

@@ -12,9 +12,9 @@ import dataclasses
 import typing
 
 from .._model.addresses import AddressFacts
-from .._model.cluster import AppliedObject, SyncFacts, SyncNode
+from .._model.cluster import AppliedObject, Leftovers, SyncFacts, SyncNode
 from .._model.disruption import DisruptionPlan
-from .._model.findings import FAIL, SKIPPED, UNKNOWN, Finding, ok
+from .._model.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, ok
 from .._model.host_needs import KubeletStand, Roll
 from .._model.intent import Fabric, Intent
 from .._model.profiles import attachment_kind, traits
@@ -46,6 +46,7 @@ class Facts:
 
     :ivar nodes: names of the nodes that must take part
     :ivar applied: what became of each object
+    :ivar leftovers: objects of the collection that the intent does not name; None when nobody looked
     :ivar sync: answer of sriov_sync; None when it did not run
     :ivar plan: answer of sriov_plan; None when it did not run
     :ivar ipam: answer of address_info; None when it did not run
@@ -68,6 +69,7 @@ class Facts:
     rolls: typing.Tuple[Roll, ...] = ()
     kubelet: typing.Optional[KubeletStand] = None
     roll_error: str = ""
+    leftovers: typing.Optional[Leftovers] = None
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -81,7 +83,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         findings += _objects(fabric, facts)
         nodes = facts.nodes or ("inventory",)
         findings += [_allocatable(fabric, name, facts) if traits(fabric).functions else _ready(fabric, name, facts) for name in nodes]
-    return tuple(findings)
+    return (*findings, *_leftovers(intent, facts))
 
 
 def _lint_read(lint: LintFacts) -> typing.List[Finding]:
@@ -113,6 +115,35 @@ def _objects(fabric: Fabric, facts: Facts) -> typing.List[Finding]:
                 Finding(check_id, fabric.name, FAIL, f"no {what}", "accepted by the API server", why, "Correct what the reason names, and run the stage again.")
             )
     return findings
+
+
+def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
+    """What an earlier intent left. An object of a fabric that was held back or could not be written is not one: nobody knows yet what becomes of it."""
+    check_id, expected = "network.leftover", "an object that the intent asks for"
+    seen = facts.leftovers
+    if seen is None or seen.errors:
+        measured, why = "not looked for", "Nobody looked for objects that an earlier intent left."
+        if seen is not None:
+            measured, why = f"{len(seen.errors)} kinds unread", f"What an earlier intent left can't be told: {'; '.join(seen.errors[:5])}."
+        remedy = "Give the user of the kubeconfig the rights in docs/rbac.yml, and run the stage again."
+        yield Finding(check_id, "cluster", UNKNOWN, measured, expected, why, remedy)
+        return
+    fabrics = {fabric.name for fabric in intent.fabrics}
+    left = [item for item in seen.objects if item.fabric not in {*facts.lint.held, *facts.unmade}]
+    for item in left:
+        why = "An earlier run made it for another intent."
+        if item.fabric:
+            now = "for which the intent asks for something else now" if item.fabric in fabrics else "which the intent does not have"
+            why = f"An earlier run made it for fabric {item.fabric}, {now}."
+        if item.kind == "SriovNetworkNodePolicy":
+            why += " It keeps its virtual functions."
+        place = f" -n {item.namespace}" if item.namespace else ""
+        # whereabouts has a kind of the same name
+        kind = "ippools.nv-ipam.nvidia.com" if item.kind == "IPPool" else item.kind.lower()
+        remedy = f"If no other intent for this cluster names it: kubectl delete {kind} {item.name}{place}. A teardown takes it back as well."
+        yield Finding(check_id, f"{item.kind} {item.name}", WARN, "carries the collection's label", expected, why, remedy)
+    if not left:
+        yield ok(check_id, "cluster", "no others carry the collection's label", expected)
 
 
 def _judge(item: AppliedObject, check_id: str, subject: str) -> Finding:

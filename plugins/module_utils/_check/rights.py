@@ -27,13 +27,13 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     *(("operators", "list", kind) for kind in ("CustomResourceDefinition", "DaemonSet", "Deployment", "Node", "Pod", "SriovOperatorConfig")),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")),
     *(("network", "list", kind) for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")),
-    *(("network", "list", kind) for kind in ("PodDisruptionBudget", "ServiceCIDR", "SriovNetworkPoolConfig")),
+    *(("network", "list", kind) for kind in ("PodDisruptionBudget", "ServiceCIDR", "SriovIBNetwork", "SriovNetwork", "SriovNetworkPoolConfig")),
     *(("network", "watch", kind) for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")),
     ("network", "get", "Namespace"),
     ("bandwidth", "watch", "Pod"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")),
     *(("network", "watch", kind) for kind in _POOLS),
-    *(("teardown", "list", kind) for kind in ("Namespace", "SriovIBNetwork", "SriovNetwork", *_JOBS)),
+    *(("teardown", "list", kind) for kind in ("Namespace", *_JOBS)),
 )
 #: what no stage needs: its subject, and what it is for
 _BESIDE = {

@@ -357,6 +357,17 @@ class AppliedObject:
 
 
 @dataclasses.dataclass(frozen=True)
+class Leftovers:
+    """Objects with the collection's label that are not among those which were to be applied.
+
+    :ivar errors: what could not be listed, and why
+    """
+
+    objects: typing.Tuple[AppliedObject, ...] = ()
+    errors: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class SyncNode:
     """Where one node of one fabric stands in the wait.
 

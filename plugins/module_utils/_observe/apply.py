@@ -12,7 +12,7 @@ import dataclasses
 import time
 import typing
 
-from .._model.cluster import AppliedObject
+from .._model.cluster import AppliedObject, Leftovers
 from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of
 
 #: of server-side apply
@@ -170,8 +170,34 @@ def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Cloc
     return tuple(outcomes)
 
 
+def leftovers(cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Iterable[Resource]) -> Leftovers:
+    """What carries the label and is not wanted. What an operator made of one of our objects is not counted: it goes with its owner.
+
+    :raises ApiError: the server cannot be reached
+    """
+    asked = {dataclasses.astuple(_identity("", item)) for item in wanted}
+    found: typing.List[AppliedObject] = []
+    errors: typing.List[str] = []
+    for kind in kinds:
+        try:
+            items = _list(cluster, kind, Removal((kind,), selector))
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            errors.append(error.seen)
+            continue
+        mine = [item for item in items if not item["metadata"].get("ownerReferences")]
+        found += [_labelled(item) for item in mine if dataclasses.astuple(_identity("", item)) not in asked]
+    return Leftovers(tuple(found), tuple(errors))
+
+
+def _labelled(item: Resource) -> AppliedObject:
+    """An object of the collection by its own words."""
+    return _identity((item["metadata"].get("labels") or {}).get("linerate.rdma/fabric", ""), item)
+
+
 def _remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
-    applied = _identity((item["metadata"].get("labels") or {}).get("linerate.rdma/fabric", ""), item)
+    applied = _labelled(item)
     try:
         if item["kind"] in _JOINT and _is_joint(item):
             # an empty wish takes back the fields that nobody else owns

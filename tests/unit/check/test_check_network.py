@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import Facts, LintFacts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject, SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject, Leftovers, SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, MachinePool, NodePlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostConfig, HostNeeds, Kubelet, KubeletStand
@@ -38,7 +38,7 @@ NETWORK = AppliedObject("SriovNetwork", "net", "ops", "storage", "unchanged")
 NAMESPACE = AppliedObject("Namespace", "test", action="unchanged")
 READY = SyncNode("storage", "worker-1", "ready", "4 openshift.io/igb", matched=("0000:01:00.0",), allocatable=4)
 PLAN = DisruptionPlan((NodePlan("worker-1", "configure"),))
-FACTS = Facts(("worker-1",), (NAMESPACE, POLICY, NETWORK), SyncFacts(True, False, 24.0, (READY,)), plan=PLAN, ipam=AddressFacts(pods=1))
+FACTS = Facts(("worker-1",), (NAMESPACE, POLICY, NETWORK), SyncFacts(True, False, 24.0, (READY,)), plan=PLAN, ipam=AddressFacts(pods=1), leftovers=Leftovers())
 
 
 def statuses(facts):
@@ -68,6 +68,7 @@ def test_all_in_place():
         "network.policy_accepted": "pass",
         "network.attachment_accepted": "pass",
         "network.allocatable": "pass",
+        "network.leftover": "pass",
     }
 
 
@@ -185,3 +186,31 @@ def test_settings_of_the_kubelet_are_looked_at_when_the_intent_asks_for_them(sta
     assert load(Facts, to_data(facts), "facts") == facts
     assert [item.status for item in check(asking, facts) if item.check == "network.kubelet"] == [status]
     assert "network.kubelet" not in statuses(facts)
+
+
+STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "compute")
+
+
+@pytest.mark.parametrize(
+    ("item", "why", "remedy"),
+    [
+        (STALE, "for fabric compute, which the intent does not have. It keeps its virtual functions.", "sriovnetworknodepolicy linerate-compute -n ops."),
+        (AppliedObject("MacvlanNetwork", "old", fabric="storage"), "for which the intent asks for something else now.", "macvlannetwork old."),
+        (AppliedObject("IPPool", "pool", "ops"), "for another intent.", "kubectl delete ippools.nv-ipam.nvidia.com pool -n ops."),
+    ],
+)
+def test_what_an_earlier_intent_left_is_named(item, why, remedy):
+    finding = found(dataclasses.replace(FACTS, leftovers=Leftovers((item,))), "network.leftover")
+    assert (finding.status, finding.subject) == ("warn", f"{item.kind} {item.name}")
+    assert finding.why.endswith(why) and remedy in finding.remedy
+
+
+@pytest.mark.parametrize("excuse", [{"lint": LintFacts(held={"compute": "overlap"})}, {"unmade": {"compute": "nothing selects it"}}])
+def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse):
+    assert found(dataclasses.replace(FACTS, leftovers=Leftovers((STALE,)), **excuse), "network.leftover").status == "pass"
+
+
+@pytest.mark.parametrize(("seen", "measured"), [(None, "not looked for"), (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kinds unread")])
+def test_leftovers_that_nobody_could_look_for_are_unknown(seen, measured):
+    finding = found(dataclasses.replace(FACTS, leftovers=seen), "network.leftover")
+    assert (finding.status, finding.measured) == ("unknown", measured)

@@ -334,6 +334,25 @@ def test_a_refusal_ends_the_module_in_the_server_s_words_unless_somebody_judges_
     assert result.get("msg", "") == ("refused Namespace one: spec.containrs: field not declared" if code else "")
 
 
+class Holds:
+    """A cluster that has one network of ours."""
+
+    def list(self, kind, namespace="", selector=""):
+        labels = {"app.kubernetes.io/managed-by": "linerate.rdma", "linerate.rdma/fabric": "compute"}
+        item = {"kind": kind, "metadata": {"name": "old", "namespace": "ops", "labels": labels}}
+        return Listing((item,) if kind == "SriovNetwork" else (), "1")
+
+
+@pytest.mark.parametrize(("given", "left"), [({}, None), ({"find_leftovers": True}, [("SriovNetwork", "ops", "old", "compute")])])
+def test_leftovers_are_told_where_they_are_asked_for(given, left, capsys, monkeypatch):
+    module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.custom_resources")
+    monkeypatch.setattr(module, "connect", lambda options: Holds())
+    ended, result = run_module("custom_resources", given, capsys)
+    assert (ended, result["changed"]) == (0, False)
+    seen = result.get("leftovers")
+    assert (seen and [(item["kind"], item["namespace"], item["name"], item["fabric"]) for item in seen["objects"]]) == left
+
+
 @pytest.mark.parametrize(("phase", "code"), [("ready", 0), ("waiting", 1)])
 def test_the_teardown_s_gate(phase, code, capsys):
     node = {"fabric": "storage", "node": "a", "phase": phase, "detail": "0000:01:00.0 has 4"}

@@ -10,7 +10,7 @@ import copy
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Removal, apply_all, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Removal, apply_all, leftovers, remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
@@ -330,3 +330,40 @@ def test_a_webhook_that_never_sees_it_refuses():
 
 def test_in_check_mode_nobody_can_judge_what_needs_an_object_that_is_not_made():
     assert [outcome.applied.action for outcome in apply_all(Cached(late=0), JOB, True)] == ["created", "unjudged"]
+
+
+SELECTOR = "app.kubernetes.io/managed-by=linerate.rdma"
+
+
+def test_leftovers_are_ours_and_not_wanted():
+    made = thing("made-by-the-operator")
+    made["metadata"]["ownerReferences"] = [{"kind": "SriovNetwork", "name": "old"}]
+    api = Api(thing("wanted"), thing("old", namespace="other"), thing("foreign", labels={}), made)
+    found = leftovers(api, ["SriovNetwork"], SELECTOR, [thing("wanted"), thing("old")])
+    assert [(item.kind, item.namespace, item.name, item.fabric) for item in found.objects] == [("SriovNetwork", "other", "old", "")]
+    assert (found.errors, api.log) == ((), [])
+
+
+class Closed(Api):
+    """Lists nothing of one kind, and says why."""
+
+    def __init__(self, *items, error):
+        super().__init__(*items)
+        self.error = error
+
+    def list(self, kind, namespace="", selector=""):
+        if kind == "MacvlanNetwork":
+            raise self.error
+        return super().list(kind, namespace, selector)
+
+
+@pytest.mark.parametrize(("status", "unread"), [(404, 0), (403, 1)])
+def test_leftovers_of_a_kind_that_is_not_served_or_not_shown(status, unread):
+    api = Closed(thing("old"), error=ApiError(status, "NotFound" if status == 404 else "Forbidden", "no", "GET"))
+    found = leftovers(api, ["MacvlanNetwork", "SriovNetwork"], SELECTOR, [])
+    assert ([item.name for item in found.objects], len(found.errors)) == (["old"], unread)
+
+
+def test_leftovers_without_an_api_server_are_an_error():
+    with pytest.raises(ApiError):
+        leftovers(Closed(error=ApiError(0, "", "connection refused", "GET")), ["MacvlanNetwork"], SELECTOR, [])
