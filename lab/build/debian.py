@@ -94,21 +94,7 @@ def qemu() -> pathlib.Path:
     moves the BARs of its PCI devices ("iotlb_to_section: Assertion `section_index < d->map.sections_nb' failed"): it takes a section's number
     from one memory map and looks it up in the next.
     """
-
-    suites = ("trixie", "trixie-backports")
-
-    def build(target: pathlib.Path) -> None:
-        sources = [f"deb [signed-by={KEYRING}] {mirror()} {suite} main" for suite in suites]
-        options = ["--aptopt=APT::Install-Recommends=false", f'--aptopt=APT::Default-Release "{suites[1]}"']
-        run(
-            [
-                *("mmdebstrap", "--mode=root", "--variant=extract", *options, *WITHOUT_DOCUMENTATION),
-                *("--include=" + ",".join(QEMU_PACKAGES), "--format=directory", suites[0], target / "root", *sources),
-            ],
-            remedy=MIRROR_REMEDY,
-        )
-
-    return cached("qemu", [mirror(), *suites, *QEMU_PACKAGES], build) / "root"
+    return _root_folder("qemu", QEMU_PACKAGES, "extract", "trixie", "trixie-backports")
 
 
 def kernel_packages() -> pathlib.Path:
@@ -147,25 +133,31 @@ def development_files(packages: typing.Sequence[str]) -> pathlib.Path:
     return cached("development-files", [mirror(), *packages], build)
 
 
-def _root_file_system(name: str, packages: typing.Sequence[str]) -> pathlib.Path:
+def _root_folder(name: str, packages: typing.Sequence[str], variant: str, *suites: str) -> pathlib.Path:
+    """Folder with packages of Debian 13 and what they depend on; the last suite goes first.
+
+    :param variant: mmdebstrap's: ``minbase`` for a root file system, ``extract`` for files alone, without running a package's scripts
+    """
+
     def build(target: pathlib.Path) -> None:
-        source = f"deb [signed-by={KEYRING}] {mirror()} trixie main"
+        sources = [f"deb [signed-by={KEYRING}] {mirror()} {suite} main" for suite in suites]
+        options = ["--aptopt=APT::Install-Recommends=false", f'--aptopt=APT::Default-Release "{suites[-1]}"']
         run(
             [
-                *("mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends=false", *WITHOUT_DOCUMENTATION),
-                *("--include=" + ",".join(packages), "--format=directory", "trixie", target / "root", source),
+                *("mmdebstrap", "--mode=root", f"--variant={variant}", *options, *WITHOUT_DOCUMENTATION),
+                *("--include=" + ",".join(packages), "--format=directory", suites[0], target / "root", *sources),
             ],
             remedy=MIRROR_REMEDY,
         )
 
-    return cached(name, [mirror(), *packages], build) / "root"
+    return cached(name, [mirror(), variant, *suites, *packages], build) / "root"
 
 
 def guest_root() -> pathlib.Path:
     """Root file system of the workers, Debian 13, as it comes from the packages."""
-    return _root_file_system("guest-root", GUEST_PACKAGES)
+    return _root_folder("guest-root", GUEST_PACKAGES, "minbase", "trixie")
 
 
 def pod_root() -> pathlib.Path:
     """Root file system of the pod image: perftest, rping, ping."""
-    return _root_file_system("pod-root", POD_PACKAGES)
+    return _root_folder("pod-root", POD_PACKAGES, "minbase", "trixie")

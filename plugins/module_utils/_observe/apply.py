@@ -175,7 +175,7 @@ def leftovers(cluster: Cluster, kinds: typing.Sequence[str], selector: str, want
 
     :raises ApiError: the server cannot be reached
     """
-    asked = {dataclasses.astuple(_identity("", item)) for item in wanted}
+    asked = {_identity("", item) for item in wanted}
     found: typing.List[AppliedObject] = []
     errors: typing.List[str] = []
     for kind in kinds:
@@ -187,7 +187,7 @@ def leftovers(cluster: Cluster, kinds: typing.Sequence[str], selector: str, want
             errors.append(error.seen)
             continue
         mine = [item for item in items if not item["metadata"].get("ownerReferences")]
-        found += [_labelled(item) for item in mine if dataclasses.astuple(_identity("", item)) not in asked]
+        found += [_labelled(item) for item in mine if _identity("", item) not in asked]
     return Leftovers(tuple(found), tuple(errors))
 
 
