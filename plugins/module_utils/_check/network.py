@@ -141,6 +141,8 @@ def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         # whereabouts has a kind of the same name
         kind = "ippools.nv-ipam.nvidia.com" if item.kind == "IPPool" else item.kind.lower()
         remedy = f"If no other intent for this cluster names it: kubectl delete {kind} {item.name}{place}. A teardown takes it back as well."
+        if item.kind == "NicClusterPolicy":
+            remedy = "If no other intent for this cluster needs it, take it back by a teardown: others may have a part in it, which stays then."
         yield Finding(check_id, f"{item.kind} {item.name}", WARN, "carries the collection's label", expected, why, remedy)
     if not left:
         yield ok(check_id, "cluster", "no others carry the collection's label", expected)

@@ -197,6 +197,7 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
         (STALE, "for fabric compute, which the intent does not have. It keeps its virtual functions.", "sriovnetworknodepolicy linerate-compute -n ops."),
         (AppliedObject("MacvlanNetwork", "old", fabric="storage"), "for which the intent asks for something else now.", "macvlannetwork old."),
         (AppliedObject("IPPool", "pool", "ops"), "for another intent.", "kubectl delete ippools.nv-ipam.nvidia.com pool -n ops."),
+        (AppliedObject("NicClusterPolicy", "nic-cluster-policy"), "for another intent.", "others may have a part in it"),
     ],
 )
 def test_what_an_earlier_intent_left_is_named(item, why, remedy):
