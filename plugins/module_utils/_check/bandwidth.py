@@ -64,6 +64,10 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "Look at the path: error counters of the links, MTU, priority flow control.",
     ),
     "peer_gone": ("The other end ended in the middle of the run.", "See the other pod: was it evicted, or its process killed?"),
+    "not_closed": (
+        "It measured, and the two ends then missed each other in their last handshake, each time that it was tried, so neither vouches for the figure.",
+        "Use a newer perftest in pods.image; on iWARP, where this is a race, run the stage again.",
+    ),
     "no_tool": (
         "The image lacks a tool: it needs timeout, stdbuf, rping and ib_write_bw, or iperf3 where pods have no RDMA device.",
         "Use an image with perftest and rdma-core's utilities in pods.image, and with iperf3 where TCP is measured.",

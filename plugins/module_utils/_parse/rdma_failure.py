@@ -28,6 +28,7 @@ Kind = typing.Literal[
     "mismatch",
     "transport_retry",
     "peer_gone",
+    "not_closed",
     "no_tool",
     "hang",
     "crash",
@@ -40,6 +41,12 @@ Kind = typing.Literal[
 #: kinds of a first contact that comes too early, worth a bounded retry while the server still runs: the server does not accept yet, or the virtual
 #: function's port has just come up, and its neighbours or the subnet manager do not know it yet
 RETRIED = ("not_listening", "no_address")
+
+#: kinds that say nothing of the link, worth a bounded number of measurements anew: the connection to the pod broke; or perftest measured, and its two
+#: ends then missed each other in the last handshake over rdma_cm. On iWARP a send is complete once the local TCP has it, so the server may have torn the
+#: connection down before the client's own last send is complete (perftest's rdma_write_keys: "Bad wc status 2", with a perfect table on both sides). On
+#: InfiniBand and RoCE a send is complete when the other end has it
+LOST = frozenset(("exec_lost", "not_closed"))
 
 _TOOL = "(?:rping|ib_write_bw|iperf3)"
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
@@ -68,6 +75,8 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
         r"Couldn't read remote address|Unable to read to socket/rdma_cm|Did not get Message for [0-9]+ Seconds|stream socket: |closed unexpectedly",
     ),
     ("mismatch", r"Completion with error at|Failed status[ -]"),
+    # the last one: what made the handshake fail may stand before it
+    ("not_closed", r"Failed to close connection between server and client"),
 )
 
 

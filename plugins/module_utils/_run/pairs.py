@@ -22,15 +22,15 @@ from .._model.intent import Fabric
 from .._model.profiles import rails as fabric_rails
 from .._observe.kubernetes import ApiError, Clock, Cluster, Shell
 from .._parse import iperf3, perftest, rping
-from .._parse.rdma_failure import RETRIED, Failure, classify
+from .._parse.rdma_failure import LOST, RETRIED, Failure, classify
 from .._render import commands
 from .._schedule.measurements import Step, Task, again, orders, steps
 from .pods import Plan, Pods, Say, failure_of, workers
 
 Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
 
-#: how often a client is tried while its server is not reached yet, and a pair whose connection was lost although its pods live
-TRIES, ATTEMPTS = 5, 2
+#: how often a client is tried while its server is not reached yet, and a pair whose measurement got lost on the way although its pods live
+TRIES, ATTEMPTS = 5, 3
 #: seconds of a ping, of a server's start
 PING_LIMIT, SERVER_LIMIT = 30, 20
 #: seconds that the limit outside a pod is longer than the one inside
@@ -97,24 +97,28 @@ class Bench:
     ) -> typing.List[PairResult]:
         def both(task: Task) -> typing.List[PairResult]:
             its = orders(task, fabric.bandwidth)
-            return [self._pair(fabric, one, usable[one.rail, one.client], usable[one.rail, one.server], self._next_ports()) for one in its]
+            return [self._pair(fabric, one, usable[one.rail, one.client], usable[one.rail, one.server]) for one in its]
 
         return [result for results in pool.map(both, step) for result in results]
 
     def _next_ports(self) -> int:
         return FIRST_PORT + PORTS * (next(self._blocks) % PORT_BLOCKS)
 
-    def _pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:
+    def _pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod) -> PairResult:
         start = self._clock()
-        for _attempt in range(ATTEMPTS):
-            result = self._attempt(fabric, task, client, server, port)
-            if "exec_lost" not in (result.failure, result.ping_failure):
-                break
-        figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
-        how = "TCP" if result.transport == "TCP" else f"{result.pings or 0} pings"
         rail = f" rail {task.rail}" if fabric.select.hcas_per_node > 1 else ""
-        self._say(f"{fabric.name} {client.node} -> {server.node}{rail}: {how}, {figure}")
-        return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
+        ran: typing.Tuple[str, ...] = ()
+        for left in reversed(range(ATTEMPTS)):
+            # an earlier attempt's port may not be free yet
+            result = self._attempt(fabric, task, client, server, self._next_ports())
+            ran += result.commands
+            figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
+            how = "TCP" if result.transport == "TCP" else f"{result.pings or 0} pings"
+            again = bool(left) and not LOST.isdisjoint((result.failure, result.ping_failure))
+            self._say(f"{fabric.name} {client.node} -> {server.node}{rail}: {how}, {figure}{'; once more' if again else ''}")
+            if not again:
+                break
+        return dataclasses.replace(result, commands=ran, seconds=round(self._clock() - start, 1))
 
     def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:
         """rping, then ib_write_bw, then the sweep where one is wanted; each only after the one before it worked. Without RDMA devices, iperf3 alone."""

@@ -35,6 +35,8 @@ FAIL = pathlib.Path(__file__).parent.parent / "fixtures/perftest-4.5/fail"
         ("wb-noroute", "hang"),
         ("wb-fw-udp4791-drop.client", "hang"),
         ("rping-fw-udp4791-drop.client", "hang"),
+        # a perfect table, and the server beside it ended with 0
+        ("../../perftest-25.01/ib_write_bw-not-closed.client", "not_closed"),
     ],
 )
 def test_captures(name, kind):
@@ -74,6 +76,8 @@ def test_captures(name, kind):
             "no_tool",
         ),
         ("cma event RDMA_CM_EVENT_UNREACHABLE, error -110\n", "no_address"),
+        # the line of a missed last handshake stands at the end of others as well
+        ("Couldn't read remote address\n Unable to read to socket/rdma_cm\nFailed to close connection between server and client\n", "peer_gone"),
         ("", "exit_code"),
         ("something new\n", "exit_code"),
     ],

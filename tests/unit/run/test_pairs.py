@@ -327,6 +327,25 @@ def test_a_connection_that_is_lost_is_made_anew_once():
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
 
 
+def test_a_last_handshake_that_was_missed_is_measured_anew_and_told():
+    words = " Bad wc status 2\n Unable to write to socket/rdma_cm\nFailed to close connection between server and client\n"
+    missed = CommandResult("ib_write_bw", 1, GOOD + words, False, 4.4)
+    facts, lines = run(Api(answers={("ib_write_bw", "client"): [missed, missed, None, None]}))
+    assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
+    assert [line.endswith("; once more") for line in lines if "a -> b" in line] == [True, True, False]
+    # the report shows each of them
+    assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "ib_write_bw" in command] == ["1 in 4.4 s", "1 in 4.4 s", "0 in 0.0 s"]
+
+
+def test_a_last_handshake_that_is_always_missed_is_a_failure():
+    missed = CommandResult("ib_write_bw", 1, GOOD + "Failed to close connection between server and client\n")
+    api = Api(answers={("ib_write_bw", "server"): missed})
+    facts, lines = run(api)
+    assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("not_closed", None)] * 2
+    assert sum(tool == "ib_write_bw" and side == "client" for tool, side, _node, _command in api.ran) == 2 * 3
+    assert not lines[-1].endswith("once more")
+
+
 def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like():
     api = Api(("a", "b", "c"))
 
