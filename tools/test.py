@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -30,7 +31,7 @@ def main() -> int:
 
     :returns: exit code: 0, or 1 when a part failed
     """
-    start = time.monotonic()
+    start, begun = time.monotonic(), time.time()
     failed = (
         _part("lint", [PYTHON, "-m", "tools.lint"])
         or _part("tests without a lab", [PYTHON, "-m", "tools.unit"])
@@ -41,7 +42,7 @@ def main() -> int:
     if failed:
         # once more as the last words: the clean-up has scrolled them away, and many a CI shows the end alone
         say(f"== what failed, of {failed.relative_to(ROOT)}:")
-        for line in _causes(failed.read_text(encoding="utf-8", errors="replace")):
+        for line in [*_causes(failed.read_text(encoding="utf-8", errors="replace")), *_findings(begun)]:
             say(f"  | {line}")
     return 1 if failed else 0
 
@@ -49,15 +50,17 @@ def main() -> int:
 def _on_the_lab() -> typing.Optional[pathlib.Path]:
     """Molecule first: it wants the lab as it is made. Its destroy comes last, also when something failed."""
     molecule = [str(VENV / "bin" / "molecule")]
+    # its frame around Ansible's output folds the lines that name a cause
+    unframed = {"MOLECULE_COMMAND_BORDERS": "false"}
     try:
         failed = (
             _part("lab", [PYTHON, "-m", "lab", "up"])
-            or _part("molecule, scenario default", [*molecule, "test", "--scenario-name", "default", "--destroy", "never"])
+            or _part("molecule, scenario default", [*molecule, "test", "--scenario-name", "default", "--destroy", "never"], unframed)
             or _part("tests on the lab", [PYTHON, "-m", "pytest", "tests/lab", "-m", "not thorough", "--durations", "20"])
         )
     finally:
         # molecule leaves out what it does not remember having made; the second one proves in any case that nothing is left
-        destroyed = _part("molecule destroy", [*molecule, "destroy", "--scenario-name", "default"])
+        destroyed = _part("molecule destroy", [*molecule, "destroy", "--scenario-name", "default"], unframed)
         down = _part("lab down", [PYTHON, "-m", "lab", "down"])
     return failed or destroyed or down
 
@@ -84,6 +87,18 @@ def _part(name: str, command: typing.Sequence[str], environment: typing.Optional
 def _causes(output: str) -> typing.List[str]:
     lines = [line[:_CAUSE_CHARACTERS] for line in output.splitlines() if line.strip()]
     return ([line for line in lines if _CAUSE.match(line)] or lines)[-_CAUSES:]
+
+
+def _findings(begun: float) -> typing.Iterator[str]:
+    """What closed a gate in the last run of site.yml, of whichever part it was."""
+    report = BUILD / "report" / "report.json"
+    if not report.exists() or report.stat().st_mtime < begun:
+        return
+    data = json.loads(report.read_text(encoding="utf-8"))
+    yield f"{report.relative_to(ROOT)} of {data['created']}: {data['summary']}"
+    found = [item for stage in data["stages"] if stage["state"] == "closed" for item in stage["findings"]]
+    for item in [item for item in found if item["status"] in ("fail", "unknown") and not item["waived"]][:_CAUSES]:
+        yield f"{item['check']} on {item['subject']}: {item['status']}, {item['measured']}. {item['why']}"[:_CAUSE_CHARACTERS]
 
 
 if __name__ == "__main__":
