@@ -10,7 +10,8 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.nic_map import members_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent

@@ -11,7 +11,7 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint_all, remaining
 from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import world_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import OperatorFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent

@@ -76,10 +76,12 @@ _value:
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas, ObservedSubnets, PingPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import is_infiniband
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan, schedule
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 

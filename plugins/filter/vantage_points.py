@@ -37,7 +37,7 @@ _value:
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedSubnets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points as choose
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of

@@ -102,8 +102,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job_stack imp
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe, observe_stack, read_job, runtimes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import read_documents

@@ -110,8 +110,8 @@ subnets:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet, sysfs
 
 

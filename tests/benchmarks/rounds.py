@@ -30,7 +30,7 @@ from kubernetes.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.dynamic import DynamicClient
 from kubernetes.stream import stream
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_shell import MARK

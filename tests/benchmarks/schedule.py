@@ -18,7 +18,7 @@ import typing
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.suspects import Trial, suspects, trial
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Place
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
 
 HOSTS = 1_000

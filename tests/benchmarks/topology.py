@@ -26,16 +26,11 @@ import typing
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ErrorReport,
-    Hca,
     ManagerPort,
-    NodeHcas,
-    ObservedHcas,
     ObservedSubnets,
     ObservedTopologies,
-    PciFunction,
-    Port,
     SeenCapabilities,
     SeenErrors,
     SeenManagers,
@@ -44,6 +39,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
     SubnetManager,
     Topology,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import ibnetdiscover

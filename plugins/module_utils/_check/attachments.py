@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import typing
 
-from .._model.facts import Hca, Netdev
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.hca import Hca, Netdev
 from .._model.intent import Fabric
 from .._model.profiles import NIC_POLICY, needs_nic_policy
 from .membership import candidates

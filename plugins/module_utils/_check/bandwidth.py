@@ -18,9 +18,10 @@ import collections
 import dataclasses
 import typing
 
-from .._model.cluster import BandwidthFacts, PairResult, RdmaPod
-from .._model.facts import ObservedHcas, ObservedSubnets, ObservedTopologies, Place
+from .._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
+from .._model.fabric import ObservedSubnets, ObservedTopologies, Place
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from .._model.hca import ObservedHcas
 from .._model.intent import Fabric, Intent
 from .._model.profiles import rails
 from .membership import resolve

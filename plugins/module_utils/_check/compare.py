@@ -15,7 +15,7 @@ import dataclasses
 import statistics
 import typing
 
-from .._model.cluster import BandwidthFacts
+from .._model.bandwidth import BandwidthFacts
 from .._model.comparison import FabricBandwidth, Figure, Kind, Measure
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric, Intent

@@ -15,8 +15,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.facts import Hca, NodeHcas, ObservedHcas, Port
 from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from .._model.hca import Hca, NodeHcas, ObservedHcas, Port
 from .._model.intent import Fabric, Intent
 from .._model.load import nearest
 from .._model.profiles import is_infiniband, moves, owns_rdma, traits

@@ -14,8 +14,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.facts import ObservedHcas, ObservedSubnets, ObservedTopologies
+from .._model.fabric import ObservedSubnets, ObservedTopologies
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
+from .._model.hca import ObservedHcas
 from .._model.intent import Fabric, Intent
 from .._model.profiles import is_infiniband, traits
 from .fabric_errors import check_errors

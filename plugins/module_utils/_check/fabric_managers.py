@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.facts import SeenManagers, SeenSubnet, SeenTopology, SubnetManager, Topology
+from .._model.fabric import SeenManagers, SeenSubnet, SeenTopology, SubnetManager, Topology
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric
 from .fabric_view import Names, World, some, words_of_ports

@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import typing
 
-from .._model.facts import Link, LinkEnd, SeenCapabilities, Topology
+from .._model.fabric import Link, LinkEnd, SeenCapabilities, Topology
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.intent import Fabric
 from .fabric_view import MOST, Names, World, some

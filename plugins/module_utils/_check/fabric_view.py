@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.facts import NodeHcas, SeenSubnet, SeenTopology, Topology
+from .._model.fabric import SeenSubnet, SeenTopology, Topology
+from .._model.hca import NodeHcas
 
 TOOLS = "sminfo, saquery, ibnetdiscover, iblinkinfo and ibqueryerrors of the package infiniband-diags"
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 import typing
 
-from .._model.facts import GpuDriver, ObservedPlatform
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.host_needs import HostNeeds
+from .._model.platform import GpuDriver, ObservedPlatform
 
 #: of Linux, since which RDMA registers DMA-BUFs; of the driver, since which its open kernel modules export them
 _KERNEL, _DRIVER = (5, 12), 515

@@ -11,10 +11,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.facts import ObservedPlatform
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.host_needs import ClusterPolicies, Memlock, MemlockProof, ObservedText
 from .._model.intent import Fabric, Intent
+from .._model.platform import ObservedPlatform
 from .._model.profiles import carries_rdma
 from . import gpudirect
 

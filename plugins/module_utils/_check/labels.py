@@ -15,8 +15,8 @@ from __future__ import annotations
 import typing
 
 from .._model.cluster import ClusterNode, FeatureDiscovery, WorkerConfig
-from .._model.facts import Hca, ObservedHcas
 from .._model.findings import FAIL, Finding, ok
+from .._model.hca import Hca, ObservedHcas
 from .._model.intent import Cluster
 
 PREFIX = "feature.node.kubernetes.io/"

@@ -15,7 +15,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.facts import Hca, NodeHcas, Port, SeenSubnet
+from .._model.fabric import SeenSubnet
+from .._model.hca import Hca, NodeHcas, Port
 from .._model.intent import Fabric, Select
 from .._model.profiles import is_infiniband, traits
 

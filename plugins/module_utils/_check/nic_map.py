@@ -12,8 +12,9 @@ import collections
 import dataclasses
 import typing
 
-from .._model.facts import ObservedHcas, ObservedSubnets
+from .._model.fabric import ObservedSubnets
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.hca import ObservedHcas
 from .._model.intent import Fabric
 from .._model.load import nearest
 from .._model.nic_map import NicLine, NicMap

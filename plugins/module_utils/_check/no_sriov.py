@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.facts import Hca, SriovAbsence
+from .._model.hca import Hca, SriovAbsence
 
 _ABSENT = "sriov_totalvfs is absent"
 _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], typing.Tuple[str, str]] = {

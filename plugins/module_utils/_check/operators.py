@@ -12,8 +12,8 @@ import dataclasses
 import typing
 
 from .._model.cluster import ClusterNode, OperatorFacts, OperatorInstallation
-from .._model.facts import ObservedHcas
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.hca import ObservedHcas
 from .._model.intent import Cluster, Intent
 from .._model.profiles import attachment_kind, definitions, traits
 from .._model.rights import RightsFacts

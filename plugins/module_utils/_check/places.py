@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.facts import Link, LinkEnd, ObservedTopologies, Place, SeenTopology, Topology
+from .._model.fabric import Link, LinkEnd, ObservedTopologies, Place, SeenTopology, Topology
 from .membership import Member, Membership
 
 __all__ = ("Place", "far_ends", "places", "seen_from", "topology_of")

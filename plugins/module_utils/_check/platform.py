@@ -14,9 +14,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.facts import Hca, NodeHcas, NodePlatform, ObservedHcas, ObservedPlatform, ObservedSubnets, PciEvidence
+from .._model.fabric import ObservedSubnets
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.hca import Hca, NodeHcas, ObservedHcas
 from .._model.intent import Fabric, Intent
+from .._model.platform import NodePlatform, ObservedPlatform, PciEvidence
 from .._model.profiles import is_infiniband, traits
 from . import no_sriov
 from .membership import Membership, resolve

@@ -21,7 +21,7 @@ import re
 import typing
 
 from .._model.cluster import ClusterNode, NicPolicy, NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
-from .._model.facts import Hca, NodeHcas, PciFunction
+from .._model.hca import Hca, NodeHcas, PciFunction
 from .._model.intent import Cluster
 from .operator_rules import MELLANOX, nearest_match, selects, wanted_by
 

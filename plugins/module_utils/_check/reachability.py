@@ -15,20 +15,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.facts import (
-    ObservedHcas,
-    ObservedPings,
-    ObservedServers,
-    ObservedSubnets,
-    ObservedTopologies,
-    Ping,
-    PingPlan,
-    Place,
-    Topology,
-)
+from .._model.fabric import ObservedSubnets, ObservedTopologies, Place, Topology
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
+from .._model.hca import ObservedHcas
 from .._model.intent import Fabric, Intent
 from .._model.profiles import is_infiniband
+from .._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan
 from .membership import Membership, resolve
 from .places import places, topology_of
 from .suspects import MOST_SUSPECTS, Element, Suspect, links_of, named, suspects, trial

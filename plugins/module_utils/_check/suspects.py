@@ -19,7 +19,7 @@ import collections
 import math
 import typing
 
-from .._model.facts import LinkEnd, Place, Topology
+from .._model.fabric import LinkEnd, Place, Topology
 
 #: further suspects are told by their number only
 MOST_SUSPECTS = 10

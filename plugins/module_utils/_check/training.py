@@ -15,8 +15,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.facts import NodeHcas, ObservedHcas, ObservedSubnets
+from .._model.fabric import ObservedSubnets
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
+from .._model.hca import NodeHcas, ObservedHcas
 from .._model.intent import Fabric, Intent, Training
 from .._model.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from .._model.profiles import attachment_name, carries_rdma, traits

@@ -15,9 +15,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import NodeState, RdmaPod, StateInterface, WantedInterface
-from .._model.facts import Hca, NodeHcas, ObservedHcas, VfAdministration
+from .._model.bandwidth import RdmaPod
+from .._model.cluster import NodeState, StateInterface, WantedInterface
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.hca import Hca, NodeHcas, ObservedHcas, VfAdministration
 from .._model.intent import Fabric
 from .._model.profiles import is_infiniband
 

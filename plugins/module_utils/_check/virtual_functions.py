@@ -12,9 +12,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import ClusterNode, OperatorFacts, RdmaPod
-from .._model.facts import NodeHcas, ObservedHcas, ObservedSubnets
+from .._model.bandwidth import RdmaPod
+from .._model.cluster import ClusterNode, OperatorFacts
+from .._model.fabric import ObservedSubnets
 from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .._model.hca import NodeHcas, ObservedHcas
 from .._model.intent import Fabric, Intent
 from .._model.profiles import is_infiniband, owns_rdma, traits
 from . import no_sriov, vf_settings

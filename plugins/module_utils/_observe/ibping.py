@@ -22,7 +22,7 @@ import time
 import typing
 
 from .._model.errors import ParseError, RdmaError
-from .._model.facts import Ping, PingServer, PingTask, PortName
+from .._model.reachability import Ping, PingServer, PingTask, PortName
 from .._parse import ibping
 from . import command
 from .subnet import PACKAGE, arguments

@@ -12,7 +12,7 @@ import dataclasses
 import typing
 
 from .._model.errors import RdmaError
-from .._model.facts import Hca, NodeHcas, VfAdministration
+from .._model.hca import Hca, NodeHcas, VfAdministration
 from .._parse.ip_link import Settings, vf_settings
 from . import command
 

@@ -12,7 +12,7 @@ import functools
 import typing
 
 from .._model.errors import RdmaError
-from .._model.facts import NodeHcas
+from .._model.hca import NodeHcas
 from .._model.job import PodDevices, World
 from .._model.stack import Stack
 from .._parse import job as parse

@@ -12,7 +12,8 @@ import os
 import re
 import typing
 
-from .._model.facts import GpuDriver, Hca, NodePlatform, PciEvidence
+from .._model.hca import Hca
+from .._model.platform import GpuDriver, NodePlatform, PciEvidence
 from . import sysfs
 
 _ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.strict", "pci", "ib_core.netns_mode")

@@ -15,19 +15,9 @@ import time
 import typing
 
 from .._model.errors import ParseError, RdmaError
-from .._model.facts import (
-    ErrorReport,
-    LostManager,
-    ManagerPort,
-    NodeHcas,
-    PortName,
-    SeenCapabilities,
-    SeenErrors,
-    SeenManagers,
-    SeenSubnet,
-    SeenTopology,
-    SubnetManager,
-)
+from .._model.fabric import ErrorReport, LostManager, ManagerPort, SeenCapabilities, SeenErrors, SeenManagers, SeenSubnet, SeenTopology, SubnetManager
+from .._model.hca import NodeHcas
+from .._model.reachability import PortName
 from .._parse import iblinkinfo, ibnetdiscover, ibqueryerrors, saquery, sminfo, smpquery
 from . import command
 

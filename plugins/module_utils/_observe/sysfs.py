@@ -17,7 +17,7 @@ import re
 import typing
 
 from .._model.errors import ParseError
-from .._model.facts import Hca, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov, SriovAbsence, VfAdministration
+from .._model.hca import Hca, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov, SriovAbsence, VfAdministration
 from .._parse import pci_config
 from .._parse import sysfs as parse
 

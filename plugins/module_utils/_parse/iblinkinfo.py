@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from .._model.errors import ParseError
-from .._model.facts import SeenCapabilities, SlowPort
+from .._model.fabric import SeenCapabilities, SlowPort
 
 _TOOL = "iblinkinfo"
 # a node description is free text: the line is taken from both ends

@@ -15,7 +15,7 @@ import re
 import typing
 
 from .._model.errors import ParseError
-from .._model.facts import FabricNode, Link, LinkEnd, Topology
+from .._model.fabric import FabricNode, Link, LinkEnd, Topology
 
 _KINDS = {"S": "Switch", "H": "Ca", "R": "Router"}
 #: lines that carry nothing for us: comments, identities that the node's own line repeats, chassis of --group

@@ -15,7 +15,7 @@ import re
 import typing
 
 from .._model.errors import ParseError
-from .._model.facts import ErrorReport, PortErrors
+from .._model.fabric import ErrorReport, PortErrors
 
 _TOOL = "ibqueryerrors"
 _PORT = re.compile(r"\A   GUID 0x([0-9a-f]{1,16}) port ([0-9]{1,3}|ALL):((?: \[[^\[\]]+\])+)\Z", re.ASCII)

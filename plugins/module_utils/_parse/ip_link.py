@@ -15,7 +15,7 @@ import json
 import typing
 
 from .._model.errors import ParseError
-from .._model.facts import VfAdministration
+from .._model.hca import VfAdministration
 from .sysfs import guid_of_bytes
 
 _TOOL = "ip -json link show"

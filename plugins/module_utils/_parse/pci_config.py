@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 import typing
 
-from .._model.facts import SriovAbsence
+from .._model.hca import SriovAbsence
 
 #: what everyone may read; the rest needs CAP_SYS_ADMIN
 _PUBLIC = 64

@@ -12,7 +12,7 @@ import re
 import typing
 
 from .._model.errors import ParseError
-from .._model.facts import SubnetManager
+from .._model.fabric import SubnetManager
 from .sminfo import STATES
 
 _HEADER = "SMInfoRecord dump:"

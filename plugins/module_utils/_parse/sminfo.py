@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from .._model.errors import ParseError
-from .._model.facts import SubnetManager
+from .._model.fabric import SubnetManager
 
 #: SMInfo.SMState, InfiniBand Architecture 1, 14.4
 STATES = {0: "NOTACT", 1: "DISCOVER", 2: "STANDBY", 3: "MASTER"}

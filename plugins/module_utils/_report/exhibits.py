@@ -19,13 +19,14 @@ from .._check import bandwidth, compare, discover, fabric, operators, platform, 
 from .._check.membership import Membership, resolve
 from .._check.places import places, topology_of
 from .._check.table import TABLE
-from .._model.cluster import PairResult
+from .._model.bandwidth import PairResult
 from .._model.disruption import DisruptionPlan
-from .._model.facts import ObservedPings, Ping, PingPlan, Place, Topology
+from .._model.fabric import Place, Topology
 from .._model.findings import Judged
 from .._model.intent import Fabric, Intent
 from .._model.load import LoadError, load
 from .._model.profiles import is_infiniband
+from .._model.reachability import ObservedPings, Ping, PingPlan
 from .._model.records import Record
 from .matrix import Cell, Matrix, by_number
 from .verdict import label

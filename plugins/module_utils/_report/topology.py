@@ -14,7 +14,7 @@ import dataclasses
 import re
 import typing
 
-from .._model.facts import FabricNode
+from .._model.fabric import FabricNode
 from .._model.findings import Judged
 from .exhibits import Chart
 from .matrix import by_number

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.cluster import RdmaPod
+from .._model.bandwidth import RdmaPod
 from .pods import Plan, Pods, workers
 
 

@@ -17,7 +17,8 @@ import itertools
 import typing
 
 from .._check.bandwidth import verdicts
-from .._model.cluster import BandwidthFacts, CommandResult, PairResult, RdmaPod, SweepRow
+from .._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, SweepRow
+from .._model.cluster import CommandResult
 from .._model.intent import Fabric
 from .._model.profiles import rails as fabric_rails
 from .._observe.kubernetes import ApiError, Clock, Cluster, Shell

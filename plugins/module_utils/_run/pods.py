@@ -15,7 +15,8 @@ import functools
 import typing
 
 from .._check.readiness import GRACE
-from .._model.cluster import ClusterNode, CommandResult, RdmaPod
+from .._model.bandwidth import RdmaPod
+from .._model.cluster import ClusterNode, CommandResult
 from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
 from .._model.profiles import carries_rdma, resource_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.facts import PingPlan, PingSchedule, PingTask, PortName
+from .._model.reachability import PingPlan, PingSchedule, PingTask, PortName
 from .rounds import rounds
 
 #: one destination when nothing is lost: a few runs of the client, each a fraction of a second

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import typing
 
-from .._model.facts import PortName, SeenSubnet
+from .._model.fabric import SeenSubnet
+from .._model.reachability import PortName
 
 #: of ports that have lost their way; when the manager's own machine is gone, all have
 _MOST_CUT_OFF = 4

@@ -9,28 +9,22 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ErrorReport,
     FabricNode,
-    Hca,
     Link,
     LinkEnd,
     ManagerPort,
-    Netdev,
-    NodeHcas,
-    PcieLink,
-    PciFunction,
-    Port,
     PortErrors,
     SeenCapabilities,
     SeenErrors,
     SeenManagers,
     SeenSubnet,
     SeenTopology,
-    Sriov,
     SubnetManager,
     Topology,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Ipam, Network, Select
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, plain_guid
 

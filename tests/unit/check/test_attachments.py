@@ -24,20 +24,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.attachments i
 from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import lint_all
 from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import World as Surroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import GRACE, Patience, Target, World, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import (
     AppliedObject,
     Attachment,
-    BandwidthFacts,
     ClusterNode,
     NicPolicy,
     NodeState,
     OperatorFacts,
-    PairResult,
-    RdmaPod,
     Reported,
     SyncFacts,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 NIC = Hca(

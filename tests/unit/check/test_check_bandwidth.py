@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwidth
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import CAUSES, Facts, check, floor_of, shares_of, verdicts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, PairResult, RdmaPod, SweepRow
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, SweepRow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import rdma_failure
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent

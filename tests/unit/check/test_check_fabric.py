@@ -12,12 +12,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
     LinkEnd,
     LostManager,
     ManagerPort,
-    ObservedHcas,
     ObservedSubnets,
     ObservedTopologies,
     PortErrors,
@@ -30,6 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
     Topology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world

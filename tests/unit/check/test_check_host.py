@@ -12,10 +12,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import gpudirect, host, validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import GpuDriver, NodePlatform, ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Kubelet, Memlock, MemlockProof, ObservedText
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import GpuDriver, NodePlatform, ObservedPlatform
 
 FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
 MEMLOCK = Memlock("containerd", limit_gib=8, proof_mib=64)

@@ -16,21 +16,18 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check import reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.suspects import suspects as every_suspect
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
     Link,
     LinkEnd,
-    ObservedHcas,
-    ObservedPings,
-    ObservedServers,
     ObservedSubnets,
     ObservedTopologies,
-    Ping,
-    PingServer,
     SeenTopology,
     Topology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import ObservedPings, ObservedServers, Ping, PingServer
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid

@@ -11,29 +11,18 @@ import dataclasses
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import (
     ClusterNode,
     NodeState,
     OperatorFacts,
-    RdmaPod,
     StateInterface,
     StateVf,
     VfGroup,
     WantedInterface,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
-    Hca,
-    Netdev,
-    NodeHcas,
-    ObservedHcas,
-    ObservedSubnets,
-    PciFunction,
-    Port,
-    SeenSubnet,
-    Sriov,
-    SubnetManager,
-    VfAdministration,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port, Sriov, VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 

@@ -16,7 +16,7 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.linerate.rdma.plugins.filter.compare_facts import compare_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check import compare, validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, PairResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import FabricBandwidth, Figure, Measure
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Profile, Select

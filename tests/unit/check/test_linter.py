@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint, lint_all, remaining
 from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import World, objections
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, NodeState, Policy, StateInterface, SupportedNic
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, Netdev, NodeHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 

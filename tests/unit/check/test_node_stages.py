@@ -13,25 +13,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import discover, platform, reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
-    Netdev,
-    NodeHcas,
-    NodePlatform,
-    ObservedHcas,
-    ObservedPings,
-    ObservedPlatform,
-    ObservedServers,
-    ObservedSubnets,
-    PciEvidence,
-    PciFunction,
-    Ping,
-    PingServer,
-    SeenSubnet,
-    Sriov,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform, PciEvidence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import ObservedPings, ObservedServers, Ping, PingServer
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid

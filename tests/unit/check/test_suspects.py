@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.suspects import MOST_SUSPECTS, Element, Trial, links_of, suspects, trial
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FabricNode, Link, LinkEnd, Place, Topology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Place, Topology
 
 Fails = typing.Callable[[Place, Place], bool]
 

@@ -15,8 +15,9 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.nccl import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Hca, NodeHcas, ObservedHcas, ObservedSubnets, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select, Training
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import nccl_problem

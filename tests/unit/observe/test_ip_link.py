@@ -10,7 +10,7 @@ import pathlib
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import NodeHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, sysfs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.ip_link import with_vf_settings
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_infiniband_vfs

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import NodeHcas, PcieLink, Sriov, VfAdministration
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, PcieLink, Sriov, VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, Tree, add_igb, add_infiniband_vfs, add_six_hcas, add_virtio, guid, plain_guid

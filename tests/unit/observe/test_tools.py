@@ -17,7 +17,9 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ToolMissing
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import GpuDriver, LostManager, PingTask, PortName, SeenTopology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LostManager, SeenTopology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import GpuDriver
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingTask, PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, ibping, platform, subnet, sysfs
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_six_hcas
 

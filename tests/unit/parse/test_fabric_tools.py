@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SubnetManager
 from ansible_collections.linerate.rdma.plugins.module_utils._parse import iblinkinfo, ibnetdiscover, ibping, ibqueryerrors, saquery, sminfo, smpquery
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"

@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils import _parse
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import OperatorSettings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import SriovAbsence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import SriovAbsence
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import RangeError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError

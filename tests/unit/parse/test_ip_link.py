@@ -13,7 +13,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import VfAdministration
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.ip_link import vf_settings
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "iproute2"

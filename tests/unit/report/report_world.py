@@ -16,39 +16,35 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwidth, fabric, reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stage import Moment, Wishes, judge_stage
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import BandwidthFacts, PairResult, RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import (
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ErrorReport,
     FabricNode,
-    Hca,
     Link,
     LinkEnd,
     ManagerPort,
-    NodeHcas,
-    ObservedHcas,
-    ObservedPings,
-    ObservedServers,
     ObservedSubnets,
     ObservedTopologies,
-    PcieLink,
-    PciFunction,
-    Ping,
-    PingPlan,
-    PingServer,
-    PingTask,
-    Port,
-    PortName,
     SeenCapabilities,
     SeenErrors,
     SeenManagers,
     SeenSubnet,
     SeenTopology,
-    Sriov,
     SubnetManager,
     Topology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import (
+    ObservedPings,
+    ObservedServers,
+    Ping,
+    PingPlan,
+    PingServer,
+    PingTask,
+    PortName,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 
 RUN = "20260102T030405Z-aaaaaa"

@@ -11,7 +11,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Topology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._report.drawing import figure
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Chart, charts

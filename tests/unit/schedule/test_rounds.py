@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import LostManager, PingPlan, PortName, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LostManager, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingPlan, PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan, schedule
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points

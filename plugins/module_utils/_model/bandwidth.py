@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What is measured between pods, and the pods themselves. Filled by _run (pods, pairs), read by _check and _report.
+
+PCI addresses are dddd:bb:dd.f in lower case; bandwidth in Gb/s (decimal); times in seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class RdmaPod:
+    """A pod of the bandwidth stage, looked at from inside. It has one interface on the fabric, and so stands for one rail of its node.
+
+    :ivar name: of the pod; empty where none was made
+    :ivar device: RDMA device on its virtual function; None on a network without RDMA, where TCP is measured
+    :ivar address: IP address on the network, from the network-status annotation
+    :ivar pci: PCI address of the virtual function
+    :ivar physical_function: PCI address of its HCA
+    :ivar rate_gbps: of the device's port, as sysfs shows it; None when it does not
+    :ivar pcie_gbps: speed x width of the function's PCIe link; None when sysfs does not say
+    :ivar cpus: that the measurement is bound to, those of the HCA's NUMA node; empty when it is not bound
+    :ivar binding: what it is bound to, or why it is not
+    :ivar error: why it cannot be used
+    :ivar cause: kind of that error (see _check/bandwidth.py)
+    """
+
+    fabric: str
+    node: str
+    name: str
+    namespace: str
+    device: typing.Optional[str] = None
+    address: typing.Optional[str] = None
+    pci: typing.Optional[str] = None
+    interface: typing.Optional[str] = None
+    rate_gbps: typing.Optional[float] = None
+    pcie_gbps: typing.Optional[float] = None
+    error: str = ""
+    rail: int = 0
+    physical_function: typing.Optional[str] = None
+    cpus: str = ""
+    binding: str = ""
+    cause: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepRow:
+    """Average in Gb/s of one message size in bytes."""
+
+    message_bytes: int
+    average_gbps: float
+
+
+@dataclasses.dataclass(frozen=True)
+class PairResult:
+    """One ordered pair of a rail: the client writes to the server, or each to the other where both directions run at once.
+
+    :ivar pings: rping round trips that the client counted; None when it did not run
+    :ivar ping_failure: kind of the failure (see _parse/rdma_failure.py); empty when it worked
+    :ivar average_gbps: average column of ib_write_bw, or what the receiver of iperf3 got; None when there is no measurement
+    :ivar failure: kind of the failure of ib_write_bw or iperf3; empty when it worked
+    :ivar evidence: the line that showed the failure
+    :ivar again: measured after the rounds, because one of the two was a suspect
+    :ivar sweep: all message sizes, where the intent asks for them
+    :ivar sweep_failure: why there is no sweep, where one was asked for
+    :ivar transport: TCP where a pod has no RDMA device, which only networks without RDMA may have
+    :ivar streams: of TCP, at once
+    """
+
+    fabric: str
+    client: str
+    server: str
+    pings: typing.Optional[int] = None
+    ping_failure: str = ""
+    ping_evidence: str = ""
+    average_gbps: typing.Optional[float] = None
+    peak_gbps: typing.Optional[float] = None
+    message_bytes: typing.Optional[int] = None
+    iterations: typing.Optional[int] = None
+    failure: str = ""
+    evidence: str = ""
+    seconds: float = 0.0
+    commands: typing.Tuple[str, ...] = ()
+    rail: int = 0
+    again: bool = False
+    sweep: typing.Tuple[SweepRow, ...] = ()
+    sweep_failure: str = ""
+    transport: typing.Literal["RDMA", "TCP"] = "RDMA"
+    streams: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class BandwidthFacts:
+    """Answer of rdma_bandwidth.
+
+    :ivar leftovers: pods of an interrupted earlier run that were removed first
+    :ivar remaining: pods that could not be removed afterwards
+    """
+
+    pods: typing.Tuple[RdmaPod, ...]
+    pairs: typing.Tuple[PairResult, ...]
+    leftovers: typing.Tuple[str, ...] = ()
+    remaining: typing.Tuple[str, ...] = ()

@@ -1,0 +1,243 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""An InfiniBand fabric as its ports see it: subnet managers, topology, errors of links, and where an HCA is in it.
+
+Units: times in seconds. GUIDs are 0x and 16 hex digits in lower case.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class SubnetManager:
+    """One subnet manager as an SMInfo answer shows it. state: MASTER, STANDBY, DISCOVER or NOTACT."""
+
+    lid: int
+    guid: str
+    state: str
+    priority: int
+    activity: int
+
+
+@dataclasses.dataclass(frozen=True)
+class LostManager:
+    """What is left of a subnet manager that does not answer: the port that was its.
+
+    :ivar lid: the LID that the asking port still has for its manager
+    :ivar description: node description at that LID; None when nothing answers there
+    :ivar is_manager: whether that port still says that a manager runs on it (IsSM bit); None when nothing answers there
+    """
+
+    lid: int
+    description: typing.Optional[str] = None
+    is_manager: typing.Optional[bool] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenSubnet:
+    """What one port says of its subnet.
+
+    :ivar master: what sminfo answered: the subnet manager that gave this port its LID, whatever its state
+    :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is such a fact
+    :ivar silent: the question went out and nobody answered; False with an error means that it could not be asked
+    :ivar lost: of a silent subnet, where its manager was; None when the port has no LID of one
+    """
+
+    rdma_device: str
+    port: int
+    master: typing.Optional[SubnetManager] = None
+    error: typing.Optional[str] = None
+    silent: bool = False
+    lost: typing.Optional[LostManager] = None
+
+    @property
+    def cut_off(self) -> bool:
+        """Nobody answers, not even the port where the manager was: that one is gone, or the way to it."""
+        return self.lost is not None and self.lost.description is None
+
+
+@dataclasses.dataclass(frozen=True)
+class ManagerPort:
+    """A port with the IsSM bit, by the subnet administration, and what the manager there answered itself; or why it did not."""
+
+    lid: int
+    manager: typing.Optional[SubnetManager] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenManagers:
+    """All subnet managers of a fabric, as seen from one port.
+
+    :ivar error: why there are none, or why the count was not read; then what is here is what was read before
+    :ivar master: GUID of the manager that this port sees
+    :ivar activity_first: activity count of the master in its SMInfo record; None when it was not read
+    :ivar activity_later: the same at a second read, ``activity_seconds`` later. Both come from the subnet administration, because each
+        answer to sminfo itself raises the count
+    :ivar others_refreshed: whether a record of another manager changed between the two looks: the master reads them when it sweeps, so this
+        proves a sweep, while its own count also rises with each answer to a standby that polls it. None when there is no other manager
+    """
+
+    ports: typing.Tuple[ManagerPort, ...] = ()
+    error: typing.Optional[str] = None
+    master: typing.Optional[str] = None
+    activity_first: typing.Optional[int] = None
+    activity_later: typing.Optional[int] = None
+    activity_seconds: typing.Optional[float] = None
+    others_refreshed: typing.Optional[bool] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkEnd:
+    """One end of a link. kind: Switch, Ca or Router; its description is that of the FabricNode with this guid."""
+
+    kind: str
+    guid: str
+    port: int
+    lid: typing.Optional[int] = None
+    port_guid: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """A link between two ports; width in lanes, speed by its name; None where the tool prints question marks."""
+
+    a: LinkEnd
+    b: LinkEnd
+    width: typing.Optional[int]
+    speed: typing.Optional[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class FabricNode:
+    """A switch, a CA or a router of the topology.
+
+    :ivar aggregation: a SHARP aggregation node: a CA inside a switch, and no HCA of a server
+    """
+
+    kind: str
+    guid: str
+    description: str
+    ports: int
+    lid: typing.Optional[int] = None
+    aggregation: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+    """What ibnetdiscover sees from one port. Each link is there once."""
+
+    nodes: typing.Tuple[FabricNode, ...]
+    links: typing.Tuple[Link, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class SlowPort:
+    """A port whose link runs below what both of its ends support.
+
+    :ivar guid: of the switch, or of the port of a CA
+    :ivar could_be: in the tool's words: ``12X``, ``106.25 Gbps``
+    """
+
+    guid: str
+    port: int
+    could_be: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenCapabilities:
+    """The links below their capability. links: how many links were compared, each counted at both of its ends. error: why none were."""
+
+    slow: typing.Tuple[SlowPort, ...] = ()
+    links: int = 0
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PortErrors:
+    """Error counters of a port that are not 0, by their names in PortCounters (SymbolErrorCounter). guid: of the switch, or of the port of a CA."""
+
+    guid: str
+    port: int
+    counters: typing.Dict[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorReport:
+    """One reading of the error counters of a whole fabric.
+
+    :ivar ports: those with an error counted
+    :ivar checked: number of ports that were read
+    :ivar failures: queries without an answer: so many ports are not known
+    """
+
+    ports: typing.Tuple[PortErrors, ...]
+    checked: int
+    failures: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenErrors:
+    """Two readings, ``seconds`` apart. error: why one of them is missing."""
+
+    first: typing.Optional[ErrorReport] = None
+    later: typing.Optional[ErrorReport] = None
+    seconds: float = 0.0
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenTopology:
+    """What one port shows of its fabric.
+
+    :ivar topology: None: see ``error``; then links and counters were not read either
+    :ivar managers: None when the port was not asked for them; so for the others
+    """
+
+    rdma_device: str
+    port: int
+    topology: typing.Optional[Topology] = None
+    error: typing.Optional[str] = None
+    managers: typing.Optional[SeenManagers] = None
+    capabilities: typing.Optional[SeenCapabilities] = None
+    errors: typing.Optional[SeenErrors] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where the port of an HCA is.
+
+    :ivar hca: its name as a reader calls it: the RDMA device where there is one
+    :ivar rail: 0 for the first HCA of each node on the fabric, the same on every node
+    :ivar leaf: description of the switch at the other end of its cable, the GUID of a nameless one; None when no topology shows it
+    :ivar leaf_port: number of that switch's port; None as above
+    """
+
+    node: str
+    hca: str
+    rail: int
+    leaf: typing.Optional[str] = None
+    leaf_port: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedSubnets:
+    """subnet_manager_info of one node, or why there is no answer."""
+
+    value: typing.Optional[typing.Tuple[SeenSubnet, ...]] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedTopologies:
+    """fabric_info of one node, or why there is no answer."""
+
+    value: typing.Optional[typing.Tuple[SeenTopology, ...]] = None
+    error: typing.Optional[str] = None

@@ -1,0 +1,192 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""HCAs of a node, as sysfs shows them. Filled by _observe and _parse, read by _check and _render.
+
+Units: rates in Gb/s (decimal), speeds of PCIe in GT/s. GUIDs are 0x and 16 hex digits in lower case; PCI addresses are dddd:bb:dd.f in lower case.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class PcieLink:
+    """Speed in GT/s and width in lanes; None where sysfs does not say."""
+
+    current_speed: typing.Optional[float] = None
+    current_width: typing.Optional[int] = None
+    max_speed: typing.Optional[float] = None
+    max_width: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PciFunction:
+    """A PCI function that is a network controller or has an RDMA device.
+
+    :ivar device_class: first four hex digits of the class: 0207 InfiniBand, 0200 Ethernet
+    :ivar numa_node: None when the platform does not say (-1)
+    """
+
+    address: str
+    vendor: str
+    device: str
+    device_class: str
+    driver: typing.Optional[str] = None
+    numa_node: typing.Optional[int] = None
+    link: PcieLink = PcieLink()
+
+
+@dataclasses.dataclass(frozen=True)
+class Netdev:
+    """A network interface of an HCA.
+
+    :ivar mtu: in bytes; IPoIB in datagram mode has 4 less than its multicast group
+    :ivar port_guid: from the 20-byte IPoIB hardware address (row S1.1); None on Ethernet
+    :ivar subnet_prefix: the same: upper half of the port's GID
+    :ivar queue_pair: the same
+    :ivar port: number of the RDMA device's port that it is on
+    :ivar bond: the bond that it is a part of
+    """
+
+    name: str
+    hardware_address: str
+    mtu: typing.Optional[int] = None
+    state: typing.Optional[str] = None
+    port_guid: typing.Optional[str] = None
+    subnet_prefix: typing.Optional[str] = None
+    queue_pair: typing.Optional[int] = None
+    port: typing.Optional[int] = None
+    bond: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """A port of an RDMA device.
+
+    :ivar state: DOWN, INIT, ARMED, ACTIVE, ACTIVE_DEFER or NOP
+    :ivar physical_state: Polling, Disabled, LinkUp...
+    :ivar link_layer: InfiniBand or Ethernet
+    :ivar rate_gbps: width x speed, in Gb/s
+    :ivar width: lanes
+    :ivar speed: name of the speed: EDR, HDR, NDR...
+    :ivar lid: None when the port has none (0)
+    :ivar sm_lid: None when no subnet manager gave one (0)
+    :ivar guid: InfiniBand only: the lower half of the first GID
+    :ivar pkeys: partition keys that are set, 0xffff: full member of the default partition
+    :ivar mtu: largest of its network interfaces, in bytes; None without one: sysfs has no file for the MTU of the port itself
+    """
+
+    number: int
+    state: typing.Optional[str] = None
+    physical_state: typing.Optional[str] = None
+    link_layer: typing.Optional[str] = None
+    rate_gbps: typing.Optional[float] = None
+    width: typing.Optional[int] = None
+    speed: typing.Optional[str] = None
+    lid: typing.Optional[int] = None
+    sm_lid: typing.Optional[int] = None
+    guid: typing.Optional[str] = None
+    pkeys: typing.Tuple[str, ...] = ()
+    mtu: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Sriov:
+    """SR-IOV files of a physical function; None where the file is absent (off in firmware, or no capability)."""
+
+    total: typing.Optional[int] = None
+    current: typing.Optional[int] = None
+
+
+#: why a physical function has no SR-IOV files, as its PCI configuration space shows it:
+#: hidden: the space ends after 256 bytes, so a bridge or the BIOS hides all extended capabilities;
+#: off: the function offers no SR-IOV capability, or one with 0 VFs: switched off in its firmware, or it never had one;
+#: unused: it offers VFs, and the kernel does not take them up
+SriovAbsence = typing.Literal["hidden", "off", "unused"]
+
+
+@dataclasses.dataclass(frozen=True)
+class VfAdministration:
+    """What the physical function has set for a VF. None where neither ``ip link`` nor sysfs shows it; only NVIDIA's own driver packages
+    (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
+
+    :ivar link_policy: Follow, Up or Down
+    :ivar vlan: VLAN id, and ``vlan_qos`` its priority; 0 is none
+    :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
+    """
+
+    node_guid: typing.Optional[str] = None
+    port_guid: typing.Optional[str] = None
+    link_policy: typing.Optional[str] = None
+    vlan: typing.Optional[int] = None
+    vlan_qos: typing.Optional[int] = None
+    trust: typing.Optional[bool] = None
+    spoof_check: typing.Optional[bool] = None
+    min_tx_rate: typing.Optional[int] = None
+    max_tx_rate: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Hca:
+    """One PCI function of the network, physical or virtual, or an RDMA device without one.
+
+    :ivar name: RDMA device (mlx5_0), else the netdev, else the PCI address: what a reader calls it
+    :ivar rdma_device: None where there is none
+    :ivar physical_function: PCI address of the PF, for a VF
+    :ivar vf_index: for a VF
+    :ivar administration: for a VF, where anything shows it
+    :ivar sriov_absence: for a physical function without SR-IOV files, where its configuration space can be read (as root)
+    :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None, and unknown
+    """
+
+    name: str
+    rdma_device: typing.Optional[str] = None
+    netdevs: typing.Tuple[Netdev, ...] = ()
+    pci: typing.Optional[PciFunction] = None
+    node_guid: typing.Optional[str] = None
+    node_description: typing.Optional[str] = None
+    firmware: typing.Optional[str] = None
+    board: typing.Optional[str] = None
+    hca_type: typing.Optional[str] = None
+    ports: typing.Tuple[Port, ...] = ()
+    sriov: typing.Optional[Sriov] = None
+    physical_function: typing.Optional[str] = None
+    vf_index: typing.Optional[int] = None
+    administration: typing.Optional[VfAdministration] = None
+    sriov_absence: typing.Optional[SriovAbsence] = None
+    unread: typing.Tuple[str, ...] = ()
+
+    @property
+    def is_virtual(self) -> bool:
+        return self.physical_function is not None
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeHcas:
+    """Answer of hca_info for one node.
+
+    :ivar errors: what could not be read, and why; an unread file is never taken for an absent one
+    """
+
+    hcas: typing.Tuple[Hca, ...]
+    errors: typing.Tuple[str, ...] = ()
+
+    def carrier(self, hca: Hca) -> typing.Optional[Hca]:
+        """The HCA with an RDMA device that stands for this function too, because both are parts of one bond (RoCE); None when there is none."""
+        bonds = {netdev.bond for netdev in hca.netdevs if netdev.bond}
+        others = (other for other in self.hcas if other.rdma_device and any(netdev.bond in bonds for netdev in other.netdevs))
+        return None if hca.rdma_device else next(others, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedHcas:
+    """hca_info of one node, or why there is no answer."""
+
+    value: typing.Optional[NodeHcas] = None
+    error: typing.Optional[str] = None

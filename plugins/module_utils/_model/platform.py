@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What BIOS, kernel and driver of a node say about SR-IOV and GPUs. PCI addresses are dddd:bb:dd.f in lower case."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class PciEvidence:
+    """What sysfs shows of a network function, as evidence for SR-IOV.
+
+    :ivar sriov_total: None when the file is absent: SR-IOV is off in firmware or BIOS, or the function has no such capability
+    :ivar iommu_group: None when the function is in none
+    :ivar physical_function: PCI address of the PF, for a VF
+    """
+
+    address: str
+    driver: typing.Optional[str] = None
+    sriov_total: typing.Optional[int] = None
+    sriov_current: typing.Optional[int] = None
+    iommu_group: typing.Optional[int] = None
+    physical_function: typing.Optional[str] = None
+    unread: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class GpuDriver:
+    """NVIDIA's driver on a node, as far as it decides how NICs reach the memory of GPUs.
+
+    :ivar version: of the module nvidia
+    :ivar open: its kernel modules are the open ones; None when it does not say
+    :ivar peermem: the module nvidia_peermem is loaded
+    :ivar peer_clients: that have registered with the RDMA core of OFED: nvidia-peermem, nv_mem
+    :ivar ofed: version of mlx5_core, which only OFED's has; None with the kernel's own
+    """
+
+    version: typing.Optional[str] = None
+    open: typing.Optional[bool] = None
+    peermem: bool = False
+    peer_clients: typing.Tuple[str, ...] = ()
+    ofed: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class NodePlatform:
+    """Answer of sriov_platform_info for one node. None means: could not be read (see errors); empty means: read, and there is none.
+
+    :ivar kernel_arguments: those of the kernel's command line that concern IOMMU and PCI; the others are none of our business
+    :ivar iommu_devices: dmar0 (Intel, only while it translates), ivhd0 (AMD), smmu3... (Arm)
+    :ivar iommu_groups: number of groups
+    :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS hands over
+    :ivar machine: x86_64, aarch64...
+    :ivar gpu: None where the module nvidia is not loaded
+    """
+
+    kernel: str
+    machine: str
+    kernel_arguments: typing.Optional[typing.Tuple[str, ...]] = None
+    iommu_devices: typing.Optional[typing.Tuple[str, ...]] = None
+    iommu_groups: typing.Optional[int] = None
+    acpi_tables: typing.Optional[typing.Tuple[str, ...]] = None
+    functions: typing.Tuple[PciEvidence, ...] = ()
+    errors: typing.Tuple[str, ...] = ()
+    gpu: typing.Optional[GpuDriver] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedPlatform:
+    """sriov_platform_info of one node, or why there is no answer."""
+
+    value: typing.Optional[NodePlatform] = None
+    error: typing.Optional[str] = None

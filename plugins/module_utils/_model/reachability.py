@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Who pings whom with ibping, and what came back. Times in seconds."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class Ping:
+    """One ibping run, client side: from a port of this node to a LID.
+
+    :ivar transmitted: packets
+    :ivar received: packets; its own exit code and round-trip times say nothing (they are wrong in every version)
+    :ivar resent: how often a packet was sent again because nothing had come back in time: a loss that ``received`` hides
+    :ivar error: why nothing was measured; then the counts are 0 and mean nothing
+    """
+
+    rdma_device: str
+    port: int
+    destination_lid: int
+    transmitted: int
+    received: int
+    error: typing.Optional[str] = None
+    resent: int = 0
+
+    @property
+    def lost(self) -> int:
+        """Messages without an answer: each packet that was given up, and each that was sent again."""
+        return self.transmitted - self.received + self.resent
+
+    @property
+    def sent(self) -> int:
+        """Messages, those that were sent again too."""
+        return self.transmitted + self.resent
+
+
+@dataclasses.dataclass(frozen=True)
+class PingServer:
+    """An ibping server on a port of this node. error: why it does not serve."""
+
+    rdma_device: str
+    port: int
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PortName:
+    """A port of a node by its RDMA device, as the modules take it: mlx5_0, 1."""
+
+    device: str
+    port: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PingTask:
+    """What one port of a node shall ping, as the module ibping takes it."""
+
+    device: str
+    port: int
+    lids: typing.Tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class PingPlan:
+    """What one node does in stage reachability."""
+
+    servers: typing.Tuple[PortName, ...] = ()
+    clients: typing.Tuple[PingTask, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class PingSchedule:
+    """What all nodes do in stage reachability, and how long it takes.
+
+    :ivar nodes: by node, for each node that was asked
+    :ivar pairs: directions between two ports
+    :ivar seconds: when nothing is lost, roughly
+    :ivar most_seconds: when as much is lost as can be, with the servers' start. So long they must live
+    """
+
+    nodes: typing.Dict[str, PingPlan]
+    pairs: int = 0
+    seconds: int = 0
+    most_seconds: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedServers:
+    """ibping servers of one node, or why there is no answer."""
+
+    value: typing.Optional[typing.Tuple[PingServer, ...]] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedPings:
+    """ibping clients of one node, or why there is no answer."""
+
+    value: typing.Optional[typing.Tuple[Ping, ...]] = None
+    error: typing.Optional[str] = None
