@@ -13,6 +13,7 @@ import tempfile
 import threading
 import typing
 
+from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
@@ -26,7 +27,8 @@ def run_with_progress(action: ActionBase, module: str, task_vars: typing.Optiona
     # a file of this machine is of no use to a module on another one
     if arguments.get("progress_file") or not getattr(action._connection, "transport", "") == "local":
         return action._execute_module(module_name=module, module_args=arguments, task_vars=task_vars)
-    handle, path = tempfile.mkstemp(prefix="linerate-progress-")
+    # below Ansible's own folder, which goes when ansible-playbook ends, also when this process was killed before it
+    handle, path = tempfile.mkstemp(prefix="linerate-progress-", dir=constants.DEFAULT_LOCAL_TMP)
     os.close(handle)
     done = threading.Event()
     follower = threading.Thread(target=follow, args=(path, done, Display().display), daemon=True)

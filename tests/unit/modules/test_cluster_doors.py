@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import pathlib
 import threading
+import types
 
 import pytest
+from ansible import constants
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.testing import patch_module_args
 
@@ -21,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
+from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow, run_with_progress
 
 FABRIC = {
     "name": "storage",
@@ -376,3 +379,19 @@ def test_progress_shows_whole_lines_and_the_last_ones(tmp_path):
     done.set()
     follow(str(path), done, shown.append)
     assert shown == ["  one", "  two"]
+
+
+def test_the_progress_of_a_run_that_is_killed_lies_where_ansible_cleans_up():
+    seen = []
+
+    def execute(module_name, module_args, task_vars):
+        path = pathlib.Path(module_args["progress_file"])
+        seen.append((path, path.exists(), path.stat().st_mode & 0o777))
+        raise KeyboardInterrupt
+
+    action = types.SimpleNamespace(_task=types.SimpleNamespace(args={}), _connection=types.SimpleNamespace(transport="local"), _execute_module=execute)
+    with pytest.raises(KeyboardInterrupt):
+        run_with_progress(action, "linerate.rdma.rdma_bandwidth", {})
+    [(path, existed, mode)] = seen
+    assert (path.parent, existed, mode) == (pathlib.Path(constants.DEFAULT_LOCAL_TMP), True, 0o600)
+    assert not path.exists()
