@@ -76,7 +76,8 @@ def test_captures(name, kind):
             "no_tool",
         ),
         ("cma event RDMA_CM_EVENT_UNREACHABLE, error -110\n", "no_address"),
-        # the line of a missed last handshake stands at the end of others as well
+        # the client's other half of the last handshake; the line that names it stands after other failures as well
+        ("Bad wc status -- 5 -- 0 \n Unable to read from socket/rdma_cm\nFailed to close connection between server and client\n", "not_closed"),
         ("Couldn't read remote address\n Unable to read to socket/rdma_cm\nFailed to close connection between server and client\n", "peer_gone"),
         ("", "exit_code"),
         ("something new\n", "exit_code"),
