@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import re
@@ -15,7 +14,7 @@ import sys
 import time
 import typing
 
-from .steps import ANSIBLE_ENV, BUILD, ROOT, VENV, log_of, say
+from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, log_of, say
 
 PYTHON = str(VENV / "bin" / "python")
 # tools.sanity has made its environment by then
@@ -90,15 +89,18 @@ def _causes(output: str) -> typing.List[str]:
 
 
 def _findings(begun: float) -> typing.Iterator[str]:
-    """What closed a gate in the last run of site.yml, of whichever part it was."""
-    report = BUILD / "report" / "report.json"
-    if not report.exists() or report.stat().st_mtime < begun:
+    """What closed a gate in the last run of site.yml, of whichever part it was. The collection itself says which findings those are."""
+    folder = BUILD / "report"
+    if not (folder / "report.json").exists() or (folder / "report.json").stat().st_mtime < begun:
         return
-    data = json.loads(report.read_text(encoding="utf-8"))
-    yield f"{report.relative_to(ROOT)} of {data['created']}: {data['summary']}"
-    found = [item for stage in data["stages"] if stage["state"] == "closed" for item in stage["findings"]]
-    for item in [item for item in found if item["status"] in ("fail", "unknown") and not item["waived"]][:_CAUSES]:
-        yield f"{item['check']} on {item['subject']}: {item['status']}, {item['measured']}. {item['why']}"[:_CAUSE_CHARACTERS]
+    sys.path.insert(0, str(COLLECTIONS))
+    from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
+    from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build, closing
+
+    report = build(*read_records(str(folder / "stages")), run="", created="")
+    yield f"{folder.relative_to(ROOT)}: {report.summary}"
+    for finding in [finding for stage in report.stages if stage.state == "closed" for finding in closing(stage)][:_CAUSES]:
+        yield f"{finding.check} on {finding.subject}: {finding.status}, {finding.measured}. {finding.why}"[:_CAUSE_CHARACTERS]
 
 
 if __name__ == "__main__":
