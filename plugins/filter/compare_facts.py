@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.compare import Facts, bandwidths
+from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import Facts, bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of

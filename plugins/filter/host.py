@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import DROP_IN, HostNeeds
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host

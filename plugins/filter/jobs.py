@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.nic_map import members_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import members_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.nic_map import nic_map as parse_nic_map
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map as parse_nic_map
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job, nic_map
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 

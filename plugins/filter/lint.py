@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint_all, remaining
-from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import world_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import held, lint_all, remaining
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import world_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 

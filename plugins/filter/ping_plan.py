@@ -75,7 +75,7 @@ _value:
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import ipam
-from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import Member, resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._check.addresses import in_use
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric
@@ -56,7 +56,7 @@ def render_network(
     intent = parse_intent(fabrics, waivers, cluster)
     functions = load(typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]], members, "members")
     seen = load(typing.Optional[AddressFacts], addresses, "addresses")
-    refused = ipam.refused(intent, ipam.check(intent, nodes, seen)) if seen is not None else {}
+    refused = in_use.refused(intent, in_use.check(intent, nodes, seen)) if seen is not None else {}
     rendered = network.render([fabric for fabric in intent.fabrics if fabric.name not in refused], intent.cluster, functions)
     return {"objects": [{"fabric": name, "object": item} for name, item in rendered.objects], "unmade": {**rendered.unmade, **refused}}
 

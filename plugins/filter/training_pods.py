@@ -38,7 +38,7 @@ _value:
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.network_status import training_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pod
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 

@@ -14,7 +14,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ._check.stage import Moment, Wishes
+from ._check.frame import Moment, Wishes
 from ._model.findings import STAGES, Finding, Waiver, judge
 from ._model.records import CLOSED, OPEN, Record, describe, record_data
 from ._observe.records import read_records, write_record

@@ -59,7 +59,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC, run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.rights import needed
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.rbac import needed
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import observe

@@ -83,7 +83,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.addresses import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import RangeError, parse_network
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError, parse_network
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:

@@ -64,7 +64,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.gpu_operator import enable_rdma

@@ -97,8 +97,8 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job_linter import jobs_of, lint
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job_stack import check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.stack import check
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError

@@ -119,10 +119,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HOST_KINDS, KubeletStand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import kubelet_stand
-from ansible_collections.linerate.rdma.plugins.module_utils._run.roll import Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import Roller
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:

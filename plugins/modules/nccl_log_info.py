@@ -157,7 +157,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import nccl_log
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
 
 
 def main() -> None:

@@ -92,7 +92,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.nic_map import ground_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import ground_of, lint
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -101,7 +101,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.nic_map import nic_map, text_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map, text_of
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:

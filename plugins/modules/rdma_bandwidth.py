@@ -99,7 +99,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._cluster import conn
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Rails, unstarted
 
 

@@ -137,7 +137,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import with_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._run.serve import wait_until_serving
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:

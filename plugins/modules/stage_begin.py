@@ -91,8 +91,8 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.stage import may_start
-from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import may_start
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, conclude, moment_of, wishes_of
 
 

@@ -101,7 +101,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.stage import judge_error, judge_stage
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import judge_error, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, conclude, moment_of, wishes_of
 
 

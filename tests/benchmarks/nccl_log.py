@@ -23,10 +23,10 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.training import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.nccl_log import parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 HCAS = tuple(f"mlx5_{number}" for number in range(8))

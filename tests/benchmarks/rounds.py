@@ -33,9 +33,9 @@ from kubernetes.stream import stream
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_shell import MARK
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.shell import MARK
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 
 PAIRS, SECONDS, PING_SECONDS = 500, 10.0, 0.5

@@ -17,7 +17,7 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.suspects import Trial, suspects, trial
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import Trial, suspects, trial
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
 

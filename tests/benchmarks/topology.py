@@ -25,7 +25,7 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ErrorReport,
     ManagerPort,
@@ -42,7 +42,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import ibnetdiscover
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import ibnetdiscover
 
 HOSTS = (1_000, 10_000)
 RAILS, PER_LEAF, UPLINKS = 8, 32, 8

@@ -13,11 +13,11 @@ import typing
 import kubernetes.config
 import kubernetes.dynamic
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import objections, world_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import objections, world_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.sriov_operator import policy
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import policy
 
 NAMESPACE, NAME = "sriov-network-operator", "lint-test"
 

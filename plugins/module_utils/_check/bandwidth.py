@@ -24,14 +24,14 @@ from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .._model.hca import ObservedHcas
 from .._model.intent import Fabric, Intent
 from .._model.profiles import rails
-from .membership import resolve
-from .places import places
-from .suspects import Element, suspects, trial
+from .fleet.hcas_of_fabric import resolve
+from .fleet.places import places
+from .fleet.suspects import Element, suspects, trial
 
 #: round trips that rping must count
 PINGS = 5
 
-#: kind of failure (_parse/rdma_failure.py): cause and remedy
+#: kind of failure (_parse/pods/failure.py): cause and remedy
 CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
     "not_listening": ("No server accepted the connection.", "See the server's line; is another process on its port, or a firewall between the pods?"),
     "no_address": (

@@ -20,8 +20,8 @@ from .._model.hca import Hca, NodeHcas, ObservedHcas, Port
 from .._model.intent import Fabric, Intent
 from .._model.load import nearest
 from .._model.profiles import is_infiniband, moves, owns_rdma, traits
-from . import no_sriov
-from .membership import candidates, selects
+from .fleet import why_no_sriov
+from .fleet.hcas_of_fabric import candidates, selects
 
 _NO_GUID = "0x0000000000000000"
 
@@ -156,7 +156,7 @@ def _check_sriov(name: str, hca: Hca) -> Finding:
     """Whether the function can make VFs at all; how many are enough is known when it is known whose member it is (stage platform)."""
     subject, expected = f"{name} {hca.name}", "SR-IOV: sriov_totalvfs of 1 or more"
     if hca.sriov is None:
-        return Finding("discover.sriov", subject, FAIL, "absent", expected, *no_sriov.why(hca))
+        return Finding("discover.sriov", subject, FAIL, "absent", expected, *why_no_sriov.why(hca))
     if hca.sriov.total is None:
         why, remedy = "sriov_totalvfs is there and could not be read.", f"See the finding discover.read of {name}."
         return Finding("discover.sriov", subject, UNKNOWN, "not read", expected, why, remedy)

@@ -20,8 +20,8 @@ from .._model.hca import Hca, NodeHcas, ObservedHcas
 from .._model.intent import Fabric, Intent
 from .._model.platform import NodePlatform, ObservedPlatform, PciEvidence
 from .._model.profiles import is_infiniband, traits
-from . import no_sriov
-from .membership import Membership, resolve
+from .fleet import why_no_sriov
+from .fleet.hcas_of_fabric import Membership, resolve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _check_sriov(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, 
             return Finding(
                 "platform.sriov", subject, UNKNOWN, "unread", expected, "sriov_totalvfs is there and could not be read.", "Read it on the node by hand."
             )
-        return Finding("platform.sriov", subject, FAIL, "absent", expected, *no_sriov.why(hca))
+        return Finding("platform.sriov", subject, FAIL, "absent", expected, *why_no_sriov.why(hca))
     measured = f"sriov_totalvfs {function.sriov_total}, {function.sriov_current if function.sriov_current is not None else 'unknown'} in use"
     if function.sriov_total < fabric.virtual_functions:
         why = f"The function makes {function.sriov_total} VFs at most, and the fabric '{fabric.name}' asks for {fabric.virtual_functions}."

@@ -21,9 +21,9 @@ from .._model.hca import ObservedHcas
 from .._model.intent import Fabric, Intent
 from .._model.profiles import is_infiniband
 from .._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan
-from .membership import Membership, resolve
-from .places import places, topology_of
-from .suspects import MOST_SUSPECTS, Element, Suspect, links_of, named, suspects, trial
+from .fleet.hcas_of_fabric import Membership, resolve
+from .fleet.places import places, topology_of
+from .fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named, suspects, trial
 
 #: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect
 _MOST_PAIRS = 1000

@@ -11,12 +11,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import AppliedObject, OperatorFacts, SyncFacts
+from .._model.apply import AppliedObject
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
-from .._model.host_needs import DROP_IN, ObservedText, Roll
+from .._model.host import DROP_IN, ObservedText, Roll
 from .._model.intent import Intent
 from .._model.profiles import traits
-from . import roll
+from .._model.sriov_operator import OperatorFacts
+from .._model.wait import SyncFacts
+from .network.disruption import machine_config
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +52,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         findings.append(ok("teardown.object", "objects", "none was there", "none is left"))
     for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
-    findings += roll.findings(facts.rolls, facts.roll_error, "teardown.roll")
+    findings += machine_config.findings(facts.rolls, facts.roll_error, "teardown.roll")
     findings += [_drop_in(name, facts.drop_ins.get(name, ObservedText(error="was not asked"))) for name in facts.nodes]
     if facts.operator_removed:
         findings.append(_operator(facts.operators))

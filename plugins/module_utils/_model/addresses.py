@@ -4,7 +4,10 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Addresses that the cluster uses already. Filled by _parse/ipam.py, read by _check/ipam.py. Networks and addresses are text, as the API server shows them."""
+"""Addresses that the cluster uses already. Filled by _parse/kubernetes/ipam.py, read by _check/addresses/in_use.py.
+
+Networks and addresses are text, as the API server shows them.
+"""
 
 from __future__ import annotations
 

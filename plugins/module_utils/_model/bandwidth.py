@@ -63,7 +63,7 @@ class PairResult:
     """One ordered pair of a rail: the client writes to the server, or each to the other where both directions run at once.
 
     :ivar pings: rping round trips that the client counted; None when it did not run
-    :ivar ping_failure: kind of the failure (see _parse/rdma_failure.py); empty when it worked
+    :ivar ping_failure: kind of the failure (see _parse/pods/failure.py); empty when it worked
     :ivar average_gbps: average column of ib_write_bw, or what the receiver of iperf3 got; None when there is no measurement
     :ivar failure: kind of the failure of ib_write_bw or iperf3; empty when it worked
     :ivar evidence: the line that showed the failure

@@ -6,7 +6,7 @@
 
 """What decides whether a node is drained or rebooted, and what keeps it from it; and the plan that is made of it.
 
-Filled by _parse (kubernetes, sriov_operator, machine_config), judged by _check/plan.py and _check/readiness.py.
+Filled by _parse/kubernetes (core, sriov_operator, machine_config), judged by _check/network/disruption/sriov.py and _check/network/wait/sriov.py.
 """
 
 from __future__ import annotations

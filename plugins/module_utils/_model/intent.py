@@ -6,7 +6,7 @@
 
 """What the user wants: the schema of ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``.
 
-The field types are the schema (see load.py); meaning that spans fields is checked in _check/intent.py.
+The field types are the schema (see load.py); meaning that spans fields is checked in _check/validate/check.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import typing
 
 from .comparison import Measure
 from .findings import Waiver
-from .host_needs import HostNeeds
+from .host_intent import HostNeeds
 
 #: see profiles.py for what each of them is
 Profile = typing.Literal["sriov_infiniband", "sriov_ethernet", "rdma_shared", "host_device", "macvlan", "ipoib", "pod_network"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .cluster import ClusterNode
+from .kubernetes import ClusterNode
 
 
 @dataclasses.dataclass(frozen=True)

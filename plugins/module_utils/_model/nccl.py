@@ -139,7 +139,7 @@ class NcclCommunicator:
 class NcclProblem:
     """A warning or an error, with all that are alike.
 
-    :ivar kind: a known one (see _parse/nccl_problem.py), or empty
+    :ivar kind: a known one (see _parse/job/nccl_problem.py), or empty
     :ivar text: the first of them
     :ivar place: file and line of NCCL's source; empty of other programs
     :ivar hosts: at most 20

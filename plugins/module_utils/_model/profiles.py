@@ -6,7 +6,7 @@
 
 """The profiles, one row each: what every stage must know of them, so that no stage asks for a profile by its name.
 
-How a profile's objects are written is in _render/network.py (RENDERERS), what may stand against them in _check/attachments.py (RULES).
+How a profile's objects are written is in _render/network.py (RENDERERS), what may stand against them in _check/network/lint/plain_network.py (RULES).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Traits:
     :ivar prefix: of that resource; empty: ``rdma_cluster.resource_prefix``
     :ivar rdma: its pods get an RDMA device, unless the fabric says ``rdma: false``
     :ivar keys: keys of the fabric and its network that mean something to it, beside those that all have
-    :ivar predicates: what must hold before it is ready, in this order (_check/readiness.py)
+    :ivar predicates: what must hold before it is ready, in this order (_check/network/wait/sriov.py)
     """
 
     kinds: typing.Tuple[Kind, Kind]

@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""What the user of the kubeconfig may do. Made by _check/rights.py, asked by _observe/rights.py."""
+"""What the user of the kubeconfig may do. Made by _check/operators/rbac.py, asked by _observe/rights.py."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The stack beside a training job: operators, queues of Kueue, storage. Filled by _parse/stack.py, judged by _check/stack.py."""
+"""The stack beside a training job: operators, queues of Kueue, storage. Filled by _parse/job/stack.py, judged by _check/job/stack.py."""
 
 from __future__ import annotations
 

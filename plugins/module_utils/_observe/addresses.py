@@ -12,9 +12,9 @@ import ipaddress
 import typing
 
 from .._model.addresses import AddressFacts, Lease, Taken
-from .._parse import ipam as parse
-from .._parse.addresses import Network
-from .._parse.resource import ResourceError
+from .._parse.kubernetes import ipam as parse
+from .._parse.kubernetes.addresses import Network
+from .._parse.kubernetes.resource import ResourceError
 from .kubernetes import ApiError, Cluster, Resource
 
 #: pods that are named as evidence that a range is in use; more say nothing new

@@ -12,7 +12,7 @@ import dataclasses
 import time
 import typing
 
-from .._model.cluster import AppliedObject, Leftovers
+from .._model.apply import AppliedObject, Leftovers
 from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of
 
 #: of server-side apply

@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import FeatureDiscovery, OperatorFacts, WorkerConfig
 from .._model.errors import RdmaError
-from .._parse import kubernetes
-from .._parse.operators import config_maps, is_worker, worker_config, worker_text
-from .._parse.pod_stand import stand_of_pod
+from .._model.feature_discovery import FeatureDiscovery, WorkerConfig
+from .._model.sriov_operator import OperatorFacts
+from .._parse.kubernetes import core as kubernetes
+from .._parse.kubernetes.nfd_and_olm import config_maps, is_worker, worker_config, worker_text
+from .._parse.kubernetes.pod_state import stand_of_pod
 from .kubernetes import ApiError, Cluster, Resource, read_yaml
 
 

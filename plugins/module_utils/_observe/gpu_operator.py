@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.host_needs import ClusterPolicies
-from .._parse.resource import name_of
+from .._model.host import ClusterPolicies
+from .._parse.kubernetes.resource import name_of
 from .apply import FIELD_MANAGER
 from .kubernetes import ApiError, Cluster, Resource
 

@@ -23,7 +23,7 @@ import typing
 
 from .._model.errors import ParseError, RdmaError
 from .._model.reachability import Ping, PingServer, PingTask, PortName
-from .._parse import ibping
+from .._parse.infiniband import ibping
 from . import command
 from .subnet import PACKAGE, arguments
 

@@ -13,7 +13,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.hca import Hca, NodeHcas, VfAdministration
-from .._parse.ip_link import Settings, vf_settings
+from .._parse.node.ip_link import Settings, vf_settings
 from . import command
 
 _LIMIT_SECONDS = 30.0

@@ -15,9 +15,9 @@ from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
 from .._model.job import PodDevices, World
 from .._model.stack import Stack
-from .._parse import job as parse
-from .._parse import stack
-from .._parse.kubernetes import node as parse_node
+from .._parse.job import manifest as parse
+from .._parse.job import stack
+from .._parse.kubernetes.core import node as parse_node
 from .kubernetes import ApiError, Cluster, Resource, read_yaml
 
 #: by which the operators mark the pods of a job

@@ -18,10 +18,10 @@ import json
 import shlex
 import typing
 
-from .._model.cluster import CommandResult
 from .._model.errors import RdmaError
-from .._parse.kubernetes import status_message
-from .._parse.pod_shell import MARK, Part, part
+from .._model.kubernetes import CommandResult
+from .._parse.kubernetes.core import status_message
+from .._parse.pods.shell import MARK, Part, part
 
 try:
     import websocket
@@ -320,7 +320,7 @@ class Cluster:
         return True
 
     def shell(self, namespace: str, pod: str, container: str, command: typing.Sequence[str], clock: Clock) -> "Shell":
-        """Start a shell in a container (see _parse/pod_shell.py for what it prints).
+        """Start a shell in a container (see _parse/pods/shell.py for what it prints).
 
         :raises ApiError: the container is not there or does not run
         """

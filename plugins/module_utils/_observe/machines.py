@@ -11,9 +11,9 @@ from __future__ import annotations
 import typing
 
 from .._model.disruption import MachinePool
-from .._model.host_needs import HostConfig, KubeletStand
-from .._parse import machine_config
-from .._parse.resource import name_of
+from .._model.host import HostConfig, KubeletStand
+from .._parse.kubernetes import machine_config
+from .._parse.kubernetes.resource import name_of
 from .kubernetes import ApiError, Cluster, Resource
 
 

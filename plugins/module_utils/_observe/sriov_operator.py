@@ -11,11 +11,13 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.cluster import OperatorFacts, Workload
 from .._model.errors import RdmaError
-from .._parse import kubernetes, network_operator, network_status, sriov_operator
-from .._parse.operators import olm_object
-from .._parse.pod_stand import stand_of_pod
+from .._model.kubernetes import Workload
+from .._model.sriov_operator import OperatorFacts
+from .._parse.kubernetes import core as kubernetes
+from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
+from .._parse.kubernetes.nfd_and_olm import olm_object
+from .._parse.kubernetes.pod_state import stand_of_pod
 from .kubernetes import ApiError, Cluster, Resource
 
 #: of the custom resource definitions, those of these API groups
@@ -73,9 +75,9 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
             supported_nics=sriov_operator.supported_nics(nics) if nics is not None else None,
             olm=tuple(filter(None, map(olm_object, olm))),
             multus=tuple(kubernetes.workload(item) for item in daemons if "multus" in item["metadata"]["name"]),
-            multus_pods=sum(network_status.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
+            multus_pods=sum(multus.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=len(attachments) if attachments is not None else None,
-            nic_policies=tuple(network_operator.nic_policy(item) for item in nic_policies),
+            nic_policies=tuple(nvidia_network_operator.nic_policy(item) for item in nic_policies),
             troubles=tuple(filter(None, map(_trouble, pods))),
             errors=tuple(errors),
         )

@@ -18,7 +18,7 @@ from .._model.errors import ParseError, RdmaError
 from .._model.fabric import ErrorReport, LostManager, ManagerPort, SeenCapabilities, SeenErrors, SeenManagers, SeenSubnet, SeenTopology, SubnetManager
 from .._model.hca import NodeHcas
 from .._model.reachability import PortName
-from .._parse import iblinkinfo, ibnetdiscover, ibqueryerrors, saquery, sminfo, smpquery
+from .._parse.infiniband import iblinkinfo, ibnetdiscover, ibqueryerrors, saquery, sminfo, smpquery
 from . import command
 
 PACKAGE = "infiniband-diags"

@@ -18,8 +18,8 @@ import typing
 
 from .._model.errors import ParseError
 from .._model.hca import Hca, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov, SriovAbsence, VfAdministration
-from .._parse import pci_config
-from .._parse import sysfs as parse
+from .._parse.node import pci_config
+from .._parse.node import sysfs as parse
 
 Value = typing.TypeVar("Value")
 

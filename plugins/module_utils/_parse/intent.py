@@ -6,7 +6,7 @@
 
 """What the user wrote in ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``, as an Intent.
 
-Only shape is read here: types, unknown and missing keys. Meaning that spans fields is checked in _check/validate.py.
+Only shape is read here: types, unknown and missing keys. Meaning that spans fields is checked in _check/validate/check.py.
 """
 
 from __future__ import annotations

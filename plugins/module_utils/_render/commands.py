@@ -15,7 +15,7 @@ from __future__ import annotations
 import typing
 
 from .._model.intent import Fabric
-from .._parse.pod_shell import MARK
+from .._parse.pods.shell import MARK
 
 Command = typing.Tuple[str, ...]
 

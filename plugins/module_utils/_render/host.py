@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import typing
 
-from .._model.host_needs import ROLE_LABEL, HostNeeds, Kubelet, Memlock
+from .._model.host import ROLE_LABEL
+from .._model.host_intent import HostNeeds, Kubelet, Memlock
 from .names import MANAGED_BY, filled, object_name
 
 Object = typing.Dict[str, typing.Any]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import typing
 
-from .._parse.nic_map import KEY
+from .._parse.job.nic_map import KEY
 
 Command = typing.Tuple[str, ...]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.host_needs import Memlock
+from .._model.host_intent import Memlock
 from .._model.intent import Cluster, Fabric
 from .names import object_name
 from .pods import pod

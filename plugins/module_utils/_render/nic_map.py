@@ -18,8 +18,8 @@ import typing
 
 from .._model.intent import Fabric
 from .._model.nic_map import NicLine
-from .._parse.addresses import Pool, RangeError, parse_range
-from .._parse.nic_map import KEY
+from .._parse.job.nic_map import KEY
+from .._parse.kubernetes.addresses import Pool, RangeError, parse_range
 from .names import RenderError, labels
 
 Object = typing.Dict[str, typing.Any]

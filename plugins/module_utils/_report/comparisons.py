@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-from .._check.advice import Advice
-from .._check.compare import Compared
-from .._check.scaling import Row
+from .._check.compare.advice import Advice
+from .._check.compare.check import Compared
+from .._check.compare.scaling import Row
 from .markup import Html, element, join
 from .tables import row, table
 

@@ -15,10 +15,13 @@ import collections
 import dataclasses
 import typing
 
-from .._check import bandwidth, compare, discover, fabric, operators, platform, reachability
-from .._check.membership import Membership, resolve
-from .._check.places import places, topology_of
-from .._check.table import TABLE
+from .._check import bandwidth, discover, platform, reachability
+from .._check.compare import check as compare
+from .._check.fabric import check as fabric
+from .._check.fleet.hcas_of_fabric import Membership, resolve
+from .._check.fleet.places import places, topology_of
+from .._check.operators import check as operators
+from .._check.stages import TABLE
 from .._model.bandwidth import PairResult
 from .._model.disruption import DisruptionPlan
 from .._model.fabric import Place, Topology

@@ -29,7 +29,7 @@ MOST_GROUPS = 6
 
 #: checks whose subject is a thing that can be pointed at; the others are about pairs, which accuse all that lies between
 _POINTING = re.compile(r"discover\.|fabric\.|reachability\.suspect|bandwidth\.suspect")
-# what a suspect between switches is called (_check/suspects.py): the links upwards are meant, and the switch itself is not
+# what a suspect between switches is called (_check/fleet/suspects.py): the links upwards are meant, and the switch itself is not
 _UPWARDS = ("uplinks of ", "uplinks ", "links between ", "leaves ")
 
 

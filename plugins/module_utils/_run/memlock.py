@@ -12,15 +12,16 @@ import contextlib
 import dataclasses
 import typing
 
-from .._model.host_needs import Memlock, MemlockProof
+from .._model.host import MemlockProof
+from .._model.host_intent import Memlock
 from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
 from .._model.profiles import resource_of
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
-from .._parse import kubernetes
-from .._parse.memlock import MemlockError
-from .._parse.memlock import parse as parse_log
-from .._parse.pod_stand import stand_of_pod
+from .._parse.kubernetes import core as kubernetes
+from .._parse.kubernetes.pod_state import stand_of_pod
+from .._parse.node.memlock import MemlockError
+from .._parse.node.memlock import parse as parse_log
 from .._render.memlock import memlock_pod
 from .pods import lacking
 

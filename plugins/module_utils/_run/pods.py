@@ -14,23 +14,25 @@ import dataclasses
 import functools
 import typing
 
-from .._check.readiness import GRACE
+from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
-from .._model.cluster import ClusterNode, CommandResult
 from .._model.intent import Cluster as ClusterIntent
 from .._model.intent import Fabric
+from .._model.kubernetes import ClusterNode, CommandResult
 from .._model.profiles import carries_rdma, resource_of
 from .._model.profiles import rails as fabric_rails
 from .._model.text import both_ends
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
-from .._parse import kubernetes, network_status, pod_probe
-from .._parse.pod_stand import stand_of_pod
-from .._parse.rdma_failure import Failure, classify
-from .._parse.resource import ResourceError, name_of
+from .._parse.kubernetes import core as kubernetes
+from .._parse.kubernetes import multus
+from .._parse.kubernetes.pod_state import stand_of_pod
+from .._parse.kubernetes.resource import ResourceError, name_of
+from .._parse.pods import probe as pod_probe
+from .._parse.pods.failure import Failure, classify
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY
 from .._render.pods import CONTAINER, pod, pod_name
-from .feed import WatchFeed
+from .watch import WatchFeed
 
 Say = typing.Callable[[str], None]
 
@@ -262,7 +264,7 @@ class Pods:
             return item
         network = (found["metadata"].get("annotations") or {}).get("k8s.v1.cni.cncf.io/networks", "")
         try:
-            interface, address, pci = network_status.network_interface(found, network) if network else network_status.own_interface(found)
+            interface, address, pci = multus.network_interface(found, network) if network else multus.own_interface(found)
             pci = pci or self._shared_function(fabric, item.node)
             greeting = self.shell(item, pci or "").wait(PROBE_LIMIT)
         except (ResourceError, ApiError) as error:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Claim, Job, World
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import attachment
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
 from ansible_collections.linerate.rdma.plugins.module_utils._render.job import render
 
 COMPUTE = {

@@ -10,32 +10,23 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import (
-    bandwidth,
-    conflicts,
-    discover,
-    fabric,
-    network,
-    operators,
-    platform,
-    virtual_functions,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._check.attachments import lint
-from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import lint_all
-from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import World as Surroundings
-from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import GRACE, Patience, Target, World, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwidth, discover, platform
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import lint_all
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.plain_network import lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import World as Surroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, Patience, Target, World, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import check as operators
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import conflicts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import check as virtual_functions
+from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import (
-    AppliedObject,
-    Attachment,
-    ClusterNode,
-    NicPolicy,
-    NodeState,
-    OperatorFacts,
-    Reported,
-    SyncFacts,
-)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Attachment, ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nvidia import NicPolicy, Reported
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 NIC = Hca(

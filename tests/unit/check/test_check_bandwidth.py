@@ -14,8 +14,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwi
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import CAUSES, Facts, check, floor_of, shares_of, verdicts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, SweepRow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import rdma_failure
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import failure as rdma_failure
 
 
 def intent(fabric_changes=None, **line_rate):

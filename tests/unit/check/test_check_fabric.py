@@ -11,7 +11,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
     LinkEnd,

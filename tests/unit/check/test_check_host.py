@@ -11,9 +11,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import gpudirect, host, validate
+from ansible_collections.linerate.rdma.plugins.module_utils._check.host import check as host
+from ansible_collections.linerate.rdma.plugins.module_utils._check.host import gpudirect
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies, HostNeeds, Kubelet, Memlock, MemlockProof, ObservedText
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies, MemlockProof, ObservedText
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import GpuDriver, NodePlatform, ObservedPlatform
 

@@ -10,7 +10,7 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.ipam import check, refused
+from ansible_collections.linerate.rdma.plugins.module_utils._check.addresses.in_use import check, refused
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Lease, SharedPool, Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent

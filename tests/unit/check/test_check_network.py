@@ -10,14 +10,16 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network import Facts, LintFacts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import Facts, LintFacts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import AppliedObject, Leftovers, SyncFacts, SyncNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject, Leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, MachinePool, NodePlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostConfig, HostNeeds, Kubelet, KubeletStand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 INTENT = parse_intent(

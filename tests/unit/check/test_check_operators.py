@@ -10,22 +10,15 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.labels import check_label
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import Facts, check, serving
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import (
-    ClusterNode,
-    FeatureDiscovery,
-    NodeState,
-    OlmObject,
-    OperatorFacts,
-    OperatorInstallation,
-    WorkerConfig,
-    Workload,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.check import Facts, check, serving
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.node_label import check_label
+from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import FeatureDiscovery, WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OlmObject, OperatorFacts, OperatorInstallation
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 INTENT = parse_intent(

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import reachability
-from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.suspects import suspects as every_suspect
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import suspects as every_suspect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
     Link,

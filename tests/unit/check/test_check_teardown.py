@@ -9,15 +9,11 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import (
-    AppliedObject,
-    OperatorFacts,
-    OperatorInstallation,
-    SyncFacts,
-    SyncNode,
-    Workload,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ObservedText
+from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Workload
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts, OperatorInstallation
+from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 INTENT = parse_intent(

@@ -10,10 +10,13 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import (
-    ClusterNode,
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port, Sriov, VfAdministration
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
     NodeState,
     OperatorFacts,
     StateInterface,
@@ -21,9 +24,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster impor
     VfGroup,
     WantedInterface,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet, SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port, Sriov, VfAdministration
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 FABRIC = {

@@ -15,7 +15,8 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.linerate.rdma.plugins.filter.compare_facts import compare_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._check import compare, validate
+from ansible_collections.linerate.rdma.plugins.module_utils._check.compare import check as compare
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import FabricBandwidth, Figure, Measure
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding

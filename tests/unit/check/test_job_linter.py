@@ -17,12 +17,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import nccl_variables
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job_linter import Choice, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import Choice, lint
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import PodDevices
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import attachment
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, definition, node, objects
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/jobs"

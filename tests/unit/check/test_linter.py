@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.linter import held, lint, lint_all, remaining
-from ansible_collections.linerate.rdma.plugins.module_utils._check.policy_rules import World, objections
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, NodeState, Policy, StateInterface, SupportedNic
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import held, lint, lint_all, remaining
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import World, objections
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, Policy, StateInterface, SupportedNic
 
 LABEL = {"rdma": "yes"}
 IGB = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500, 7)

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
-from ansible_collections.linerate.rdma.plugins.module_utils._check.nic_map import Ground, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import Ground, lint
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nic_map import NicLine, NicMap
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import parse_range
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.nic_map import nic_map, text_of
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map, text_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import parse_range
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.nic_map import config_map, lines, reserved
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import ROCE

@@ -12,7 +12,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import discover, platform, reachability
-from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov

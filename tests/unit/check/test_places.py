@@ -10,8 +10,8 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.membership import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.places import Place, places, topology_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.places import Place, places, topology_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LinkEnd, ObservedTopologies, Topology
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid

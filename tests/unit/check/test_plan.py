@@ -12,11 +12,10 @@ import pathlib
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.machine_rules import taken
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operator_rules import machine_pool_of, matches, wanted_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.plan import Live, findings, lines, may_go_on, plan
-from ansible_collections.linerate.rdma.plugins.module_utils._check.roll import at_once_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import StateInterface, VfGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import taken
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import machine_pool_of, matches, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.machine_config import at_once_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import Live, findings, lines, may_go_on, plan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
     Budget,
     ClusterPod,
@@ -26,10 +25,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
     NodePool,
     OperatorSettings,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes, sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import StateInterface, VfGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 

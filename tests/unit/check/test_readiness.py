@@ -12,8 +12,8 @@ import pathlib
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operator_rules import nearest_match
-from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import nearest_match
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import (
     GRACE,
     Course,
     Patience,
@@ -24,11 +24,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness imp
     judge_release,
     unseen,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes, sriov_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.network_operator import attachment
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_stand import PodStand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nvidia_network_operator import attachment
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodStand
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)

@@ -12,7 +12,7 @@ import pathlib
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.rights import check, needed
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.rbac import check, needed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, Right, RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.suspects import MOST_SUSPECTS, Element, Trial, links_of, suspects, trial
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import MOST_SUSPECTS, Element, Trial, links_of, suspects, trial
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Place, Topology
 
 Fails = typing.Callable[[Place, Place], bool]

@@ -13,15 +13,15 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WHAT
-from ansible_collections.linerate.rdma.plugins.module_utils._check.nccl import CAUSES
-from ansible_collections.linerate.rdma.plugins.module_utils._check.training import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training.channels import CAUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select, Training
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import PodFunction, TrainingPod
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import nccl_problem
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.nccl_log import parse, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
 from ansible_collections.linerate.rdma.tests.unit.check.fabric_world import node, subnets
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS

@@ -11,7 +11,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import RangeError, parse_blocks, parse_networks, parse_range
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError, parse_blocks, parse_networks, parse_range
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.doc_fragments import _attributes, _options
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, CHECKS, WHAT
-from ansible_collections.linerate.rdma.plugins.module_utils._check.table import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
 
@@ -105,12 +105,12 @@ def test_stage_has_playbook_role_and_check(stage: str) -> None:
 def test_check_ids_are_those_that_the_checks_use() -> None:
     """Each id is written out in the code of its check, so that who searches for it finds it; the helper of validate puts its stage in front."""
     used = set()
-    for path in (ROOT / "plugins" / "module_utils" / "_check").glob("*.py"):
+    for path in (ROOT / "plugins" / "module_utils" / "_check").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         # in these, other words of this form are paths in the intent
-        own = ("validate",) if path.stem in ("validate", "conflicts", "profile_rules") else (*STAGES, *BESIDE)
+        own = ("validate",) if path.parent.name == "validate" else (*STAGES, *BESIDE)
         used |= {(stage, what) for stage, what in re.findall(r'"([a-z_]+)\.([a-z_]+)"', text) if stage in own}
-        if path.stem == "validate":
+        if path.parent.name == "validate":
             used |= {("validate", what) for what in re.findall(r'_bad\(\s*"([a-z_]+)"', text)}
     assert used == {(stage, what) for stage, names in {**WHAT, **BESIDE}.items() for what in names}, "correct _check/ids.py"
     assert len(CHECKS) == len(set(CHECKS))

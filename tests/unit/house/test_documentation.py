@@ -16,9 +16,9 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, WHAT
-from ansible_collections.linerate.rdma.plugins.module_utils._model import comparison, host_needs, intent
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
+from ansible_collections.linerate.rdma.plugins.module_utils._model import comparison, host_intent, intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -40,9 +40,9 @@ SECTIONS = {
     "rdma_cluster": intent.Cluster,
     "node_pool": intent.DrainPool,
     "rdma_job": Job,
-    "host": host_needs.HostNeeds,
-    "memlock": host_needs.Memlock,
-    "kubelet": host_needs.Kubelet,
+    "host": host_intent.HostNeeds,
+    "memlock": host_intent.Memlock,
+    "kubelet": host_intent.Kubelet,
     "measures": comparison.Measure,
     "figures": comparison.Figure,
     "training": intent.Training,

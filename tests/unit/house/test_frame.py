@@ -33,7 +33,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from .._model.findings import Finding
-from . import validate
+from .validate import check as validate
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
@@ -102,7 +102,7 @@ def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
         (tasks / "observe.yml").write_text(yaml.safe_dump(OBSERVE), encoding="utf-8")
         (tasks / "main.yml").write_text(yaml.safe_dump(MAIN), encoding="utf-8")
     table = TABLE.replace("STAGES_HERE", repr(STAGES))
-    (copy / "plugins" / "module_utils" / "_check" / "table.py").write_text(table, encoding="utf-8")
+    (copy / "plugins" / "module_utils" / "_check" / "stages.py").write_text(table, encoding="utf-8")
     for name in ("ansible", "kubernetes"):
         (folder / "ansible_collections" / name).symlink_to(COLLECTIONS / name)
     return folder

@@ -11,8 +11,8 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import stage as frame
-from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
+from ansible_collections.linerate.rdma.plugins.module_utils._check import frame
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record

@@ -10,8 +10,8 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
-from ansible_collections.linerate.rdma.plugins.module_utils._check.stage import Moment, Wishes, judge_stage
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import Moment, Wishes, judge_stage
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import describe

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import ibnetdiscover
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import ibnetdiscover
 from lab.console import LabError
 from lab.fabric import topology
 from lab.fabric.model import CLIENTS, Fabric, Fabrics, SimulatedHca

@@ -20,9 +20,10 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.linerate.rdma.plugins.filter.lint import lint_network
 from ansible_collections.linerate.rdma.plugins.filter.render import FilterModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, NodeState, OperatorFacts, StateInterface
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts, StateInterface
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow, run_with_progress
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import ClusterNode, OperatorFacts, WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import observe, with_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 

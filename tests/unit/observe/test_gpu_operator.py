@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import ClusterPolicies
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.gpu_operator import enable_rdma
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import cluster_policy

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import SupportedNic
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import SupportedNic
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import established, is_operator, observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_stand import stand_of_pod
-from ansible_collections.linerate.rdma.plugins.module_utils._run.serve import wait_until_serving
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import stand_of_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 CONTAINER = {"image": "op:v1.6.0", "command": ["sriov-network-operator"], "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}

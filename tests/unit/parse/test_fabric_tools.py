@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import iblinkinfo, ibnetdiscover, ibping, ibqueryerrors, saquery, sminfo, smpquery
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import iblinkinfo, ibnetdiscover, ibping, ibqueryerrors, saquery, sminfo, smpquery
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"
 

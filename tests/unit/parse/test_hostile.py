@@ -24,13 +24,13 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _parse
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import OperatorSettings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import SriovAbsence
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.addresses import RangeError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 #: characters of huge input; CPU seconds in which a parser is through with it, unless it walks over it again and again
@@ -74,12 +74,12 @@ def parser(name: str) -> typing.Callable[..., typing.Any]:
 
 def on_failure(text: str) -> typing.Any:
     """A run that ended with 1: what failed is the question, never whether."""
-    return parser("rdma_failure.classify")(1, False, text).kind
+    return parser("pods.failure.classify")(1, False, text).kind
 
 
 def own_words(text: str) -> typing.Any:
     """A status without a message is shown as it came: no news."""
-    said = parser("kubernetes.status_message")(text)
+    said = parser("kubernetes.core.status_message")(text)
     return None if said == text.strip() else said
 
 
@@ -88,7 +88,7 @@ def seen_in(log: NcclLog) -> typing.Any:
 
 
 def share(text: str) -> typing.Any:
-    return parser("addresses.parse_blocks")(text, 1).share(3)
+    return parser("kubernetes.addresses.parse_blocks")(text, 1).share(3)
 
 
 SYSFS: typing.Dict[str, str] = {
@@ -120,46 +120,50 @@ device mlx5_4
 code 124
 """
 TEXT: typing.Dict[str, Text] = {
-    **{f"sysfs.{name}": Text(parser(f"sysfs.{name}"), [sample]) for name, sample in SYSFS.items()},
-    "sysfs.is_pci_address": Text(parser("sysfs.is_pci_address"), ["0000:3c:00.0"], (False,)),
-    "ibnetdiscover.parse": Text(parser("ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")),
-    "ibping.parse": Text(parser("ibping.parse"), seeds("infiniband-diags/ibping_*.txt")),
-    "ibping.resent": Text(parser("ibping.resent"), ["ibwarn: [7] ibping: resent\n"], (0,)),
-    "sminfo.parse": Text(parser("sminfo.parse"), seeds("infiniband-diags/sminfo_*.txt")),
-    "saquery.parse_sm_records": Text(parser("saquery.parse_sm_records"), seeds("infiniband-diags/saquery_*.txt")),
-    "saquery.parse_manager_ports": Text(parser("saquery.parse_manager_ports"), seeds("infiniband-diags/saquery_issm.txt")),
-    "smpquery.parse_is_manager": Text(parser("smpquery.parse_is_manager"), seeds("infiniband-diags/smpquery_*.txt")),
-    "smpquery.parse_description": Text(parser("smpquery.parse_description"), seeds("infiniband-diags/smpquery_*.txt")),
-    "ip_link.vf_settings": Text(parser("ip_link.vf_settings"), seeds("iproute2/*.stdout"), ({},)),
-    "iblinkinfo.parse": Text(parser("iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")),
-    "ibqueryerrors.parse": Text(parser("ibqueryerrors.parse"), seeds("infiniband-diags/ibqueryerrors_*.txt")),
-    "pci_config.sriov_absence": Text(
-        lambda text: parser("pci_config.sriov_absence")(text[:4096].encode("utf-8", "replace")),
+    **{f"node.sysfs.{name}": Text(parser(f"node.sysfs.{name}"), [sample]) for name, sample in SYSFS.items()},
+    "node.sysfs.is_pci_address": Text(parser("node.sysfs.is_pci_address"), ["0000:3c:00.0"], (False,)),
+    "infiniband.ibnetdiscover.parse": Text(parser("infiniband.ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")),
+    "infiniband.ibping.parse": Text(parser("infiniband.ibping.parse"), seeds("infiniband-diags/ibping_*.txt")),
+    "infiniband.ibping.resent": Text(parser("infiniband.ibping.resent"), ["ibwarn: [7] ibping: resent\n"], (0,)),
+    "infiniband.sminfo.parse": Text(parser("infiniband.sminfo.parse"), seeds("infiniband-diags/sminfo_*.txt")),
+    "infiniband.saquery.parse_sm_records": Text(parser("infiniband.saquery.parse_sm_records"), seeds("infiniband-diags/saquery_*.txt")),
+    "infiniband.saquery.parse_manager_ports": Text(parser("infiniband.saquery.parse_manager_ports"), seeds("infiniband-diags/saquery_issm.txt")),
+    "infiniband.smpquery.parse_is_manager": Text(parser("infiniband.smpquery.parse_is_manager"), seeds("infiniband-diags/smpquery_*.txt")),
+    "infiniband.smpquery.parse_description": Text(parser("infiniband.smpquery.parse_description"), seeds("infiniband-diags/smpquery_*.txt")),
+    "node.ip_link.vf_settings": Text(parser("node.ip_link.vf_settings"), seeds("iproute2/*.stdout"), ({},)),
+    "infiniband.iblinkinfo.parse": Text(parser("infiniband.iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")),
+    "infiniband.ibqueryerrors.parse": Text(parser("infiniband.ibqueryerrors.parse"), seeds("infiniband-diags/ibqueryerrors_*.txt")),
+    "node.pci_config.sriov_absence": Text(
+        lambda text: parser("node.pci_config.sriov_absence")(text[:4096].encode("utf-8", "replace")),
         ["\x15\x01" * 128 + "\x01\x00\x02\x15" + "\x00" * 60, "\xff" * 4096],
         # each of them says that there is no SR-IOV, or that nobody knows
         (None, *typing.get_args(SriovAbsence)),
     ),
-    "daemon_log.last_error": Text(parser("daemon_log.last_error"), ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'], ("",)),
-    "pod_shell.part": Text(lambda text: parser("pod_shell.part")(text, 1).exit_code, ["out\n@linerate 0 0\nmore\n@linerate 1 0\n"], (None,)),
-    "nccl_log.parse": Text(lambda text: seen_in(parser("nccl_log.parse")(line + "\n" for line in text.split("\n"))), seeds("nccl/*.txt"), ((),)),
-    "nccl_log.parse_text": Text(lambda text: seen_in(parser("nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)),
-    "nccl_problem.classify": Text(parser("nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)),
-    "perftest.parse": Text(parser("perftest.parse"), seeds("perftest-*/ib_write_bw*.stdout")),
-    "iperf3.parse": Text(parser("iperf3.parse"), seeds("iperf3-*/*.client.stdout")),
-    "iperf3.error": Text(parser("iperf3.error"), seeds("iperf3-*/*.client.stdout"), ("",)),
-    "rping.parse": Text(parser("rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("rping.Pings")(0),)),
-    "rdma_failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
-    "pod_probe.parse": Text(parser("pod_probe.parse"), [PROBE], (parser("pod_probe.parse")(""),)),
-    "addresses.parse_range": Text(parser("addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]),
-    "addresses.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
-    "addresses.parse_networks": Text(lambda text: parser("addresses.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]),
-    "addresses.parse_network": Text(parser("addresses.parse_network"), ["100.100.0.0/22"]),
-    "kubernetes.status_message": Text(own_words, ['{"kind": "Status", "status": "Failure", "message": "container not found"}'], (None,)),
-    "job.networks": Text(lambda text: parser("job.networks")(text, "a", "x"), ["a/b@net1,c", '[{"name": "a", "namespace": "b"}]'], ((),)),
-    "quantity.quantity": Text(lambda text: parser("quantity.quantity")(text, "x"), ["512Gi", "100m"]),
-    "memlock.parse": Text(lambda text: parser("memlock.parse")(text, "compute", "a", "test/pod").registered, [MEMLOCK], (None,)),
-    "nic_map.nic_map": Text(lambda text: parser("nic_map.nic_map")(text).lines, ["worker-1:ens13:net1:10.249.65.9\nworker-2:ens13:net1:10.249.65.10\n"], ((),)),
-    "sriov_operator.vf_range": Text(lambda text: parser("sriov_operator.vf_range")(text, "x"), ["0-3"]),
+    "kubernetes.config_daemon_log.last_error": Text(
+        parser("kubernetes.config_daemon_log.last_error"), ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'], ("",)
+    ),
+    "pods.shell.part": Text(lambda text: parser("pods.shell.part")(text, 1).exit_code, ["out\n@linerate 0 0\nmore\n@linerate 1 0\n"], (None,)),
+    "job.nccl_log.parse": Text(lambda text: seen_in(parser("job.nccl_log.parse")(line + "\n" for line in text.split("\n"))), seeds("nccl/*.txt"), ((),)),
+    "job.nccl_log.parse_text": Text(lambda text: seen_in(parser("job.nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)),
+    "job.nccl_problem.classify": Text(parser("job.nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)),
+    "pods.perftest.parse": Text(parser("pods.perftest.parse"), seeds("perftest-*/ib_write_bw*.stdout")),
+    "pods.iperf3.parse": Text(parser("pods.iperf3.parse"), seeds("iperf3-*/*.client.stdout")),
+    "pods.iperf3.error": Text(parser("pods.iperf3.error"), seeds("iperf3-*/*.client.stdout"), ("",)),
+    "pods.rping.parse": Text(parser("pods.rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("pods.rping.Pings")(0),)),
+    "pods.failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
+    "pods.probe.parse": Text(parser("pods.probe.parse"), [PROBE], (parser("pods.probe.parse")(""),)),
+    "kubernetes.addresses.parse_range": Text(parser("kubernetes.addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]),
+    "kubernetes.addresses.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
+    "kubernetes.addresses.parse_networks": Text(lambda text: parser("kubernetes.addresses.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]),
+    "kubernetes.addresses.parse_network": Text(parser("kubernetes.addresses.parse_network"), ["100.100.0.0/22"]),
+    "kubernetes.core.status_message": Text(own_words, ['{"kind": "Status", "status": "Failure", "message": "container not found"}'], (None,)),
+    "job.manifest.networks": Text(lambda text: parser("job.manifest.networks")(text, "a", "x"), ["a/b@net1,c", '[{"name": "a", "namespace": "b"}]'], ((),)),
+    "kubernetes.quantity.quantity": Text(lambda text: parser("kubernetes.quantity.quantity")(text, "x"), ["512Gi", "100m"]),
+    "node.memlock.parse": Text(lambda text: parser("node.memlock.parse")(text, "compute", "a", "test/pod").registered, [MEMLOCK], (None,)),
+    "job.nic_map.nic_map": Text(
+        lambda text: parser("job.nic_map.nic_map")(text).lines, ["worker-1:ens13:net1:10.249.65.9\nworker-2:ens13:net1:10.249.65.10\n"], ((),)
+    ),
+    "kubernetes.sriov_operator.vf_range": Text(lambda text: parser("kubernetes.sriov_operator.vf_range")(text, "x"), ["0-3"]),
 }
 
 
@@ -205,57 +209,68 @@ KUBELET_CONFIG = named(
 CIDR_POOL = named(kind="CIDRPool", spec={"cidr": "10.0.0.0/16", "perNodeNetworkPrefix": 24}, status={"allocations": [{"nodeName": "a"}]})
 NIC_STATUS = {"state": "notReady", "reason": "x", "appliedStates": [{"name": "state-OFED", "state": "notReady", "message": "y"}]}
 DATA: typing.Dict[str, Data] = {
-    "kubernetes.node": Data(parser("kubernetes.node"), objects("node-worker-sriov.yaml", "Node")),
-    "sriov_operator.node_state": Data(parser("sriov_operator.node_state"), objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState")),
-    "sriov_operator.policy": Data(parser("sriov_operator.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")),
-    "sriov_operator.node_pool": Data(parser("sriov_operator.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]),
-    "machine_config.machine_pool": Data(parser("machine_config.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")),
-    "sriov_operator.operator_settings": Data(
-        parser("sriov_operator.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)
+    "kubernetes.core.node": Data(parser("kubernetes.core.node"), objects("node-worker-sriov.yaml", "Node")),
+    "kubernetes.sriov_operator.node_state": Data(
+        parser("kubernetes.sriov_operator.node_state"), objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState")
     ),
-    "kubernetes.budget": Data(parser("kubernetes.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
-    "kubernetes.pod": Data(parser("kubernetes.pod"), POD),
-    "kubernetes.workload": Data(parser("kubernetes.workload"), [DEPLOYMENT]),
-    "sriov_operator.installation": Data(parser("sriov_operator.installation"), [DEPLOYMENT]),
-    "network_status.network_interface": Data(lambda pod: parser("network_status.network_interface")(pod, "default/op-hl"), POD),
-    "network_status.own_interface": Data(parser("network_status.own_interface"), POD),
-    "network_operator.reported": Data(parser("network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]),
-    "network_operator.nic_policy": Data(
-        parser("network_operator.nic_policy"), [named(kind="NicClusterPolicy", spec={"rdmaSharedDevicePlugin": {"config": "{}"}}, status=NIC_STATUS)]
+    "kubernetes.sriov_operator.policy": Data(parser("kubernetes.sriov_operator.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")),
+    "kubernetes.sriov_operator.node_pool": Data(parser("kubernetes.sriov_operator.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]),
+    "kubernetes.machine_config.machine_pool": Data(parser("kubernetes.machine_config.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")),
+    "kubernetes.sriov_operator.operator_settings": Data(
+        parser("kubernetes.sriov_operator.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)
     ),
-    "network_operator.attachment": Data(parser("network_operator.attachment"), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")),
-    "network_status.network_status": Data(parser("network_status.network_status"), POD),
-    "network_status.training_pod": Data(parser("network_status.training_pod"), POD),
-    "sriov_operator.supported_nics": Data(
-        parser("sriov_operator.supported_nics"), [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})], ((),)
+    "kubernetes.core.budget": Data(parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
+    "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),
+    "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
+    "kubernetes.sriov_operator.installation": Data(parser("kubernetes.sriov_operator.installation"), [DEPLOYMENT]),
+    "kubernetes.multus.network_interface": Data(lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD),
+    "kubernetes.multus.own_interface": Data(parser("kubernetes.multus.own_interface"), POD),
+    "kubernetes.nvidia_network_operator.reported": Data(
+        parser("kubernetes.nvidia_network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
     ),
-    "operators.is_worker": Data(parser("operators.is_worker"), [WORKER], (False,)),
-    "operators.config_maps": Data(parser("operators.config_maps"), [WORKER], ((),)),
-    "operators.worker_text": Data(parser("operators.worker_text"), [named(data={"nfd-worker.conf": "core: {}"})], ("",)),
-    "operators.worker_config": Data(
-        parser("operators.worker_config"), [{"core": {"labelSources": ["pci"]}, "sources": {"pci": {"deviceClassWhitelist": ["0200"]}}}], (WorkerConfig(),)
+    "kubernetes.nvidia_network_operator.nic_policy": Data(
+        parser("kubernetes.nvidia_network_operator.nic_policy"),
+        [named(kind="NicClusterPolicy", spec={"rdmaSharedDevicePlugin": {"config": "{}"}}, status=NIC_STATUS)],
     ),
-    "operators.olm_object": Data(
-        parser("operators.olm_object"),
+    "kubernetes.nvidia_network_operator.attachment": Data(
+        parser("kubernetes.nvidia_network_operator.attachment"), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")
+    ),
+    "kubernetes.multus.network_status": Data(parser("kubernetes.multus.network_status"), POD),
+    "kubernetes.multus.training_pod": Data(parser("kubernetes.multus.training_pod"), POD),
+    "kubernetes.sriov_operator.supported_nics": Data(
+        parser("kubernetes.sriov_operator.supported_nics"), [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})], ((),)
+    ),
+    "kubernetes.nfd_and_olm.is_worker": Data(parser("kubernetes.nfd_and_olm.is_worker"), [WORKER], (False,)),
+    "kubernetes.nfd_and_olm.config_maps": Data(parser("kubernetes.nfd_and_olm.config_maps"), [WORKER], ((),)),
+    "kubernetes.nfd_and_olm.worker_text": Data(parser("kubernetes.nfd_and_olm.worker_text"), [named(data={"nfd-worker.conf": "core: {}"})], ("",)),
+    "kubernetes.nfd_and_olm.worker_config": Data(
+        parser("kubernetes.nfd_and_olm.worker_config"),
+        [{"core": {"labelSources": ["pci"]}, "sources": {"pci": {"deviceClassWhitelist": ["0200"]}}}],
+        (WorkerConfig(),),
+    ),
+    "kubernetes.nfd_and_olm.olm_object": Data(
+        parser("kubernetes.nfd_and_olm.olm_object"),
         [
             named(kind="Subscription", spec={"name": "sriov-network-operator"}, status={"conditions": [{"type": "ResolutionFailed", "status": "True"}]}),
             {"kind": "ClusterServiceVersion", "metadata": {"name": "sriov-network-operator.v4"}, "spec": {"version": "4"}, "status": {"phase": "Succeeded"}},
         ],
     ),
-    "pod_stand.stand_of_pod": Data(parser("pod_stand.stand_of_pod"), POD, (parser("pod_stand.stand_of_pod")({}),)),
+    "kubernetes.pod_state.stand_of_pod": Data(parser("kubernetes.pod_state.stand_of_pod"), POD, (parser("kubernetes.pod_state.stand_of_pod")({}),)),
     "intent.parse_intent": Data(parser("intent.parse_intent"), [[FABRIC]]),
-    "ipam.node_networks": Data(parser("ipam.node_networks"), [*objects("node-worker-sriov.yaml", "Node"), named(spec={"podCIDRs": ["10.0.0.0/24"]})]),
-    "ipam.service_networks": Data(parser("ipam.service_networks"), [named(spec={"cidrs": ["10.96.0.0/16"]})]),
-    "ipam.service_addresses": Data(parser("ipam.service_addresses"), [named(spec={"clusterIPs": ["10.96.0.1"]})]),
-    "ipam.openshift_networks": Data(
-        parser("ipam.openshift_networks"), [named(status={"clusterNetwork": [{"cidr": "10.0.0.0/14"}], "serviceNetwork": ["10.96.0.0/16"]})]
+    "kubernetes.ipam.node_networks": Data(
+        parser("kubernetes.ipam.node_networks"), [*objects("node-worker-sriov.yaml", "Node"), named(spec={"podCIDRs": ["10.0.0.0/24"]})]
     ),
-    "ipam.pod_networks": Data(parser("ipam.pod_networks"), POD),
-    "ipam.attachment_networks": Data(
-        lambda item: parser("ipam.attachment_networks")(item, ()), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")
+    "kubernetes.ipam.service_networks": Data(parser("kubernetes.ipam.service_networks"), [named(spec={"cidrs": ["10.96.0.0/16"]})]),
+    "kubernetes.ipam.service_addresses": Data(parser("kubernetes.ipam.service_addresses"), [named(spec={"clusterIPs": ["10.96.0.1"]})]),
+    "kubernetes.ipam.openshift_networks": Data(
+        parser("kubernetes.ipam.openshift_networks"), [named(status={"clusterNetwork": [{"cidr": "10.0.0.0/14"}], "serviceNetwork": ["10.96.0.0/16"]})]
     ),
-    "ipam.leases": Data(parser("ipam.leases"), [named(spec={"range": "10.0.0.0/24", "allocations": {"1": {"podref": "a/b"}}})]),
-    "ipam.shared_pool": Data(parser("ipam.shared_pool"), [CIDR_POOL]),
+    "kubernetes.ipam.pod_networks": Data(parser("kubernetes.ipam.pod_networks"), POD),
+    "kubernetes.ipam.attachment_networks": Data(
+        lambda item: parser("kubernetes.ipam.attachment_networks")(item, ()), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")
+    ),
+    "kubernetes.ipam.leases": Data(parser("kubernetes.ipam.leases"), [named(spec={"range": "10.0.0.0/24", "allocations": {"1": {"podref": "a/b"}}})]),
+    "kubernetes.ipam.shared_pool": Data(parser("kubernetes.ipam.shared_pool"), [CIDR_POOL]),
 }
 
 JOBS = [item for name in ("job-pytorch", "job-trainjob-roce") for item in golden(name)]
@@ -271,22 +286,24 @@ QUEUE = named(
 ATTACHMENTS = objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")
 DATA.update(
     {
-        "ipam.attachment_plugins": Data(lambda item: parser("ipam.attachment_plugins")(item, "x"), ATTACHMENTS),
-        "job.attachment": Data(parser("job.attachment"), ATTACHMENTS),
-        "job.claim": Data(parser("job.claim"), [CLAIM]),
-        "job.is_job": Data(parser("job.is_job"), JOBS, (False,)),
-        "job.pod_devices": Data(parser("job.pod_devices"), POD),
-        "job.runtime_of": Data(parser("job.runtime_of"), JOBS),
-        "job.workload": Data(lambda item: parser("job.workload")(item, JOBS), JOBS),
-        "machine_config.host_config": Data(lambda item: parser("machine_config.host_config")(item, item), [*golden("machine-configs"), KUBELET_CONFIG]),
-        "nic_map.text_of": Data(parser("nic_map.text_of"), [named(kind="ConfigMap", data={"map": "worker-1:ens13:net1:10.249.65.9"})]),
-        "stack.cluster_queue": Data(parser("stack.cluster_queue"), [QUEUE]),
-        "stack.controller": Data(parser("stack.controller"), [DEPLOYMENT], (None,)),
-        "stack.frameworks": Data(parser("stack.frameworks"), [{"controller_manager_config.yaml": "integrations: {frameworks: [batch/job]}"}], ((),)),
-        "stack.local_queue": Data(parser("stack.local_queue"), [named(kind="LocalQueue", spec={"clusterQueue": "a"})]),
-        "stack.policy_state": Data(parser("stack.policy_state"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]),
-        "stack.shared_class": Data(parser("stack.shared_class"), [VOLUME], ("",)),
-        "stack.storage_class": Data(lambda item: parser("stack.storage_class")(item, ("nfs",)), [CLASS]),
+        "kubernetes.ipam.attachment_plugins": Data(lambda item: parser("kubernetes.ipam.attachment_plugins")(item, "x"), ATTACHMENTS),
+        "job.manifest.attachment": Data(parser("job.manifest.attachment"), ATTACHMENTS),
+        "job.manifest.claim": Data(parser("job.manifest.claim"), [CLAIM]),
+        "job.manifest.is_job": Data(parser("job.manifest.is_job"), JOBS, (False,)),
+        "job.manifest.pod_devices": Data(parser("job.manifest.pod_devices"), POD),
+        "job.manifest.runtime_of": Data(parser("job.manifest.runtime_of"), JOBS),
+        "job.manifest.workload": Data(lambda item: parser("job.manifest.workload")(item, JOBS), JOBS),
+        "kubernetes.machine_config.host_config": Data(
+            lambda item: parser("kubernetes.machine_config.host_config")(item, item), [*golden("machine-configs"), KUBELET_CONFIG]
+        ),
+        "job.nic_map.text_of": Data(parser("job.nic_map.text_of"), [named(kind="ConfigMap", data={"map": "worker-1:ens13:net1:10.249.65.9"})]),
+        "job.stack.cluster_queue": Data(parser("job.stack.cluster_queue"), [QUEUE]),
+        "job.stack.controller": Data(parser("job.stack.controller"), [DEPLOYMENT], (None,)),
+        "job.stack.frameworks": Data(parser("job.stack.frameworks"), [{"controller_manager_config.yaml": "integrations: {frameworks: [batch/job]}"}], ((),)),
+        "job.stack.local_queue": Data(parser("job.stack.local_queue"), [named(kind="LocalQueue", spec={"clusterQueue": "a"})]),
+        "job.stack.policy_state": Data(parser("job.stack.policy_state"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]),
+        "job.stack.shared_class": Data(parser("job.stack.shared_class"), [VOLUME], ("",)),
+        "job.stack.storage_class": Data(lambda item: parser("job.stack.storage_class")(item, ("nfs",)), [CLASS]),
     }
 )
 
@@ -306,10 +323,12 @@ def outcome(call: typing.Callable[..., typing.Any], argument: typing.Any) -> typ
 def test_every_parser_is_in_the_tables() -> None:
     found = set()
     # resource is what those of resources stand on: it is tried in each of them
-    for info in (info for info in pkgutil.iter_modules(_parse.__path__) if info.name != "resource"):
-        module = importlib.import_module(f"{_parse.__name__}.{info.name}")
+    for info in (info for info in pkgutil.walk_packages(_parse.__path__, f"{_parse.__name__}.") if info.name.rpartition(".")[2] != "resource"):
+        module = importlib.import_module(info.name)
         found |= {
-            f"{info.name}.{name}" for name, item in inspect.getmembers(module, inspect.isfunction) if item.__module__ == module.__name__ and name[0] != "_"
+            f"{info.name[len(_parse.__name__) + 1 :]}.{name}"
+            for name, item in inspect.getmembers(module, inspect.isfunction)
+            if item.__module__ == module.__name__ and name[0] != "_"
         }
     assert found == set(TEXT) | set(DATA)
 
@@ -438,6 +457,6 @@ def test_json_inside_of_data(config: str) -> None:
     """A pod's annotation and an attachment's configuration are texts that anybody may write."""
     pod = named(spec={}, status={})
     pod["metadata"]["annotations"] = {"k8s.v1.cni.cncf.io/network-status": config}
-    outcome(DATA["network_status.network_interface"].call, pod)
-    outcome(DATA["ipam.attachment_networks"].call, named(spec={"config": config}))
-    outcome(TEXT["pod_probe.parse"].call, f"rdma {config}")
+    outcome(DATA["kubernetes.multus.network_interface"].call, pod)
+    outcome(DATA["kubernetes.ipam.attachment_networks"].call, named(spec={"config": config}))
+    outcome(TEXT["pods.probe.parse"].call, f"rdma {config}")

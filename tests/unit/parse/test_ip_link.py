@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import VfAdministration
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.ip_link import vf_settings
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.ip_link import vf_settings
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "iproute2"
 UNTOUCHED = VfAdministration(None, None, "Follow", 0, 0, False, True, 0, 0)

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import Lease, SharedPool, Taken
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import ipam
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import ipam
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POOL = SharedPool("IPPool", "kube-system", "pool1", "192.168.0.0/16", 24, ("host-a",))

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.iperf3 import Iperf3Error, Report, error, parse
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.rdma_failure import classify
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.failure import classify
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.iperf3 import Iperf3Error, Report, error, parse
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/iperf3-3.12"
 CAPTURES = sorted(path.name.split(".")[0] for path in FIXTURES.glob("*.client.stdout"))

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import PodDevices
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import attachment, is_job, networks, pod_devices, runtime_of, workload
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.quantity import quantity
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment, is_job, networks, pod_devices, runtime_of, workload
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.quantity import quantity
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import definition, objects
 
 POD = {"spec": {"containers": [{"name": "c", "image": "i"}]}}

@@ -13,7 +13,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.memlock import MemlockError, parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.memlock import MemlockError, parse
 
 HEAD = "user 65532\nsoft {soft}\nhard {hard}\nasked 67108864\ndevice mlx5_4\n"
 LOCAL = "  local address:  LID 0x0000, QPN 0x000011, PSN 0x4f2c81, GID ::\n"

@@ -17,8 +17,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, NcclRank
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.nccl_log import parse, parse_text
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.nccl_problem import classify
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_problem import classify
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import RELEASES, Job
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl"

@@ -14,9 +14,9 @@ import hypothesis.strategies as st
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.network_operator import attachment, nic_policy, reported
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.network_status import own_interface
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import own_interface
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nvidia_network_operator import attachment, nic_policy, reported
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 STATES = [

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import OlmObject, WorkerConfig
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators import config_maps, is_worker, olm_object, worker_config, worker_text
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OlmObject
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nfd_and_olm import config_maps, is_worker, olm_object, worker_config, worker_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 
 def daemon(**container):

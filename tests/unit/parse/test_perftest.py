@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.perftest import GBPS_PER_MIBPS, PerftestError, parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.perftest import GBPS_PER_MIBPS, PerftestError, parse
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_probe import ProbeError, parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.probe import ProbeError, parse
 
 # two siw devices in sight, of which one is another pod's; links as `rdma -j link` of iproute2 6.15 prints them
 SIW = """\

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Shell
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pod_shell import Part, part
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.shell import Part, part
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
 
 

@@ -15,10 +15,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import kubernetes, machine_config, network_status, sriov_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.resource import ResourceError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import (
+    core as kubernetes,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import (
+    machine_config,
+    multus,
+    sriov_operator,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 
@@ -138,24 +145,24 @@ def test_policy():
 
 def test_network_interface():
     pod = fixture("pod-with-vf.yaml")
-    assert network_status.network_interface(pod, "default/op-net") == ("net1", "10.79.0.21", "0000:01:10.0")
+    assert multus.network_interface(pod, "default/op-net") == ("net1", "10.79.0.21", "0000:01:10.0")
 
 
 def test_network_interface_says_what_is_missing():
     pod = fixture("pod-with-vf.yaml")
     with pytest.raises(ResourceError, match="not attached to test/other; it is attached to: kl, default/op-net"):
-        network_status.network_interface(pod, "test/other")
+        multus.network_interface(pod, "test/other")
     annotations = pod["metadata"]["annotations"]
-    whole = annotations[network_status.STATUS_ANNOTATION]
-    annotations[network_status.STATUS_ANNOTATION] = whole[: len(whole) // 2]
+    whole = annotations[multus.STATUS_ANNOTATION]
+    annotations[multus.STATUS_ANNOTATION] = whole[: len(whole) // 2]
     with pytest.raises(ResourceError, match="is no JSON"):
-        network_status.network_interface(pod, "default/op-net")
-    annotations[network_status.STATUS_ANNOTATION] = json.dumps([{"name": "default/op-net", "interface": "net1"}])
+        multus.network_interface(pod, "default/op-net")
+    annotations[multus.STATUS_ANNOTATION] = json.dumps([{"name": "default/op-net", "interface": "net1"}])
     with pytest.raises(ResourceError, match="no IP address"):
-        network_status.network_interface(pod, "default/op-net")
-    del annotations[network_status.STATUS_ANNOTATION]
+        multus.network_interface(pod, "default/op-net")
+    del annotations[multus.STATUS_ANNOTATION]
     with pytest.raises(ResourceError, match="multus did not attach"):
-        network_status.network_interface(pod, "default/op-net")
+        multus.network_interface(pod, "default/op-net")
 
 
 def deployment(**changes):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.rping import parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.rping import parse
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 

@@ -20,9 +20,10 @@ import jsonschema
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import profile_rules, validate
-from ansible_collections.linerate.rdma.plugins.module_utils._check.attached import PREDICATES
-from ansible_collections.linerate.rdma.plugins.module_utils._check.attachments import RULES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.plain_network import RULES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.plain_network import PREDICATES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import profile_keys
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import PROFILES, attachment_kind, definitions, traits
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
@@ -248,6 +249,6 @@ def test_a_key_that_does_not_go_with_the_profile_is_refused(changes, key, said):
     network = changes.get("network", {})
     data["network"] = network if set(network) == {"namespace"} else {"name": "n", "namespace": "t", **network}
     intent = parse_intent([{name: value for name, value in data.items() if value is not None}])
-    found = {finding.subject: finding for finding in profile_rules.check(intent.fabrics[0], "rdma_fabrics[0]")}
+    found = {finding.subject: finding for finding in profile_keys.check(intent.fabrics[0], "rdma_fabrics[0]")}
     assert found[f"rdma_fabrics[0].{key}"].status == "fail"
     assert said in found[f"rdma_fabrics[0].{key}"].why

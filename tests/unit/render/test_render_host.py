@@ -19,7 +19,8 @@ import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.linerate.rdma.plugins.filter.host import containerd_drop_in, render_host
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import DROP_IN, HostNeeds, Kubelet, Memlock
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
 from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import memlock_pod

@@ -14,7 +14,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, DrainPool, Fabric, Ipam, Route
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods, sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._render.ipam import ipam as ipam_of
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError, object_name

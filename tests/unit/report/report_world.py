@@ -14,8 +14,9 @@ import functools
 import itertools
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwidth, fabric, reachability
-from ansible_collections.linerate.rdma.plugins.module_utils._check.stage import Moment, Wishes, judge_stage
+from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwidth, reachability
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import Moment, Wishes, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ErrorReport,

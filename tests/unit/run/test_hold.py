@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.hold import hold
+from ansible_collections.linerate.rdma.plugins.module_utils._run.hold_vfs import hold
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, unstarted
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC, Api, Clock
 

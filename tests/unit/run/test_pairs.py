@@ -11,10 +11,10 @@ import threading
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 
 FABRIC = {

@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, NodePool
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds, Kubelet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._parse import sriov_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.plan import Rendered, read_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import Rendered, read_plan
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 

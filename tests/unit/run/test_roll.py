@@ -13,12 +13,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import roll
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host_needs import HostNeeds, Kubelet, KubeletStand, Memlock, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption import machine_config
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import KubeletStand, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import kubelet_stand
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.roll import RENDER, Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import RENDER, Roller
 
 CONFIGS = host_configs(HostNeeds(Memlock("machine_config", limit_gib=8), ("iommu=pt",), Kubelet("single-numa-node", cpu_manager_policy="static")))
 OTHERS = host_configs(HostNeeds(Memlock("machine_config", limit_gib=9), ("iommu=pt",), Kubelet("restricted")))
@@ -169,7 +170,7 @@ def test_all_machine_configs_come_in_one_roll_and_each_node_goes_away_once() -> 
     (rolled,) = roller(operator).release(prepared.paused, 600)
     assert (rolled.rolls, rolled.machines, rolled.updated, rolled.error) == (1, 3, 3, "")
     assert operator.away == [0, 1, 2] and not operator.paused and operator.annotations == {}
-    assert [finding.status for finding in roll.findings((rolled,), "")] == ["pass"]
+    assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["pass"]
     assert any("3 of 3 machines" in line for line in operator.log)
 
 
@@ -208,7 +209,7 @@ def test_a_controller_that_does_not_render_is_an_error_and_the_pool_is_let_go() 
     assert "was not rendered within" in prepared.error and operator.now >= RENDER
     roller(operator).release(prepared.paused, 60)
     assert not operator.paused
-    assert next(iter(roll.findings((), prepared.error))).status == "fail"
+    assert next(iter(machine_config.findings((), prepared.error))).status == "fail"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +221,7 @@ def test_a_roll_that_hangs_says_where_it_stands(operator: Operator, said: str) -
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 60)
     assert said in rolled.error
-    assert [finding.status for finding in roll.findings((rolled,), "")] == ["fail"]
+    assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["fail"]
 
 
 def test_a_second_roll_is_counted_and_fails() -> None:
@@ -228,7 +229,7 @@ def test_a_second_roll_is_counted_and_fails() -> None:
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 600)
     assert rolled.rolls == 2
-    (finding,) = roll.findings((rolled,), "")
+    (finding,) = machine_config.findings((rolled,), "")
     assert finding.status == "fail" and "rebooted more often" in finding.why
 
 
@@ -306,7 +307,7 @@ def test_a_kubelet_config_that_was_never_accepted_goes_without_a_roll() -> None:
 
 
 def judged(operator: typing.Any, check_mode: bool = False) -> typing.Tuple[str, str]:
-    (finding,) = roll.kubelet(kubelet_stand(operator, CONFIGS), check_mode)
+    (finding,) = machine_config.kubelet(kubelet_stand(operator, CONFIGS), check_mode)
     return finding.status, f"{finding.measured} {finding.why}"
 
 
@@ -332,7 +333,7 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
 def test_a_kubelet_config_without_a_pool_has_no_effect() -> None:
     stand = kubelet_stand(Operator(), CONFIGS)
     (config,) = stand.wanted
-    (finding,) = roll.kubelet(KubeletStand((dataclasses.replace(config, there=True, refusal=""),)), False)
+    (finding,) = machine_config.kubelet(KubeletStand((dataclasses.replace(config, there=True, refusal=""),)), False)
     assert (finding.status, finding.measured) == ("fail", "accepted, without a pool")
 
 
@@ -343,7 +344,7 @@ def forbidden(kind: str, namespace: str, name: str) -> typing.Any:
 def test_kubelet_configs_that_cannot_be_read_are_unknown_and_none_is_no_question() -> None:
     operator = Operator()
     operator.get = forbidden  # type: ignore[method-assign]
-    (finding,) = roll.kubelet(kubelet_stand(operator, CONFIGS), False)
+    (finding,) = machine_config.kubelet(kubelet_stand(operator, CONFIGS), False)
     assert finding.status == "unknown" and "may not" in finding.why
     assert kubelet_stand(operator, CONFIGS[:-1]) == KubeletStand()
-    assert [item.status for item in roll.kubelet(None, False)] == ["unknown"]
+    assert [item.status for item in machine_config.kubelet(None, False)] == ["unknown"]

@@ -12,11 +12,11 @@ import pathlib
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.readiness import Target, World, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import Target, World, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.feed import REQUIRED, Change, WatchFeed
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import KINDS, STEADY_SECONDS, kinds_of, take, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import KINDS, STEADY_SECONDS, kinds_of, take, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, Change, WatchFeed
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")

@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._run import sync
-from ansible_collections.linerate.rdma.plugins.module_utils._run.feed import WatchFeed
-from ansible_collections.linerate.rdma.plugins.module_utils._run.sync import IN_NAMESPACE, KINDS, SELECTORS, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run import wait_for_network
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, KINDS, SELECTORS, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 
 from ..fake_api import FakeApi
 from .test_sync import BARE, DAEMON, NODE, POLICY, STATE, TARGET, resources
@@ -94,7 +94,7 @@ def test_a_server_that_has_forgotten_is_listed_again(api):
 
 
 def test_a_server_that_comes_late_is_waited_for(api, monkeypatch):
-    monkeypatch.setattr(sync, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(wait_for_network, "QUIET_SECONDS", 0.0)
     api.stop()
     facts, _lines = run(api, ("not read yet", lambda: (arrive(api)(), api.start())))
     assert facts.nodes[0].phase == "ready"

@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Which network a training job should get (row S2.6), as rules: each is triggered by figures alone, and says them and its reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.comparison import RDMA, Kind, Measure
+from .scaling import CLOSE, Row, figure_of
+
+#: with a NIC of the pod's own, by TCP
+_TCP: typing.Tuple[Kind, ...] = ("sriov", "macvlan")
+
+Rows = typing.Sequence[Row]
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """One rule that figures have triggered.
+
+    :ivar rule: its name
+    :ivar text: what to do
+    :ivar reason: why
+    :ivar figures: what triggered it
+    :ivar against: networks that it speaks against
+    """
+
+    rule: str
+    text: str
+    reason: str
+    figures: str
+    against: typing.Tuple[str, ...] = ()
+
+
+def advise(measure: Measure, rows: Rows) -> typing.Tuple[Advice, ...]:
+    """All that the figures of a measure trigger, in the order of the rules."""
+    return tuple(advice for rule in _RULES for advice in rule(measure, rows))
+
+
+def _pod_network(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
+    slow = [row for row in rows if row.kind == "pod_network" and row.of_best < CLOSE]
+    if slow:
+        yield Advice(
+            "pod network",
+            "Never use the pod network for training on several nodes.",
+            "Its overlay takes each packet through the kernels of both hosts, on links that all other traffic shares; in a collective, one late packet idles"
+            " every GPU.",
+            _beside(measure, slow, [row for row in rows if row.of_best == 1.0]),
+            _networks(slow),
+        )
+
+
+def _negative(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
+    slow = [row for row in rows if row.slower_than is not None]
+    if slow:
+        single = "" if measure.single_node is None else f"; one node: {measure.single_node:.4g} {measure.unit}"
+        yield Advice(
+            "negative scaling",
+            f"Add no node to this job on {_and(_networks(slow))}: fewer nodes are faster there.",
+            "The nodes wait for each other longer than they compute.",
+            f"{_said(measure, slow)}{single}",
+            _networks(slow),
+        )
+
+
+def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
+    """A vNIC against what it could be: linear, and what virtual functions reach."""
+    mine = [row for row in rows if row.kind == "vnic"]
+    functions = [row for row in rows if row.kind in ("sriov", "sriov_rdma") and any(row.nodes == other.nodes for other in mine)]
+    held_back = [row for row in mine if any(row.nodes == other.nodes and row.of_best < CLOSE * other.of_best for other in functions)]
+    slow = [row for row in mine if row.efficiency is not None and row.efficiency < measure.enough]
+    if held_back:
+        yield Advice(
+            "virtual functions",
+            "Give this job virtual functions (SR-IOV) instead of a vNIC.",
+            "These GPUs, as those of the H100 class, make gradients faster than a vNIC moves them; a virtual function is the NIC itself.",
+            _beside(measure, held_back, functions),
+            _networks(held_back),
+        )
+    elif slow:
+        yield Advice(
+            "vNIC",
+            "Measure this job on virtual functions (SR-IOV) as well: the vNIC holds it back.",
+            f"It reaches less than {100 * measure.enough:g} % of linear.",
+            _said(measure, slow),
+            _networks(slow),
+        )
+    elif mine and (functions or all(row.efficiency is not None for row in mine)):
+        yield Advice(
+            "vNIC",
+            "A vNIC is enough for this job.",
+            "Mid-range GPUs make gradients more slowly than a vNIC moves them.",
+            _beside(measure, mine, functions),
+        )
+
+
+def _rdma(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
+    """RDMA against TCP over a NIC of the pod's own, on as many nodes."""
+    for nodes in sorted({row.nodes for row in rows}, reverse=True):
+        tcp = max((row for row in rows if row.nodes == nodes and row.kind in _TCP), key=lambda row: row.of_best, default=None)
+        rdma = max((row for row in rows if row.nodes == nodes and row.kind in RDMA), key=lambda row: row.of_best, default=None)
+        if tcp is None or rdma is None:
+            continue
+        figures = f"{_said(measure, [rdma])} beside {_said(measure, [tcp])}"
+        if tcp.of_best < CLOSE * rdma.of_best:
+            reason = "It takes the CPUs and their memory out of the path of each message."
+            yield Advice("RDMA", "Use RDMA for this job.", reason, figures, (tcp.network,))
+        elif not measure.per_node:
+            reason = "What this model exchanges still fits into what TCP moves; a larger one exchanges more in each step."
+            yield Advice("RDMA", "Plan RDMA for larger models, although this one does not need it yet.", reason, figures)
+        return
+
+
+_RULES: typing.Tuple[typing.Callable[[Measure, Rows], typing.Iterator[Advice]], ...] = (_pod_network, _negative, _vnic, _rdma)
+
+
+def _said(measure: Measure, rows: Rows) -> str:
+    return ", ".join(
+        f"{row.network} {figure_of(measure, row)}" + ("" if row.efficiency is None else f" ({100 * row.efficiency:.1f} % of linear)") for row in rows
+    )
+
+
+def _beside(measure: Measure, rows: Rows, others: Rows) -> str:
+    return f"{_said(measure, rows)} beside {_said(measure, others)}" if others else _said(measure, rows)
+
+
+def _networks(rows: Rows) -> typing.Tuple[str, ...]:
+    return tuple(dict.fromkeys(row.network for row in rows))
+
+
+def _and(names: typing.Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

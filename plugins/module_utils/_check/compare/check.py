@@ -1,0 +1,225 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage compare: the same measure on each network, and what follows from it for a training job (rows S2.5, S2.6). Check ids: ``compare.*``.
+
+Only like is compared with like: figures of one measure, and of the same number of nodes. What follows is in advice.py, as rules.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import typing
+
+from ..._model.bandwidth import BandwidthFacts
+from ..._model.comparison import FabricBandwidth, Figure, Kind, Measure
+from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.intent import Fabric, Intent
+from ..._model.profiles import kind_of
+from .advice import Advice, advise
+from .scaling import CLOSE, Row, figure_of, rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar bandwidth: of the fabrics that have figures; None when stage bandwidth did not run before
+    """
+
+    bandwidth: typing.Optional[typing.Tuple[FabricBandwidth, ...]] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """One measure, worked out: what the check judges and the report shows."""
+
+    measure: Measure
+    rows: typing.Tuple[Row, ...]
+    advice: typing.Tuple[Advice, ...]
+
+
+def bandwidths(seen: BandwidthFacts) -> typing.Tuple[FabricBandwidth, ...]:
+    """The middle and the ends of what was measured on each fabric. A suspect's second measurement is none of its own."""
+    found: typing.Dict[str, typing.List[float]] = {}
+    over = {pair.fabric: pair.transport for pair in seen.pairs}
+    for pair in seen.pairs:
+        # a figure beside a failure is none
+        if pair.average_gbps and not pair.failure and not pair.again:
+            found.setdefault(pair.fabric, []).append(pair.average_gbps)
+    return tuple(FabricBandwidth(name, len(values), min(values), statistics.median(values), max(values), over[name]) for name, values in found.items())
+
+
+def compared(intent: Intent, facts: Facts) -> typing.Tuple[Compared, ...]:
+    """Each measure with its rows and the advice that they trigger; what stage bandwidth measured comes first."""
+    kinds = {fabric.name: kind_of(fabric) for fabric in intent.fabrics}
+    result = []
+    for measure in (*_measured(intent, facts), *intent.cluster.measures):
+        worked_out = rows(measure, kinds)
+        result.append(Compared(measure, worked_out, advise(measure, worked_out)))
+    return tuple(result)
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Findings for each fabric in each measure, for each figure that should grow with the nodes, for the choice, and for each advice."""
+    findings = [_bandwidth(fabric, facts) for fabric in intent.fabrics]
+    # the pod network is there to be compared with, also where the intent names it
+    ours = {fabric.name for fabric in intent.fabrics if kind_of(fabric) != "pod_network"}
+    for item in compared(intent, facts):
+        if item.measure in intent.cluster.measures:
+            findings += [_figures(fabric, item) for fabric in intent.fabrics]
+            findings += _scaling(item, ours)
+        findings.append(_choice(item, ours))
+        findings += [_advice(item.measure, advice, ours) for advice in item.advice]
+    return tuple(findings)
+
+
+def _measured(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
+    """Both directions at once give the sum of them, which is another measure."""
+    seen = {item.fabric: item for item in facts.bandwidth or ()}
+    for name, at_once in (("bandwidth of a pair of pods", False), ("bandwidth of a pair of pods, both directions at once", True)):
+        figures = tuple(
+            Figure(fabric.name, 2, seen[fabric.name].median)
+            for fabric in intent.fabrics
+            if fabric.name in seen and (fabric.bandwidth.directions == "at_once") == at_once
+        )
+        if figures:
+            yield Measure(name, "Gb/s", figures, per_node=True)
+
+
+def _bandwidth(fabric: Fabric, facts: Facts) -> Finding:
+    expected = "a bandwidth between its pods"
+    found = next((item for item in facts.bandwidth or () if item.fabric == fabric.name), None)
+    if found is not None:
+        measured = f"{found.median:.4g} Gb/s over {found.transport} in the middle of {found.measured} measurements ({found.worst:.4g} to {found.best:.4g})"
+        return ok("compare.figures", fabric.name, measured, expected)
+    if facts.bandwidth is None:
+        why, remedy = "Stage bandwidth did not run before this one.", "Run both: ansible-playbook site.yml --tags bandwidth,compare."
+    else:
+        why, remedy = "Stage bandwidth measured nothing on this fabric.", "See stage bandwidth for the cause."
+    return Finding("compare.figures", fabric.name, UNKNOWN, "no figure", expected, why, remedy)
+
+
+def _figures(fabric: Fabric, item: Compared) -> Finding:
+    """The same measure belongs on each network of the intent, or the best one may be the one that is missing."""
+    subject, expected = f"{fabric.name}: {item.measure.name}", "a figure of this fabric"
+    mine = [row for row in item.rows if row.network == fabric.name]
+    if mine:
+        return ok("compare.figures", subject, ", ".join(figure_of(item.measure, row) for row in mine), expected)
+    why = "The measure has figures of other networks only, so nothing is known of what the job does on this one."
+    remedy = "Run the job on this fabric as well and add its figure to rdma_cluster.measures."
+    return Finding("compare.figures", subject, UNKNOWN, "no figure", expected, why, remedy)
+
+
+def _scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iterator[Finding]:
+    measure = item.measure
+    if measure.per_node:
+        return
+    if measure.single_node is None:
+        why = "Without the figure of one node nobody knows whether more nodes make the job faster."
+        remedy = "Run it on one node and add single_node; or say per_node where it is a rate that each node has."
+        yield Finding("compare.scaling", measure.name, UNKNOWN, "no figure of one node", "single_node", why, remedy)
+        return
+    for row in item.rows:
+        subject = f"{measure.name}: {row.network} on {row.nodes} nodes"
+        measured = f"{figure_of(measure, row)}: {row.speed_up:.2f} times one node, {_percent(row.efficiency)} of linear"
+        expected = f"faster than fewer nodes, {_percent(measure.enough)} of linear"
+        if row.slower_than is not None:
+            why = f"Negative scaling: {row.nodes} nodes are slower than {_nodes(row.slower_than)} on this network, so each node that is added makes it worse."
+            remedy = "Do not run this job on it over several nodes; take the network that compare.choice names."
+            # a network that the intent does not offer is there to be compared with, and may be as bad as it is
+            yield Finding("compare.scaling", subject, FAIL if row.network in ours else WARN, measured, expected, why, remedy)
+        elif row.efficiency is not None and row.efficiency < measure.enough:
+            why = "The nodes wait for this network for a large part of the time."
+            yield Finding("compare.scaling", subject, WARN, measured, expected, why, "See compare.choice for the network that loses least.")
+        else:
+            yield ok("compare.scaling", subject, measured, expected)
+
+
+def _choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
+    """Which network a job should use: the fastest at the largest number of nodes that two of them at least have a figure of."""
+    measure, expected = item.measure, "a network of the intent is the fastest"
+    groups: typing.Dict[int, typing.List[Row]] = {}
+    for row in item.rows:
+        groups.setdefault(row.nodes, []).append(row)
+    at_once = max(groups, key=lambda nodes: (len(groups[nodes]) > 1, nodes))
+    ranked = sorted(groups[at_once], key=lambda row: -row.of_best)
+    said = "; ".join(f"{row.network} {figure_of(measure, row)} ({_percent(row.of_best)} of the best)" for row in ranked)
+    mine = [row for row in ranked if row.network in ours]
+    if len(ranked) == 1:
+        return ok("compare.choice", measure.name, f"{said}: nothing else was measured", expected)
+    if not mine or mine[0].of_best >= CLOSE:
+        best = mine[0] if mine else ranked[0]
+        return ok("compare.choice", measure.name, f"{best.network}, of: {said}", expected)
+    if ranked[0].kind == "pod_network":
+        why = f"The pod network is faster than {mine[0].network}, which has a NIC of its own: the job does not use it, or it is broken."
+        remedy = "See the job's NCCL log for the interface and transport that it really used, and the stages fabric and bandwidth for the network."
+        return Finding("compare.choice", measure.name, FAIL, said, expected, why, remedy)
+    why = f"The fastest network, {ranked[0].network}, is none of the intent."
+    remedy = "If jobs should have it, add it to rdma_fabrics with its profile."
+    return Finding("compare.choice", measure.name, WARN, said, expected, why, remedy)
+
+
+def _advice(measure: Measure, advice: Advice, ours: typing.AbstractSet[str]) -> Finding:
+    subject = f"{measure.name}: {advice.rule}"
+    if ours.isdisjoint(advice.against):
+        return Finding("compare.advice", subject, PASS, advice.figures, advice.text, advice.reason)
+    remedy = f"{advice.text} The intent still offers {', '.join(advice.against)}."
+    return Finding("compare.advice", subject, WARN, advice.figures, advice.text, advice.reason, remedy)
+
+
+def _percent(value: typing.Optional[float]) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def _nodes(number: int) -> str:
+    return "one" if number == 1 else str(number)
+
+
+# The intent's own part, for stage validate
+
+
+def mistakes(intent: Intent) -> typing.Iterator[typing.Tuple[str, str, str]]:
+    """Path, what is there and what should be, of each mistake in ``rdma_cluster.measures``."""
+    kinds = {fabric.name: kind_of(fabric) for fabric in intent.fabrics}
+    names = [measure.name for measure in intent.cluster.measures]
+    for index, measure in enumerate(intent.cluster.measures):
+        path = f"rdma_cluster.measures[{index}]"
+        if names.index(measure.name) != index:
+            yield f"{path}.name", f"'{measure.name}' again", "a name of its own"
+        if not measure.figures:
+            yield f"{path}.figures", "no figure", "one figure at least"
+        if measure.single_node is not None and (measure.per_node or not _usable(measure.single_node)):
+            yield f"{path}.single_node", f"{measure.single_node:g}", "none beside per_node" if measure.per_node else "a figure above 0"
+        if not 0 < measure.enough <= 1:
+            yield f"{path}.enough", f"{measure.enough:g}", "more than 0, at most 1"
+        yield from _figure_mistakes(measure, path, kinds)
+
+
+def _figure_mistakes(measure: Measure, path: str, kinds: typing.Mapping[str, Kind]) -> typing.Iterator[typing.Tuple[str, str, str]]:
+    seen: typing.Set[typing.Tuple[str, int]] = set()
+    others: typing.Dict[str, typing.Optional[Kind]] = {}
+    for index, figure in enumerate(measure.figures):
+        where = f"{path}.figures[{index}]"
+        if figure.nodes < 2:
+            yield f"{where}.nodes", str(figure.nodes), "2 nodes at least; the figure of one node is single_node"
+        if not _usable(figure.value):
+            yield f"{where}.value", f"{figure.value:g}", "a figure above 0"
+        if (figure.network, figure.nodes) in seen:
+            yield where, f"{figure.network} on {figure.nodes} nodes again", "one figure of a network and number of nodes"
+        seen.add((figure.network, figure.nodes))
+        if figure.network in kinds and figure.kind not in (None, kinds[figure.network]):
+            yield f"{where}.kind", str(figure.kind), f"{kinds[figure.network]}, which the profile of this fabric says, or none"
+        if figure.network not in kinds and figure.kind is None:
+            yield f"{where}.kind", "missing", f"what '{figure.network}' is, since it is no fabric of the intent"
+        if others.setdefault(figure.network, figure.kind) != figure.kind:
+            yield f"{where}.kind", str(figure.kind), f"{others[figure.network]}, as before for this network"
+
+
+def _usable(value: float) -> bool:
+    # beyond these it is a slip, and quotients of it would be none
+    return 1e-12 < value < 1e12

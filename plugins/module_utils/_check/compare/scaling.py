@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Speed-up and scaling efficiency of the figures of a measure. Pure arithmetic, nothing is judged here."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.comparison import Kind, Measure
+
+#: networks whose figures differ by less than this are as good as each other
+CLOSE = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A figure and what it means.
+
+    :ivar speed_up: how often as fast as one node; None without the figure of one node
+    :ivar efficiency: speed-up for each node: 1.0 is linear
+    :ivar of_best: of the fastest network with as many nodes: 1.0 is the fastest
+    :ivar slower_than: a smaller number of nodes that is faster on this network: negative scaling
+    """
+
+    network: str
+    kind: Kind
+    nodes: int
+    value: float
+    of_best: float
+    speed_up: typing.Optional[float] = None
+    efficiency: typing.Optional[float] = None
+    slower_than: typing.Optional[int] = None
+
+
+def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> typing.Tuple[Row, ...]:
+    """One for each figure, in its order.
+
+    :param kinds: of the networks that are fabrics of the intent
+    """
+
+    def rate(value: float) -> float:
+        return value if measure.better == "more" else 1 / value
+
+    single = None if measure.single_node is None or measure.per_node else rate(measure.single_node)
+    best: typing.Dict[int, float] = {}
+    reached: typing.Dict[str, typing.Dict[int, float]] = {}
+    for figure in measure.figures:
+        best[figure.nodes] = max(best.get(figure.nodes, 0.0), rate(figure.value))
+        reached.setdefault(figure.network, {} if single is None else {1: single})[figure.nodes] = rate(figure.value)
+    result = []
+    for figure in measure.figures:
+        speed = rate(figure.value)
+        faster = [] if measure.per_node else [nodes for nodes, other in reached[figure.network].items() if nodes < figure.nodes and other > speed]
+        result.append(
+            Row(
+                network=figure.network,
+                kind=figure.kind or kinds[figure.network],
+                nodes=figure.nodes,
+                value=figure.value,
+                of_best=speed / best[figure.nodes],
+                speed_up=None if single is None else speed / single,
+                efficiency=None if single is None else speed / single / figure.nodes,
+                slower_than=min(faster, default=None),
+            )
+        )
+    return tuple(result)
+
+
+def figure_of(measure: Measure, row: Row) -> str:
+    """The figure with its unit; the number of nodes where it is not that of a pair."""
+    return f"{row.value:.4g} {measure.unit} on {row.nodes} nodes"

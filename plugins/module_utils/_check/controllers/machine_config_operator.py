@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Which MachineConfigPool takes what, by the rules of OpenShift's machine config operator, named with each of them. Pure."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.disruption import LabelSelector, MachinePool
+from ..._model.host import ROLE_LABEL, HostConfig
+from .sriov_operator import matches
+
+
+def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> typing.Dict[str, typing.Dict[str, str]]:
+    """Names and labels of the MachineConfigs that stand for it: a MachineConfig itself; of a KubeletConfig one for each pool that its selector takes, with
+    the pool's name for a role. A selector without requirements takes none.
+
+    [machine-config-operator pkg/controller/kubelet-config getPoolsForKubeletConfig, getManagedKubeletConfigKey]
+    """
+    if config.kind == "MachineConfig":
+        return {config.name: config.labels}
+    selected = [pool.name for pool in pools if config.selector != LabelSelector() and matches(config.selector, pool.labels)]
+    prefixes = {f"99-{name}-generated-kubelet": name for name in selected}
+    # another KubeletConfig of the pool gets the name with a number behind it
+    return {next((item for item in config.generated if item.startswith(prefix)), prefix): {ROLE_LABEL: name} for prefix, name in prefixes.items()}
+
+
+def taken(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> typing.Tuple[str, ...]:
+    """Names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes those of the role worker as well."""
+    return tuple(name for name, labels in made_of(config, pools).items() if matches(pool.config_selector, labels))
+
+
+def rivals(pool: MachinePool, config: HostConfig, others: typing.Iterable[HostConfig], pools: typing.Sequence[MachinePool]) -> typing.Tuple[str, ...]:
+    """Why a pool can't have a KubeletConfig beside others, in words: each becomes the kubelet's whole file, so that all but one are lost.
+
+    [machine-config-operator pkg/controller/kubelet-config generateKubeletIgnFiles, pkg/controller/common MergeMachineConfigs]
+    """
+    if config.kind != "KubeletConfig" or not taken(pool, config, pools):
+        return ()
+    return tuple(
+        f"MachineConfigPool {pool.name} takes KubeletConfig {other.name} as well, and a node has the settings of one of them alone"
+        for other in others
+        if taken(pool, other, pools)
+    )
+
+
+def current(pool: MachinePool) -> bool:
+    """Whether all machines of a MachineConfigPool have the configuration that it wants."""
+    return pool.current_config == pool.wanted_config and pool.updated == pool.machines and pool.conditions.get("Updating") != "True"

@@ -1,0 +1,285 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the SR-IOV network operator makes of policies: which node and function they take, what it wants of each function, when that needs a change,
+which pool a node is drained in, and which pods go. Pure; read from the operator's source, release 1.6.0, and named with each rule.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import typing
+
+from ..._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
+from ..._model.kubernetes import ClusterNode
+from ..._model.sriov_operator import NodeState, Policy, StateInterface, VfGroup, WantedInterface
+
+#: drivers for user space; any other one is a netdevice [pkg/vars/vars.go DpdkDrivers]
+_DPDK = ("igb_uio", "vfio-pci", "uio_pci_generic")
+_NO_GUID = "0000:0000:0000:0000"
+MELLANOX = "15b3"
+
+
+# Selection
+
+
+def selects(policy: Policy, interface: StateInterface) -> bool:
+    """Whether the policy's nicSelector takes this physical function. [api/v1/helper.go Selected]"""
+    return not differences(policy, interface)
+
+
+def differences(policy: Policy, interface: StateInterface) -> typing.Tuple[str, ...]:
+    """In what a physical function differs from the policy's nicSelector, in words."""
+    # ens1f0#0-3 names a range of virtual functions of ens1f0
+    names = tuple(name.partition("#")[0] for name in policy.pf_names)
+    wishes: typing.Tuple[typing.Tuple[str, str, typing.Tuple[str, ...]], ...] = (
+        ("vendor", interface.vendor, (policy.vendor,) if policy.vendor else ()),
+        ("deviceID", interface.device, (policy.device,) if policy.device else ()),
+        ("rootDevices", interface.address, policy.root_devices),
+        ("pfNames", interface.name, names),
+    )
+    return tuple(
+        f"{field} is {seen or 'not known'}, the policy asks for {' or '.join(allowed)}" for field, seen, allowed in wishes if allowed and seen not in allowed
+    )
+
+
+def nearest_match(policy: Policy, state: NodeState) -> str:
+    """The physical function of a node that comes nearest to the policy's nicSelector, and in what it differs; empty when there is none."""
+    if not state.interfaces:
+        return ""
+    near = min(state.interfaces, key=lambda interface: (len(differences(policy, interface)), interface.address))
+    return f"nearest is {near.name or 'a function without a netdev'} at {near.address} ({near.vendor}:{near.device}): {'; '.join(differences(policy, near))}"
+
+
+def takes_node(policy: Policy, node: ClusterNode) -> bool:
+    """Whether the policy's nodeSelector takes the node."""
+    return all(node.labels.get(key) == value for key, value in policy.node_selector.items())
+
+
+def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str, str]) -> bool:
+    """Whether a selector of the API takes something with these labels. No selector takes nothing, an empty one everything."""
+    if selector is None:
+        return False
+    tests = {
+        "In": lambda key, values: labels.get(key) in values,
+        "NotIn": lambda key, values: labels.get(key) not in values,
+        "Exists": lambda key, values: key in labels,
+        "DoesNotExist": lambda key, values: key not in labels,
+    }
+    return all(labels.get(key) == value for key, value in selector.labels.items()) and all(
+        operator in tests and tests[operator](key, values) for key, operator, values in selector.expressions
+    )
+
+
+# What is wanted of each function
+
+
+def wanted_of(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeState) -> typing.Tuple[WantedInterface, ...]:
+    """What the operator will write into the node's wanted state. [controllers/sriovnetworknodepolicy_controller.go, api/v1/helper.go Apply]
+
+    Policies with the lower number are applied last and win.
+    """
+    wanted: typing.Dict[str, WantedInterface] = {}
+    # "default" is a name of old releases that the operator passes over
+    mine = [policy for policy in policies if policy.name != "default" and takes_node(policy, node) and _selects_something(policy) and policy.vfs_count]
+    previous = None
+    for policy in sorted(mine, key=lambda policy: (-policy.priority, policy.name)):
+        for interface in state.interfaces:
+            if selects(policy, interface):
+                new = wanted_by(policy, interface)
+                old = wanted.get(interface.address)
+                wanted[interface.address] = _merge(old, new, previous == policy.priority) if old else new
+        previous = policy.priority
+    return tuple(wanted.values())
+
+
+def _selects_something(policy: Policy) -> bool:
+    return bool(policy.vendor or policy.device or policy.root_devices or policy.pf_names)
+
+
+def wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
+    """What one policy asks for on a function that it takes."""
+    first, last = 0, policy.vfs_count - 1
+    for name, mark, text in (name.partition("#") for name in policy.pf_names):
+        low, _dash, high = text.partition("-")
+        if name == interface.name and mark and low.isdigit() and high.isdigit():
+            first, last = int(low), int(high)
+    group = VfGroup(policy.name, policy.resource_name, policy.device_type, policy.mtu, policy.rdma, first, last)
+    return WantedInterface(interface.address, policy.vfs_count, interface.name, (group,), policy.mtu, policy.link_type, policy.eswitch_mode, policy.external)
+
+
+def _merge(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> WantedInterface:
+    """Two policies on one function: groups that do not overlap stay beside each other. [api/v1/helper.go mergeConfigs]"""
+    (mine,) = new.groups
+    others = tuple(group for group in old.groups if group.resource != mine.resource and not (group.first <= mine.last and mine.first <= group.last))
+    if not equal_priority and not others:
+        return new
+    return dataclasses.replace(new, groups=new.groups + others, mtu=max(new.mtu, old.mtu), vfs_count=max(new.vfs_count, old.vfs_count))
+
+
+def changes(wanted: WantedInterface, interface: StateInterface) -> typing.Tuple[str, ...]:
+    """Why a function has to be changed to become what is wanted of it, in words; empty when it is. [api/v1/helper.go NeedToUpdateSriov]"""
+    found = []
+    # a larger MTU than the wanted one stays
+    if wanted.mtu > (interface.mtu or 0):
+        found.append(f"MTU {interface.mtu or 0} -> {wanted.mtu}")
+    if (wanted.eswitch_mode or "legacy") != (interface.eswitch_mode or "legacy"):
+        found.append(f"eSwitch mode {interface.eswitch_mode or 'legacy'} -> {wanted.eswitch_mode or 'legacy'}")
+    if wanted.vfs_count != interface.vfs_count:
+        found.append(f"virtual functions {interface.vfs_count} -> {wanted.vfs_count}")
+    if interface.admin_state == "down":
+        found.append("link down -> up")
+    # one virtual function speaks for the others
+    return (*found, *itertools.islice(_vf_changes(wanted, interface), 1))
+
+
+def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.Iterator[str]:
+    """What has to be changed on virtual functions."""
+    infiniband = (interface.link_type or "").upper() == "IB"
+    for vf in interface.vfs:
+        group = next((group for group in wanted.groups if group.first <= vf.index <= group.last), None)
+        if group is None:
+            continue
+        kept = group.device_type not in ("", "netdevice")
+        if not vf.driver or (kept and vf.driver != group.device_type) or (not kept and vf.driver in _DPDK):
+            yield f"driver of virtual function {vf.index} {vf.driver or 'none'} -> {group.device_type or 'netdevice'}"
+        elif not kept and vf.mtu and group.mtu and vf.mtu != group.mtu:
+            yield f"MTU of virtual function {vf.index} {vf.mtu} -> {group.mtu}"
+        elif not kept and (infiniband or group.rdma) and vf.guid == _NO_GUID:
+            yield f"virtual function {vf.index} has no GUID"
+
+
+def firmware_changes(wanted: typing.Iterable[WantedInterface], interfaces: typing.Iterable[StateInterface]) -> typing.Iterator[str]:
+    """What the operator writes into the firmware of Mellanox NICs, which takes a reboot. [pkg/vendors/mellanox/mellanox.go HandleTotalVfs, HandleLinkType]
+
+    The two ports of a NIC share NUM_OF_VFS: the larger wish counts. sriov_totalvfs shows what the firmware has now.
+    """
+    wishes = {item.address: item for item in wanted}
+    for interface in interfaces:
+        wish = wishes.get(interface.address)
+        if interface.vendor != MELLANOX or wish is None or wish.external:
+            continue
+        other = wishes.get(interface.address[:-1] + ("1" if interface.address.endswith("0") else "0"))
+        total = max(wish.vfs_count, other.vfs_count if other else 0)
+        if interface.total_vfs != total:
+            yield f"{interface.address} firmware NUM_OF_VFS {interface.total_vfs} -> {total}"
+        if wish.link_type and interface.link_type and wish.link_type.upper() != interface.link_type.upper():
+            yield f"{interface.address} firmware LINK_TYPE {interface.link_type} -> {wish.link_type.upper()}"
+
+
+# Drains
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """How a node gets its turn.
+
+    :ivar pool: name of its SriovNetworkPoolConfig; empty for the operator's default
+    :ivar size: nodes in the pool
+    :ivar at_once: how many of them may be drained at the same time; None: no limit
+    :ivar limit: where that comes from, in words
+    :ivar blocked: why its turn never comes; empty otherwise
+    """
+
+    pool: str
+    size: int
+    at_once: typing.Optional[int]
+    limit: str
+    blocked: str = ""
+
+
+def pools_of(node: ClusterNode, pools: typing.Iterable[NodePool]) -> typing.Tuple[NodePool, ...]:
+    """The pools that a node is in; more than one is an error of the operator's."""
+    return tuple(pool for pool in pools if not pool.offload and matches(pool.selector, node.labels))
+
+
+def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.Iterable[ClusterNode]) -> Turn:
+    """[controllers/drain_controller_helper.go findNodePoolConfig, tryDrainNode; api/v1/helper.go MaxUnavailable]"""
+    mine = pools_of(node, pools)
+    if len(mine) > 1:
+        names = ", ".join(pool.name for pool in mine)
+        return Turn(mine[0].name, 0, 0, "", f"the node is in more than one SriovNetworkPoolConfig ({names}), which the operator refuses")
+    if not mine:
+        size = sum(not pools_of(other, pools) for other in nodes)
+        return Turn("", size, 1, "the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time")
+    (pool,) = mine
+    size = sum(matches(pool.selector, other.labels) for other in nodes)
+    at_once, error = _at_once(pool.max_unavailable, size)
+    limit = f"maxUnavailable of SriovNetworkPoolConfig {pool.name} is {pool.max_unavailable or 'not set, which is no limit'}"
+    if error or at_once == 0:
+        blocked = error or f"{limit}, which is 0 of {size} nodes: percentages are rounded down, and no node ever gets its turn"
+        return Turn(pool.name, size, 0, limit, blocked)
+    return Turn(pool.name, size, at_once, limit)
+
+
+def _at_once(text: typing.Optional[str], size: int) -> typing.Tuple[typing.Optional[int], str]:
+    if text is None:
+        return None, ""
+    number = text[:-1] if text.endswith("%") else text
+    if not number.isdigit() or (text.endswith("%") and not 1 <= int(number) <= 100):
+        return 0, f"maxUnavailable is '{text}': the operator takes a number, or 1% to 100%"
+    return (int(number) * size // 100 if text.endswith("%") else int(number)), ""
+
+
+def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
+    """Whether a drain takes the pod from its node: all pods before a reboot, else those with a virtual function. [pkg/drain/drainer.go]"""
+    if pod.mirror or pod.owner == "DaemonSet":
+        return False
+    return full or any(name.startswith(prefix) for name in pod.requests)
+
+
+def holders(pod: ClusterPod, budgets: typing.Iterable[Budget]) -> typing.Tuple[str, ...]:
+    """PodDisruptionBudgets that do not let the pod go now, namespace/name."""
+    if pod.ended:
+        return ()
+    return tuple(
+        f"{budget.namespace}/{budget.name}"
+        for budget in budgets
+        if budget.allowed < 1 and budget.namespace == pod.namespace and matches(budget.selector, pod.labels)
+    )
+
+
+def held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: typing.Sequence[Budget]) -> typing.Tuple[str, ...]:
+    """The pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words."""
+    found = []
+    for pod in pods:
+        held = holders(pod, budgets) if leaves(pod, full, prefix) else ()
+        if held:
+            found.append(f"pod {pod.namespace}/{pod.name} is held by PodDisruptionBudget {', '.join(held)}, which allows no eviction now")
+    return tuple(found)
+
+
+def stand_of(pool: MachinePool) -> str:
+    """How far a MachineConfigPool is, in words."""
+    return f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on {pool.wanted_config or 'its MachineConfig'}"
+
+
+def holds_back(pool: MachinePool) -> str:
+    """Why no node of a MachineConfigPool is drained for now, in words; empty when nothing keeps it.
+
+    The operator waits until all nodes of the pool have the pool's MachineConfig. [pkg/platforms/openshift/openshift.go OpenshiftBeforeDrainNode]
+    """
+    if pool.wanted_config == pool.current_config or (pool.paused and pool.paused_by_operator):
+        return ""
+    stand = stand_of(pool)
+    if pool.conditions.get("Degraded") == "True":
+        return f"{stand} and is degraded ({pool.degraded} machines): {pool.message or 'it gives no reason'}"
+    if pool.paused:
+        return f"{stand} and is paused, so it never gets further"
+    return ""
+
+
+def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
+    """The MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes. None where there is none."""
+    mine = sorted((pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker")
+    return mine[0] if mine else None
+
+
+def rolls(pool: MachinePool) -> bool:
+    """Whether the pool is giving its nodes another MachineConfig just now, which reboots them. A paused one is not, and a degraded one gets no further."""
+    under_way = pool.conditions.get("Updating") == "True" or pool.wanted_config != pool.current_config
+    return under_way and not pool.paused and pool.conditions.get("Degraded") != "True"

@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage fabric: who manages each fabric, which HCA is on which, and does the fabric show what the nodes have. Check ids: ``fabric.*``.
+
+Subnet managers, topology and error counters have files of their own: ``fabric_managers``, ``fabric_topology``, ``fabric_errors``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.fabric import ObservedSubnets, ObservedTopologies
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.hca import ObservedHcas
+from ..._model.intent import Fabric, Intent
+from ..._model.profiles import is_infiniband, traits
+from ..fleet.hcas_of_fabric import Membership, candidates, resolve, selects
+from ..fleet.places import seen_from
+from .error_counters import check_errors
+from .names import TOOLS, World, words_of_ports
+from .subnet_managers import check_islands, check_managers, check_no_manager
+from .topology import check_topology
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: answer of hca_info of each node
+    :ivar subnets: answer of subnet_manager_info of each node
+    :ivar topologies: answer of fabric_info of each node; most nodes were asked for nothing
+    """
+
+    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """One finding at least for each node, each fabric, each fabric on each node, and each HCA of an InfiniBand fabric."""
+    world = World(
+        {name: observed.value for name, observed in facts.nodes.items() if observed.value is not None and observed.error is None},
+        {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None and observed.error is None},
+        {name: observed.value for name, observed in facts.topologies.items() if observed.value is not None and observed.error is None},
+    )
+    infiniband = any(is_infiniband(fabric) for fabric in intent.fabrics)
+    findings = _check_nodes(facts, infiniband)
+    for fabric in intent.fabrics:
+        if not traits(fabric).members:
+            # says what this stage does not cover, and claims nothing else
+            findings.append(ok("fabric.membership", fabric.name, f"profile {fabric.profile}: no HCA belongs to it alone", "profiles with HCAs only"))
+            continue
+        membership = resolve(fabric, world.nodes, world.subnets)
+        findings += _check_membership(fabric, membership, world)
+        if is_infiniband(fabric):
+            findings += _check_infiniband(fabric, membership, facts, world)
+    return tuple(findings)
+
+
+def _check_nodes(facts: Facts, infiniband: bool) -> typing.List[Finding]:
+    if not facts.nodes:
+        why = "No node was asked, so nothing is known."
+        return [Finding("fabric.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, "Put the nodes into the inventory's group rdma_nodes.")]
+    findings = []
+    for name, hcas in facts.nodes.items():
+        expected = "answers of hca_info and subnet_manager_info" if infiniband else "an answer of hca_info"
+        seen = facts.subnets.get(name, ObservedSubnets(error="was not asked"))
+        errors = [f"hca_info: {hcas.error or 'empty answer'}"] if hcas.value is None or hcas.error is not None else []
+        if infiniband and (seen.value is None or seen.error is not None):
+            errors.append(f"subnet_manager_info: {seen.error or 'empty answer'}")
+        if errors:
+            remedy = f"Make {name} answer (ssh as root), with {TOOLS}, or take it out of the group rdma_nodes."
+            findings.append(Finding("fabric.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy))
+        else:
+            findings.append(ok("fabric.node", name, f"{len(seen.value or ())} InfiniBand ports", expected))
+    return findings
+
+
+def _check_membership(fabric: Fabric, membership: Membership, world: World) -> typing.List[Finding]:
+    """Whether the fabric could be made out, and what each node has on it."""
+    wanted = fabric.select.hcas_per_node
+    expected = f"{wanted} HCAs on each node" + (", on one subnet manager" if is_infiniband(fabric) else "")
+    if not membership.resolved:
+        why = f"{membership.why}." + (words_of_ports(world) if is_infiniband(fabric) else "")
+        return [Finding("fabric.membership", fabric.name, FAIL, "not made out", expected, why, f"{membership.remedy}.")]
+    by = f"by subnet manager {membership.subnet_manager}" if membership.subnet_manager else "by the selectors of the intent"
+    count = sum(len(members) for members in membership.members.values())
+    findings = [ok("fabric.membership", fabric.name, f"{count} HCAs on {len(membership.members)} nodes, {by}", expected)]
+    for name, members in membership.members.items():
+        subject = f"{name} {fabric.name}"
+        measured = f"{len(members)} HCAs" + (f": {', '.join(member.hca.name for member in members)}" if members else "")
+        if len(members) == wanted:
+            findings.append(ok("fabric.hcas", subject, measured, f"{wanted} HCAs"))
+            continue
+        why = _why_not(fabric, membership, name, world)
+        remedy = f"Bring up the ports and cables named here, or correct hcas_per_node of the fabric '{fabric.name}'."
+        if len(members) > wanted:
+            remedy = f"Look for a cable in the wrong fabric, or correct hcas_per_node of the fabric '{fabric.name}'."
+        findings.append(Finding("fabric.hcas", subject, FAIL, measured, f"{wanted} HCAs", why, remedy))
+    return findings
+
+
+def _why_not(fabric: Fabric, membership: Membership, name: str, world: World) -> str:
+    """What the other HCAs of a node see, each by name."""
+    members = {member.hca.name for member in membership.members[name]}
+    others = [hca for hca in candidates(fabric, world.nodes[name]) if hca.name not in members]
+    if not is_infiniband(fabric):
+        return "The selectors of the fabric fit just these physical functions of the node."
+    if not others:
+        return "The node has no further InfiniBand HCA that the intent's selectors allow."
+    seen = {(item.rdma_device, item.port): item for item in world.subnets.get(name, ())}
+    words = []
+    for hca in others:
+        for port in hca.ports:
+            answer = seen.get((hca.rdma_device or "", port.number))
+            if answer is None:
+                words.append(f"{hca.name} port {port.number} was not asked")
+            elif answer.master is not None:
+                words.append(f"{hca.name} port {port.number} sees the manager {answer.master.guid}")
+            else:
+                words.append(f"{hca.name} port {port.number}: {answer.error}")
+    return f"Not on this fabric: {'; '.join(words)}."
+
+
+def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: World) -> typing.List[Finding]:
+    findings = [*_check_select(fabric, membership, world), *check_islands(fabric, world)]
+    if not membership.resolved:
+        return findings + check_no_manager(fabric, membership, world)
+    seen, why_none = seen_from(membership, facts.topologies)
+    findings += check_managers(fabric, membership, seen, world)
+    if seen is None or seen.topology is None:
+        remedy = f"Run ibnetdiscover by hand on a node of the fabric, as root; {TOOLS} must be there."
+        return [*findings, Finding("fabric.topology", fabric.name, UNKNOWN, "no topology", "a topology from one port", why_none, remedy)]
+    findings += check_topology(fabric, membership, seen.topology, seen.capabilities, world)
+    return findings + check_errors(fabric, seen.topology, seen.errors)
+
+
+def _check_select(fabric: Fabric, membership: Membership, world: World) -> typing.List[Finding]:
+    """An HCA that the intent lists by its PCI address, whose port sees another subnet manager than the fabric's."""
+    if not fabric.select.pci:
+        return []
+    seen: typing.Dict[str, str] = {}
+    for name, node in world.nodes.items():
+        managers = {(item.rdma_device, item.port): item.master.guid for item in world.subnets.get(name, ()) if item.master}
+        for hca in (hca for hca in node.hcas if selects(fabric.select, hca)):
+            guids = [managers[key] for key in ((hca.rdma_device or "", port.number) for port in hca.ports) if key in managers]
+            # one port of two may be on another fabric
+            if guids and membership.subnet_manager not in guids:
+                seen[f"{name} {hca.name}"] = guids[0]
+    remedy = f"Correct select.pci of the fabric '{fabric.name}', or the cable of the HCA."
+    if membership.resolved:
+        expected = f"subnet manager {membership.subnet_manager}"
+        why = "The intent lists the PCI address of this HCA for the fabric, and its port is on another one."
+        wrong = [Finding("fabric.select", subject, FAIL, f"subnet manager {guid}", expected, why, remedy) for subject, guid in seen.items()]
+        return wrong or [ok("fabric.select", fabric.name, f"{len(fabric.select.pci)} addresses", "the listed HCAs on one subnet manager")]
+    if len(set(seen.values())) < 2:
+        # the finding fabric.membership says what is missing; the list contradicts nothing
+        return []
+    why = "The HCAs of these PCI addresses are on several fabrics: " + "; ".join(f"{subject} sees {guid}" for subject, guid in list(seen.items())[:8]) + "."
+    measured = f"{len(set(seen.values()))} subnet managers"
+    return [Finding("fabric.select", fabric.name, FAIL, measured, "the listed HCAs on one subnet manager", why, remedy)]

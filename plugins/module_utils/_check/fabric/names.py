@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the checks of stage fabric share: the facts of the nodes that answered, and how the things of a fabric are called."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.fabric import SeenSubnet, SeenTopology, Topology
+from ..._model.hca import NodeHcas
+
+TOOLS = "sminfo, saquery, ibnetdiscover, iblinkinfo and ibqueryerrors of the package infiniband-diags"
+
+#: of a list, in the words of a finding
+MOST = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """The facts of the nodes that answered."""
+
+    nodes: typing.Mapping[str, NodeHcas]
+    subnets: typing.Mapping[str, typing.Tuple[SeenSubnet, ...]]
+    topologies: typing.Mapping[str, typing.Tuple[SeenTopology, ...]]
+
+
+class Names:
+    """How a reader calls what a topology shows: by description, without one by GUID."""
+
+    def __init__(self, topology: typing.Optional[Topology]) -> None:
+        self._nodes = {node.guid: (node.kind, node.description.strip() or node.guid) for node in topology.nodes} if topology else {}
+        self._ports = {end.port_guid: end.guid for link in topology.links for end in (link.a, link.b) if end.port_guid} if topology else {}
+        self._lids = {end.lid: end.guid for link in topology.links for end in (link.a, link.b) if end.lid} if topology else {}
+
+    def node(self, guid: str) -> str:
+        """:param guid: of a node, or of a port of a CA"""
+        return self._nodes.get(self._ports.get(guid, guid), ("", guid))[1]
+
+    def port(self, guid: str, number: int) -> str:
+        """A port; an HCA's is called by the HCA, whose description mostly names its host and device."""
+        kind, name = self._nodes.get(self._ports.get(guid, guid), ("", guid))
+        return name if kind == "Ca" and number == 1 else f"{name} port {number}"
+
+    def lid(self, lid: int) -> str:
+        """The node that has a LID: ``sm-1 mlx5_0 (LID 7)``."""
+        guid = self._lids.get(lid)
+        return f"{self.node(guid)} (LID {lid})" if guid else f"LID {lid}"
+
+    def kind(self, guid: str) -> str:
+        """Where something runs: ``on a switch``, ``on a host``; empty when the topology does not show it."""
+        return {"Switch": "on a switch", "Ca": "on a host", "Router": "on a router"}.get(self._nodes.get(self._ports.get(guid, guid), ("", ""))[0], "")
+
+
+def some(items: typing.Sequence[str]) -> str:
+    """The first few of many, and how many more there are."""
+    return ", ".join(items[:MOST]) + (f" and {len(items) - MOST} more" if len(items) > MOST else "")
+
+
+def words_of_ports(world: World) -> str:
+    """The first few errors of the ports, so that the reader needs no second run to see them."""
+    words = [f"{name} {seen.rdma_device}: {seen.error}" for name, subnets in world.subnets.items() for seen in subnets if seen.error]
+    return f" Ports say: {' | '.join(words[:6])}." if words else ""

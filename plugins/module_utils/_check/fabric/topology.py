@@ -1,0 +1,329 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage fabric, the topology: HCAs and their leaves, rails, links between switches, rates, GUIDs that are there twice."""
+
+from __future__ import annotations
+
+import collections
+import typing
+
+from ..._model.fabric import Link, LinkEnd, SeenCapabilities, Topology
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.intent import Fabric
+from ..fleet.hcas_of_fabric import Member, Membership
+from ..fleet.places import far_ends
+from .names import MOST, Names, World, some
+
+#: Gb/s of one lane, as the kernel tells it
+_LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
+#: of the nodes: when more are cabled in a way of their own, the fabric has no rails at all
+_NO_RAILS = 0.25
+
+_Ends = typing.Mapping[str, typing.Tuple[LinkEnd, Link]]
+
+
+def check_topology(
+    fabric: Fabric, membership: Membership, topology: Topology, capabilities: typing.Optional[SeenCapabilities], world: World
+) -> typing.List[Finding]:
+    """All that the topology of a fabric shows. What passes is summed up by node or fabric: ten thousand hosts must stay readable."""
+    names, ends = Names(topology), far_ends(topology)
+    return [
+        _describe(fabric, topology),
+        *_check_hcas(fabric, membership, ends, names),
+        *_check_rails(fabric, membership, ends, names),
+        *_check_uplinks(fabric, topology, names),
+        *_check_hca_rates(fabric, membership),
+        *_check_switch_rates(fabric, topology, capabilities, names),
+        _check_capabilities(fabric, capabilities, names),
+        *_check_foreign(fabric, topology, world),
+        *_check_guids(fabric, membership, topology, names),
+    ]
+
+
+def _describe(fabric: Fabric, topology: Topology) -> Finding:
+    """Aggregation nodes of SHARP are inside switches: no HCA of anybody."""
+    switches = sum(node.kind == "Switch" for node in topology.nodes)
+    hcas = sum(node.kind == "Ca" and not node.aggregation for node in topology.nodes)
+    return ok("fabric.topology", fabric.name, f"{switches} switches, {hcas} HCAs, {len(topology.links)} links", "a topology from one port")
+
+
+def _check_hcas(fabric: Fabric, membership: Membership, ends: _Ends, names: Names) -> typing.List[Finding]:
+    """Each member must be there in the fabric, and linked. One finding a node, and one for each HCA that is not."""
+    expected = f"linked in the topology of {fabric.name}"
+    findings = []
+    for name, members in membership.members.items():
+        places = []
+        for member in members:
+            guid = member.port.guid if member.port else None
+            subject = f"{name} {member.hca.name}"
+            if guid is None:
+                why = "The port's GUID could not be read, so it can't be looked up in the topology."
+                findings.append(Finding("fabric.hca", subject, UNKNOWN, "no port GUID", expected, why, "See the finding discover.read of this node."))
+            elif guid in ends:
+                far, link = ends[guid]
+                places.append(f"rail {member.rail} {member.hca.name}: {names.port(far.guid, far.port)}, {link.width or '?'}x{link.speed or '?'}")
+            else:
+                why = f"The port {guid} is not in the topology, although its node shows it: the discovery did not reach it, or it is on another fabric."
+                remedy = "Run ibnetdiscover on the node itself and compare; check the cable's far end."
+                findings.append(Finding("fabric.hca", subject, FAIL, "not in the topology", expected, why, remedy))
+        if places:
+            findings.append(ok("fabric.hca", f"{name} {fabric.name}", "; ".join(places), expected))
+    return findings
+
+
+# rails
+
+#: the leaves of a node by rail; None where the topology shows none
+_Cabling = typing.Tuple[typing.Optional[str], ...]
+
+
+def _check_rails(fabric: Fabric, membership: Membership, ends: _Ends, names: Names) -> typing.List[Finding]:
+    """HCA k of each node must be on the leaf of the k-th HCAs of the nodes beside it.
+
+    Nodes that share a leaf must share all of them. One that does not is compared with the most similar cabling that more nodes have.
+    """
+    expected = "HCA k of nodes side by side on one leaf"
+    cablings = _cablings(membership, ends)
+    nodes: typing.Dict[_Cabling, typing.List[str]] = {}
+    for name, cabling in cablings.items():
+        nodes.setdefault(cabling, []).append(name)
+    rivals = _rivals({cabling: len(group) for cabling, group in nodes.items()})
+    odd = [(cabling, rival) for cabling, rival in rivals.items() if len(nodes[rival]) > len(nodes[cabling])]
+    tied = [(cabling, rival) for cabling, rival in rivals.items() if len(nodes[rival]) == len(nodes[cabling])]
+    if len(odd) > MOST and sum(len(nodes[cabling]) for cabling, _rival in odd) > _NO_RAILS * len(cablings):
+        why = f"{len(odd)} ways of cabling are found among {len(cablings)} nodes: this fabric is not built in rails, or many cables are swapped."
+        remedy = "If it shall have rails, compare the nodes' findings fabric.hca with the cabling plan."
+        return [Finding("fabric.rails", fabric.name, WARN, f"{len(odd)} ways of cabling", expected, why, remedy)]
+    findings = []
+    for cabling, rival in odd:
+        rails = _differing(cabling, rival)
+        for name in nodes[cabling]:
+            usual = ", ".join(f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails)
+            why = f"{_how(cabling, rival, rails)} {len(nodes[rival])} nodes beside it have {usual}: {some(nodes[rival])}."
+            findings.append(_wrong_cable(f"{name} {fabric.name}", _where(name, membership, ends, names, rails), usual, why))
+    for cabling, rival in tied:
+        # each pair once
+        if nodes[cabling][0] < nodes[rival][0]:
+            rails = _differing(cabling, rival)
+            both = [_where(group[0], membership, ends, names, rails) for group in (nodes[cabling], nodes[rival])]
+            why = (
+                f"{_how(cabling, rival, rails)} As many nodes are cabled one way as the other, so the cabling plan must tell which is right: "
+                f"{some(nodes[cabling])} against {some(nodes[rival])}."
+            )
+            findings.append(_wrong_cable(fabric.name, "; ".join(both), expected, why))
+    leaves = len({leaf for cabling in nodes for leaf in cabling if leaf})
+    return findings or [ok("fabric.rails", fabric.name, f"{len(cablings)} nodes on {leaves} leaves", expected)]
+
+
+def _wrong_cable(subject: str, measured: str, expected: str, why: str) -> Finding:
+    remedy = "Put the cables right at one of the ends named here; until then traffic of one rail takes the way over the spines."
+    return Finding("fabric.rails", subject, FAIL, measured, expected, why, remedy)
+
+
+def _cablings(membership: Membership, ends: _Ends) -> typing.Dict[str, _Cabling]:
+    """By node, of those that have a leaf at all."""
+    result = {}
+    rails = 1 + max((member.rail for members in membership.members.values() for member in members), default=-1)
+    for name, members in membership.members.items():
+        leaves: typing.List[typing.Optional[str]] = [None] * rails
+        for member in members:
+            far = _far(member, ends)
+            leaves[member.rail] = far.guid if far else None
+        if any(leaves):
+            result[name] = tuple(leaves)
+    return result
+
+
+def _far(member: Member, ends: _Ends) -> typing.Optional[LinkEnd]:
+    """The port of the leaf at the other end of an HCA's cable."""
+    far = ends.get(member.port.guid or "") if member.port else None
+    return far[0] if far and far[0].kind == "Switch" else None
+
+
+def _rivals(count: typing.Mapping[_Cabling, int]) -> typing.Dict[_Cabling, _Cabling]:
+    """For each cabling that contradicts another one, the most similar of them, and of several the most frequent."""
+    by_leaf: typing.Dict[str, typing.List[_Cabling]] = {}
+    for cabling in count:
+        for leaf in {leaf for leaf in cabling if leaf}:
+            by_leaf.setdefault(leaf, []).append(cabling)
+    result = {}
+    for cabling in count:
+        near = {other for leaf in cabling if leaf for other in by_leaf[leaf] if other != cabling and _differing(cabling, other)}
+        if near:
+            result[cabling] = max(near, key=lambda other: (_alike(cabling, other), count[other], tuple(leaf or "" for leaf in other)))
+    return result
+
+
+def _differing(one: _Cabling, other: _Cabling) -> typing.List[int]:
+    """The rails on which both have a leaf, and not the same."""
+    return [rail for rail, (first, second) in enumerate(zip(one, other)) if first and second and first != second]
+
+
+def _alike(one: _Cabling, other: _Cabling) -> int:
+    return sum(first == second for first, second in zip(one, other) if first)
+
+
+def _how(cabling: _Cabling, rival: _Cabling, rails: typing.Sequence[int]) -> str:
+    swapped = len(rails) == 2 and cabling[rails[0]] == rival[rails[1]] and cabling[rails[1]] == rival[rails[0]]
+    return f"The cables of rail {rails[0]} and rail {rails[1]} are swapped." if swapped else f"Cabled another way: rail {', '.join(map(str, rails))}."
+
+
+def _where(node: str, membership: Membership, ends: _Ends, names: Names, rails: typing.Sequence[int]) -> str:
+    """Both ends of each cable."""
+    words = []
+    for member in membership.members[node]:
+        far = _far(member, ends)
+        if member.rail in rails and far:
+            words.append(f"{member.hca.name} on {names.port(far.guid, far.port)}")
+    return f"{node}: {', '.join(words)}"
+
+
+# links
+
+
+def _switch_links(topology: Topology) -> typing.List[Link]:
+    return [link for link in topology.links if link.a.kind == "Switch" and link.b.kind == "Switch"]
+
+
+def _check_uplinks(fabric: Fabric, topology: Topology, names: Names) -> typing.List[Finding]:
+    """A leaf with fewer links to other switches than most of the leaves that share a switch with it."""
+    inside = {node.guid for node in topology.nodes if node.aggregation}
+    leaves = {end.guid for link in topology.links for end, far in ((link.a, link.b), (link.b, link.a)) if far.kind == "Ca" and far.guid not in inside}
+    uplinks: typing.Dict[str, typing.Counter[str]] = {leaf: collections.Counter() for leaf in sorted(leaves)}
+    for link in _switch_links(topology):
+        for near, far in ((link.a, link.b), (link.b, link.a)):
+            if near.guid in uplinks:
+                uplinks[near.guid][far.guid] += 1
+    most = max((sum(count.values()) for count in uplinks.values()), default=0)
+    findings = []
+    for leaf, count in uplinks.items():
+        own = sum(count.values())
+        siblings = [other for other in uplinks.values() if own < most and not count.keys().isdisjoint(other)]
+        usual = collections.Counter(sum(other.values()) for other in siblings).most_common(1)[0][0] if siblings else own
+        if own >= usual:
+            continue
+        missing = [
+            f"{names.node(guid)} ({count[guid]} of {most_have})"
+            for guid in sorted({guid for other in siblings for guid in other})
+            for most_have in [collections.Counter(other[guid] for other in siblings).most_common(1)[0][0]]
+            if count[guid] < most_have
+        ]
+        why = f"Most leaves beside it have {usual} links to other switches. Fewer than the others has it to: {', '.join(missing) or 'no one switch'}."
+        remedy = "See the ports of both switches (iblinkinfo --down), and seat or replace the cable."
+        findings.append(Finding("fabric.uplinks", names.node(leaf), FAIL, f"{own} links to other switches", f"{usual} links", why, remedy))
+    return findings or [
+        ok("fabric.uplinks", fabric.name, f"{len(uplinks)} leaves, {most} links to other switches each at most", "as many as the leaves beside it")
+    ]
+
+
+def _check_hca_rates(fabric: Fabric, membership: Membership) -> typing.List[Finding]:
+    """A link below its siblings: the whole collective waits for the slowest."""
+    rates = {
+        f"{name} {member.hca.name}": member.port.rate_gbps
+        for name, members in membership.members.items()
+        for member in members
+        if member.port is not None and member.port.rate_gbps is not None
+    }
+    if not rates:
+        return []
+    best = max(rates.values())
+    slow = [_slow(subject, rate, best, "HCAs") for subject, rate in rates.items() if rate < best]
+    return slow or [ok("fabric.rate", fabric.name, f"{len(rates)} links of {best:g} Gb/s", "the same rate on all links of HCAs")]
+
+
+def _check_switch_rates(fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names) -> typing.List[Finding]:
+    """A link between switches below most of the others, unless it is known that its ends can't do more."""
+    links = _switch_links(topology)
+    rates = {link: link.width * _LANE[link.speed] for link in links if link.width and link.speed in _LANE}
+    if not rates:
+        return []
+    usual = collections.Counter(rates.values()).most_common(1)[0][0]
+    known = capabilities is not None and capabilities.error is None
+    could_be_more = {(port.guid, port.port) for port in capabilities.slow} if capabilities and known else set()
+    slow = []
+    for link, rate in rates.items():
+        by_design = known and not {(link.a.guid, link.a.port), (link.b.guid, link.b.port)} & could_be_more
+        if rate < usual and not by_design:
+            slow.append(_slow(f"{names.port(link.a.guid, link.a.port)} - {names.port(link.b.guid, link.b.port)}", rate, usual, "switches"))
+    subject = f"{fabric.name} switches"
+    return slow or [ok("fabric.rate", subject, f"{len(rates)} links, most of {usual:g} Gb/s", "the rate of most links between switches")]
+
+
+def _slow(subject: str, rate: float, best: float, kind: str) -> Finding:
+    why = f"The link runs below the other links of {kind} in this fabric: it trained down in width or speed."
+    remedy = "Seat or replace the cable or transceiver, and see the switch port's settings."
+    return Finding("fabric.rate", subject, FAIL, f"{rate:g} Gb/s", f"{best:g} Gb/s", why, remedy)
+
+
+def _check_capabilities(fabric: Fabric, capabilities: typing.Optional[SeenCapabilities], names: Names) -> Finding:
+    """A warning: a fabric of older cables runs as it was bought, and fabric.rate tells of the one link that does not."""
+    expected = "each link as wide and fast as both of its ends support"
+    if capabilities is None or capabilities.error is not None:
+        why = f"What the ends of the links support is not known: {(capabilities.error if capabilities else None) or 'nobody was asked'}."
+        remedy = "Run iblinkinfo by hand on a node of the fabric, as root."
+        return Finding("fabric.capability", fabric.name, UNKNOWN, "not known", expected, why, remedy)
+    if not capabilities.slow:
+        return ok("fabric.capability", fabric.name, f"{capabilities.links} ends of links", expected)
+    ports = [f"{names.port(port.guid, port.port)} could be {port.could_be}" for port in capabilities.slow]
+    why = f"Cable, transceiver or a setting holds these links below what both of their ends support: {some(ports)}."
+    remedy = "Replace the cables if they are the limit; else see the speeds enabled at both ports (ibportstate)."
+    return Finding("fabric.capability", fabric.name, WARN, f"{len(ports)} of {capabilities.links} ends below", expected, why, remedy)
+
+
+# who is there
+
+
+def _check_foreign(fabric: Fabric, topology: Topology, world: World) -> typing.List[Finding]:
+    """HCAs that the fabric shows and no node has. Other servers are no one's fault; one that calls itself like a node of ours is."""
+    known = {hca.node_guid for node in world.nodes.values() for hca in node.hcas} | {
+        port.guid for node in world.nodes.values() for hca in node.hcas for port in hca.ports
+    }
+    ports: typing.Dict[str, typing.Set[str]] = {}
+    for link in topology.links:
+        for end in (link.a, link.b):
+            ports.setdefault(end.guid, set()).update([end.port_guid] if end.port_guid else [])
+    foreign = [
+        node for node in topology.nodes if node.kind == "Ca" and not node.aggregation and node.guid not in known and not ports.get(node.guid, set()) & known
+    ]
+    findings = []
+    for node in foreign:
+        owner = next(iter(node.description.split()), "")
+        if owner in world.nodes:
+            why = (
+                f"The fabric shows this HCA by the name of {owner}, and {owner} has no HCA of this GUID: its driver lost it, or another machine has that name."
+            )
+            remedy = f"Look for the HCA with lspci and dmesg on {owner}; if it is another machine's, correct that machine's node description."
+            findings.append(Finding("fabric.foreign", f"{owner} {node.guid}", FAIL, f"'{node.description}' in the topology", f"an HCA of {owner}", why, remedy))
+    return findings or [ok("fabric.foreign", fabric.name, f"{len(foreign)} HCAs of other machines", "none that bears a node's name")]
+
+
+def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, names: Names) -> typing.List[Finding]:
+    """A GUID that two devices have: a port with two cables in the topology, or one node GUID at two nodes."""
+    expected = "each GUID at one device"
+    remedy = "Give one of the two its own GUID back (mstflint -guid), or replace the board; switch it off until then."
+    far_ends_of: typing.Dict[typing.Tuple[str, int], typing.List[str]] = {}
+    for link in topology.links:
+        for near, far in ((link.a, link.b), (link.b, link.a)):
+            far_ends_of.setdefault((near.guid, near.port), []).append(names.port(far.guid, far.port))
+    findings = []
+    for (guid, number), places in far_ends_of.items():
+        if len(places) > 1:
+            why = (
+                f"One port can't have two cables: {' and '.join(places)} both say that port {number} of {guid} is at their other end, "
+                f"so two devices have this GUID."
+            )
+            findings.append(Finding("fabric.guids", names.port(guid, number), FAIL, f"{len(places)} links", expected, why, remedy))
+    owners: typing.Dict[str, typing.List[str]] = {}
+    for name, members in membership.members.items():
+        for member in members:
+            if member.hca.node_guid:
+                owners.setdefault(member.hca.node_guid, []).append(f"{name} {member.hca.name}")
+    for guid, twins in owners.items():
+        if len(twins) > 1:
+            why = f"{' and '.join(twins)} have the same node GUID: a fabric takes them for one device."
+            findings.append(Finding("fabric.guids", ", ".join(twins), FAIL, guid, expected, why, remedy))
+    return findings or [ok("fabric.guids", fabric.name, f"{len(topology.nodes)} nodes of the topology, {len(owners)} HCAs", expected)]

@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Which HCAs of which node belong to a fabric of the intent. The one answer to that question for every stage that needs it.
+
+On InfiniBand the subnet manager that a port sees decides, not a list: HCAs are on one fabric when they have the same manager (row S1.6).
+Ethernet has no such authority: there the selectors of the intent decide alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.fabric import SeenSubnet
+from ..._model.hca import Hca, NodeHcas, Port
+from ..._model.intent import Fabric, Select
+from ..._model.profiles import is_infiniband, traits
+
+Nodes = typing.Mapping[str, NodeHcas]
+Subnets = typing.Mapping[str, typing.Sequence[SeenSubnet]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """A physical function that belongs to the fabric.
+
+    :ivar rail: 0 for the first HCA of each node, 1 for the second...; the same on every node
+    :ivar port: its port on this fabric; None for a function without RDMA device
+    """
+
+    rail: int
+    hca: Hca
+    port: typing.Optional[Port] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Membership:
+    """The members of a fabric, or why there are none.
+
+    :ivar subnet_manager: GUID of the manager that defines the fabric; None on Ethernet
+    :ivar members: by node, for every node that was read, in the order of the rails; empty when the node has none
+    :ivar why: why the fabric could not be made out; empty when it could. Then nobody is a member
+    :ivar remedy: what to do about it
+    :ivar contested: GUIDs of the managers between which the intent leaves the choice
+    """
+
+    fabric: str
+    subnet_manager: typing.Optional[str]
+    members: typing.Mapping[str, typing.Tuple[Member, ...]]
+    why: str = ""
+    remedy: str = ""
+    contested: typing.Tuple[str, ...] = ()
+
+    @property
+    def resolved(self) -> bool:
+        return not self.why
+
+
+def selects(select: Select, hca: Hca) -> bool:
+    """Whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are never selected."""
+    if hca.is_virtual:
+        return False
+    address, vendor, device = (hca.pci.address, hca.pci.vendor, hca.pci.device) if hca.pci else ("", "", "")
+    return (
+        (not select.pci or address in {item.lower() for item in select.pci})
+        and (not select.netdev or any(netdev.name in select.netdev for netdev in hca.netdevs))
+        and (select.vendor is None or vendor == select.vendor.lower())
+        and (select.device is None or device == select.device.lower())
+    )
+
+
+def candidates(fabric: Fabric, node: NodeHcas) -> typing.Tuple[Hca, ...]:
+    """The HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and what the intent's lists allow."""
+    chosen = (hca for hca in node.hcas if traits(fabric).members and selects(fabric.select, hca))
+    if is_infiniband(fabric):
+        return tuple(hca for hca in chosen if any(port.link_layer == "InfiniBand" for port in hca.ports))
+    return tuple(hca for hca in chosen if hca.pci is not None and not any(port.link_layer == "InfiniBand" for port in hca.ports))
+
+
+def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
+    """The members of one fabric.
+
+    InfiniBand: of the groups of HCAs that see the same manager, the one that has ``hcas_per_node`` HCAs on every node; else the only one that
+    has them on some node, so that a port that is down is missed by name and the fabric is still known. ``select.subnet_manager`` with a GUID
+    names the group. Ethernet: what the selectors select.
+
+    :param nodes: HCAs of each node that could be read
+    :param subnets: what the ports of each node see; a node that could not be asked may be absent
+    """
+    if not is_infiniband(fabric):
+        return _number(fabric, None, {name: tuple((hca, None) for hca in candidates(fabric, node)) for name, node in nodes.items()})
+    groups = _groups(fabric, nodes, subnets)
+    wanted = fabric.select.subnet_manager
+    if wanted is not None and wanted.lower() != "any":
+        guid = _normal(wanted)
+        if guid not in groups:
+            return _unresolved(
+                fabric,
+                f"no port sees the subnet manager {guid}; seen are: {', '.join(_describe(groups, item) for item in groups) or 'none'}",
+                f"Start that subnet manager, or correct select.subnet_manager of the fabric '{fabric.name}'",
+            )
+        return _number(fabric, guid, _of_group(nodes, groups[guid]))
+    count = fabric.select.hcas_per_node
+    exact = [guid for guid, group in groups.items() if all(len(group.get(name, ())) == count for name in nodes)]
+    partly = [guid for guid, group in groups.items() if any(len(members) == count for members in group.values())]
+    choice = exact or partly
+    if len(choice) == 1:
+        return _number(fabric, choice[0], _of_group(nodes, groups[choice[0]]))
+    seen = "; ".join(_describe(groups, guid) for guid in groups) or "no port sees a subnet manager"
+    if not choice:
+        return _unresolved(
+            fabric,
+            f"no subnet manager is seen by {count} HCAs of a node: {seen}",
+            f"Bring up the ports and the subnet manager of the fabric '{fabric.name}', or correct its select.hcas_per_node",
+        )
+    return _unresolved(
+        fabric,
+        f"{len(choice)} fabrics have {count} HCAs on a node: {seen}",
+        f"Write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': " + " or ".join(sorted(choice)),
+        tuple(sorted(choice)),
+    )
+
+
+Group = typing.Dict[str, typing.Tuple[typing.Tuple[Hca, typing.Optional[Port]], ...]]
+
+
+def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, Group]:
+    """Candidates by the GUID of the manager that they see, and by node. Of an HCA with two ports on one fabric the first one stands for it."""
+    groups: typing.Dict[str, Group] = {}
+    for name, node in nodes.items():
+        masters = {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets.get(name, ()) if seen.master}
+        for hca in candidates(fabric, node):
+            counted = set()
+            for port in hca.ports:
+                guid = masters.get((hca.rdma_device or "", port.number))
+                if guid is not None and guid not in counted:
+                    counted.add(guid)
+                    group = groups.setdefault(guid, {})
+                    group[name] = (*group.get(name, ()), (hca, port))
+    return {guid: groups[guid] for guid in sorted(groups)}
+
+
+def _of_group(nodes: Nodes, group: Group) -> Group:
+    return {name: group.get(name, ()) for name in nodes}
+
+
+def _number(fabric: Fabric, guid: typing.Optional[str], chosen: Group) -> Membership:
+    """Give each HCA its rail. Nodes of one kind have their HCAs at the same PCI addresses (or under the same device names): then a missing
+    one leaves a gap, and does not shift the others. Otherwise the order of the PCI addresses counts."""
+    members = {}
+    names: typing.Sequence[str] = ()
+    key = next((key for key in (_address, _device) if _tells_rails(key, chosen, fabric.select.hcas_per_node)), None)
+    if key is not None:
+        names = sorted({key(hca) for pairs in chosen.values() for hca, _port in pairs}, key=lambda item: (len(item), item))
+    for node, pairs in chosen.items():
+        ordered = sorted(pairs, key=lambda pair: (_address(pair[0]), _device(pair[0])))
+        members[node] = tuple(Member(names.index(key(hca)) if key else place, hca, port) for place, (hca, port) in enumerate(ordered))
+    return Membership(fabric.name, guid, members)
+
+
+def _tells_rails(key: typing.Callable[[Hca], str], chosen: Group, count: int) -> bool:
+    """Whether all nodes draw from the same few names, each at most once a node."""
+    names = [[key(hca) for hca, _port in pairs] for pairs in chosen.values()]
+    together = {name for node in names for name in node}
+    return "" not in together and len(together) <= count and all(len(set(node)) == len(node) for node in names)
+
+
+def _address(hca: Hca) -> str:
+    return hca.pci.address if hca.pci else ""
+
+
+def _device(hca: Hca) -> str:
+    return hca.rdma_device or ""
+
+
+def _unresolved(fabric: Fabric, why: str, remedy: str, contested: typing.Tuple[str, ...] = ()) -> Membership:
+    return Membership(fabric.name, None, {}, why, remedy, contested)
+
+
+def _describe(groups: typing.Mapping[str, Group], guid: str) -> str:
+    counts = sorted({len(members) for members in groups[guid].values()})
+    span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{guid} (by {span} HCAs on {len(groups[guid])} nodes)"
+
+
+def _normal(guid: str) -> str:
+    try:
+        return f"0x{int(guid, 16):016x}"
+    except ValueError:
+        return guid

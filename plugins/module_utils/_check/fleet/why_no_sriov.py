@@ -1,0 +1,38 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Why a physical function has no SR-IOV, named by the layer that says no. The one answer for all stages that meet such a function."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.hca import Hca, SriovAbsence
+
+_ABSENT = "sriov_totalvfs is absent"
+_CAUSES: typing.Mapping[typing.Optional[SriovAbsence], typing.Tuple[str, str]] = {
+    "hidden": (
+        f"BIOS or virtual machine: {_ABSENT}, and the function's configuration space ends after 256 bytes, so SR-IOV can't be seen through it.",
+        "Switch on SR-IOV, and MMCONFIG or ARI where it is named, in the BIOS. A virtual machine gets VFs, not a physical function to split.",
+    ),
+    "off": (
+        f"Firmware: {_ABSENT}, and the function offers no VFs in its configuration space.",
+        "Switch SR-IOV on in its firmware (mstconfig -d ... set SRIOV_EN=1 NUM_OF_VFS=...), then power-cycle; a card without SR-IOV can't be used here.",
+    ),
+    "unused": (
+        f"Kernel or BIOS: {_ABSENT}, although the function offers VFs in its configuration space.",
+        "Boot a kernel with CONFIG_PCI_IOV, switch on SR-IOV in the BIOS so that it leaves room for VFs, and see dmesg for this function.",
+    ),
+    None: (
+        f"BIOS or firmware: {_ABSENT}, so SR-IOV is off in one of them, or the function has no such capability.",
+        "Run lspci -vvv as root on the node: where it shows no Single Root I/O Virtualization, set SRIOV_EN in the card's firmware, else see the BIOS; reboot.",
+    ),
+}
+
+
+def why(hca: Hca) -> typing.Tuple[str, str]:
+    """Cause, beginning with the name of the layer, and remedy."""
+    return _CAUSES[hca.sriov_absence]

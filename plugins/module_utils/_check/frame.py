@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The frame around the stages: may a stage start, and what does its check say. Pure; modules read and write the records."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.findings import FAIL, SKIPPED, STAGES, Finding, Waiver, judge
+from .._model.intent import Intent
+from .._model.load import LoadError, load, to_data
+from .._model.records import CLOSED, OPEN, PENDING, Record
+from .._parse.intent import IntentError, parse_intent
+from .stages import TABLE
+from .validate import check as validate
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """The user's variables, as they came. Not loaded yet: they may be wrong."""
+
+    fabrics: typing.Any
+    waivers: typing.Any = None
+    cluster: typing.Any = None
+
+    def intent(self) -> Intent:
+        """:raises IntentError: they don't fit the schema"""
+        return parse_intent(self.fabrics, self.waivers, self.cluster)
+
+
+@dataclasses.dataclass(frozen=True)
+class Moment:
+    """Where and when a stage is looked at.
+
+    :ivar records: of this run only
+    """
+
+    stage: str
+    run: str
+    started: str
+    finished: str
+    check_mode: bool
+    records: typing.Dict[str, Record]
+
+    def waits(self) -> bool:
+        """Whether, in check mode, an earlier stage would first have to make something."""
+        return self.check_mode and any(record.changes for record in self.records.values() if _is_before(record.stage, self.stage))
+
+
+def may_start(moment: Moment, wishes: Wishes, facts: validate.Facts) -> typing.Optional[Record]:
+    """Whether the stage may start: None if so, else the record of why not.
+
+    A stage that runs alone must not touch a host for an intent that is wrong, so the intent is judged here if ``validate`` did not do it in this run.
+    """
+    if moment.stage == "validate":
+        return None
+    closed = [stage for stage in STAGES if _is_before(stage, moment.stage) and stage in moment.records and moment.records[stage].gate == CLOSED]
+    if closed:
+        return _skipped(moment, closed[0])
+    if "validate" in moment.records:
+        return None
+    record = judge_validate(moment, wishes, facts)
+    return record if record.gate == CLOSED else None
+
+
+def judge_stage(moment: Moment, wishes: Wishes, facts: typing.Any, changes: typing.Sequence[str] = ()) -> Record:
+    """Run the stage's check over its facts and judge the findings.
+
+    :param facts: plain data for the stage's ``Facts``
+    :param changes: what the stage made, or would make in check mode
+    """
+    facts_class, check = TABLE[moment.stage]
+    try:
+        intent = wishes.intent()
+    except IntentError as error:
+        return _record(moment, validate.refuse(error.problems, moment.stage), ())
+    try:
+        findings = check(intent, load(facts_class, facts, f"{moment.stage}_facts"))
+    except LoadError as error:
+        why = f"The role of the stage gathered facts that its check can't read: {error}."
+        findings = (_error(moment.stage, str(error), why, "This is a mistake in the collection, not in your cluster: please report it with this text."),)
+    return _record(moment, findings, intent.waivers, changes, facts, to_data(intent))
+
+
+def judge_validate(moment: Moment, wishes: Wishes, facts: validate.Facts) -> Record:
+    """Judge the intent on behalf of any stage; findings keep their ``validate.*`` ids."""
+    try:
+        intent = wishes.intent()
+    except IntentError as error:
+        return _record(moment, validate.refuse(error.problems), ())
+    return _record(moment, validate.check(intent, facts), intent.waivers)
+
+
+def judge_error(moment: Moment, wishes: Wishes, error: str, facts: typing.Any = None) -> Record:
+    """The record of a stage whose role failed.
+
+    :param error: what failed, in one text: the task and its message
+    """
+    why = "A task of the stage failed, so nothing after it was looked at."
+    if moment.waits():
+        why += " In check mode it may have missed what an earlier stage would make."
+    finding = _error(moment.stage, error, why, "Read the text beside 'measured', correct its cause, and run the stage again.")
+    try:
+        waivers = wishes.intent().waivers
+    except IntentError:
+        waivers = ()
+    return _record(moment, (finding,), waivers, facts=facts)
+
+
+def _skipped(moment: Moment, closed_by: str) -> Record:
+    why = f"The gate of stage {closed_by} is closed: what it could not prove is what this stage builds on."
+    finding = Finding(f"{moment.stage}.run", f"stage {moment.stage}", SKIPPED, "not run", "run", why, f"Correct what stage {closed_by} found, then run again.")
+    # no waiver may cover it: a stage that did not run has proven nothing
+    return dataclasses.replace(_record(moment, (finding,), ()), closed_by=closed_by)
+
+
+def _record(
+    moment: Moment,
+    findings: typing.Sequence[Finding],
+    waivers: typing.Sequence[Waiver],
+    changes: typing.Sequence[str] = (),
+    facts: typing.Any = None,
+    intent: typing.Any = None,
+) -> Record:
+    gate = judge(findings, waivers)
+    state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
+    if not gate.open and moment.check_mode and (changes or moment.waits()):
+        state = PENDING
+    return Record(
+        stage=moment.stage,
+        run=moment.run,
+        started=moment.started,
+        finished=moment.finished,
+        check_mode=moment.check_mode,
+        gate=state,
+        judged=gate.judged,
+        changes=tuple(changes),
+        waivers=tuple(waivers),
+        facts=facts,
+        intent=intent,
+    )
+
+
+def _error(stage: str, measured: str, why: str, remedy: str) -> Finding:
+    return Finding(f"{stage}.error", f"stage {stage}", FAIL, measured, "no task fails", why, remedy)
+
+
+def _is_before(stage: str, other: str) -> bool:
+    return STAGES.index(stage) < STAGES.index(other)

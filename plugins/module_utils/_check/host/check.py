@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage host: do the hosts give jobs what they need beside the network (rows S3.3, S3.4). Check ids: ``host.*``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.host import ClusterPolicies, MemlockProof, ObservedText
+from ..._model.host_intent import Memlock
+from ..._model.intent import Fabric, Intent
+from ..._model.platform import ObservedPlatform
+from ..._model.profiles import carries_rdma
+from . import gpudirect
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: names of the nodes that must take part
+    :ivar proofs: of locked memory
+    :ivar policies: answer of cluster_policy; None when it did not run
+    :ivar platforms: answer of sriov_platform_info of each node; nobody looks where the intent asks for no GPUDirect
+    :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; nobody looks where a MachineConfig sets it
+    :ivar check_mode: no pod was started
+    """
+
+    nodes: typing.Tuple[str, ...] = ()
+    proofs: typing.Tuple[MemlockProof, ...] = ()
+    policies: typing.Optional[ClusterPolicies] = None
+    platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
+    runtimes: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
+    check_mode: bool = False
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """The limit that the intent asks for, and its proof on each node and RDMA fabric."""
+    memlock = intent.cluster.host.memlock
+    findings = [_policy(facts)] if intent.cluster.host.gpudirect == "peermem" else []
+    for name in facts.nodes:
+        findings += gpudirect.check(name, intent.cluster.host, facts.platforms.get(name, ObservedPlatform(error="was not asked")))
+    if memlock is None:
+        return (*findings, ok("host.memlock_limit", "rdma_cluster.host.memlock", "the intent asks for no limit of locked memory", "what the intent asks for"))
+    findings.append(_limit(memlock))
+    if memlock.by == "containerd":
+        findings += [_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not asked")), facts.check_mode) for name in facts.nodes]
+    proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
+    fabrics = proven(intent)
+    for fabric in fabrics:
+        findings += [_proof(memlock, f"{fabric.name} {name}", proofs.get((fabric.name, name)), facts) for name in facts.nodes or ("inventory",)]
+    if not fabrics:
+        why = "No fabric of the intent gives pods an RDMA device, so there is nothing to register memory with."
+        remedy = "Remove rdma_cluster.host.memlock, or give a fabric rdma: true."
+        findings.append(Finding("host.memlock", "fabrics", UNKNOWN, "no RDMA fabric", _expected(memlock), why, remedy))
+    return tuple(findings)
+
+
+def proven(intent: Intent) -> typing.Tuple[Fabric, ...]:
+    """The fabrics on which memory can be registered."""
+    return tuple(fabric for fabric in intent.fabrics if carries_rdma(fabric))
+
+
+def _policy(facts: Facts) -> Finding:
+    """nvidia-peermem is loaded by the GPU operator, which takes one ClusterPolicy and ignores a second."""
+    seen, expected = facts.policies or ClusterPolicies(error="nobody looked"), "one ClusterPolicy, with driver.rdma.enabled, ready"
+    subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
+    if seen.error:
+        why = f"It could not be read or changed: {seen.error}."
+        remedy = "Where Helm or another tool owns the field, set driver.rdma.enabled: true there; else give the user the rights of docs/rbac.yml."
+        return Finding("host.cluster_policy", subject, FAIL if seen.names else UNKNOWN, "not changed" if seen.names else "not read", expected, why, remedy)
+    if len(seen.names) != 1:
+        why = (
+            "Without one the GPU operator does nothing."
+            if not seen.names
+            else f"The GPU operator follows one of them and ignores the others: {', '.join(seen.names)}."
+        )
+        remedy = "Install the GPU operator and make its ClusterPolicy." if not seen.names else "Delete all but the one that is ready."
+        return Finding("host.cluster_policy", subject, FAIL, f"{len(seen.names)} of them", expected, why, remedy)
+    measured = f"driver.rdma.enabled {str(seen.rdma).lower()}, {seen.state or 'no state yet'}"
+    if seen.changed and facts.check_mode:
+        why = "Check mode: it would be switched on, and the operator would then load nvidia-peermem."
+        return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, "Run without check mode.")
+    if seen.changed or seen.state != "ready":
+        why = "It was switched on just now, so the operator renews the driver's pods." if seen.changed else "The operator has not made all of it."
+        remedy = "Wait until kubectl get clusterpolicy says ready, then run the stages platform and host again."
+        return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, remedy)
+    return ok("host.cluster_policy", subject, measured, expected)
+
+
+def _limit(memlock: Memlock) -> Finding:
+    subject, expected = "rdma_cluster.host.memlock", "a limit that fits the application"
+    if memlock.limit_bytes is not None:
+        return ok("host.memlock_limit", subject, f"{memlock.limit_gib} GiB", expected)
+    why = "Locked memory cannot be reclaimed or swapped out: without a limit, any container on these nodes can take all of it and bring the kubelet down."
+    remedy = "Give limit_gib: what the application registers, buffers of NCCL and the framework's pinned memory together."
+    return Finding("host.memlock_limit", subject, WARN, "unlimited", expected, why, remedy)
+
+
+def _runtime(memlock: Memlock, name: str, seen: ObservedText, check_mode: bool) -> Finding:
+    wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
+    expected = f"LimitMEMLOCK of containerd {wanted}"
+    if seen.value is None or seen.error is not None:
+        why = f"The drop-in could not be written, or systemd not be asked: {seen.error or 'empty answer'}."
+        remedy = f"Make {name} answer (ssh as root), and see systemctl status containerd there."
+        return Finding("host.containerd", name, UNKNOWN, "no answer", expected, why, remedy)
+    if seen.value.strip() == wanted:
+        return ok("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)
+    measured = f"LimitMEMLOCK {seen.value.strip() or 'not told'}"
+    if check_mode:
+        why = "Check mode: the drop-in would be written, and containerd restarted."
+        return Finding("host.containerd", name, UNKNOWN, measured, expected, why, "Run without check mode.")
+    why = "systemd reads another drop-in after ours, which sets it anew."
+    return Finding("host.containerd", name, FAIL, measured, expected, why, "See systemctl cat containerd on the node, and take the other one away.")
+
+
+def _expected(memlock: Memlock) -> str:
+    limit = "no limit" if memlock.limit_bytes is None else f"{memlock.limit_gib} GiB at least"
+    return f"{limit}, and {memlock.proof_mib} MiB registered by a user that is not root"
+
+
+def _proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof], facts: Facts) -> Finding:
+    expected = _expected(memlock)
+    if proof is None or proof.error or proof.soft is None:
+        error = proof.error if proof and proof.error else "no pod was started"
+        why = "In check mode no pod is started." if facts.check_mode else f"Nothing was proven: {error}."
+        remedy = "Run without check mode." if facts.check_mode else "See the text; has the node virtual functions, and the image ibv_rc_pingpong?"
+        return Finding("host.memlock", subject, UNKNOWN, proof.evidence if proof and proof.evidence else "not tried", expected, why, remedy)
+    measured = f"ulimit -l {_size(proof.soft)} (hard {_size(proof.hard)}) as user {proof.user}, {_size(proof.registered or 0)} registered on {proof.device}"
+    if proof.user == 0:
+        why = "The pod ran as root, so it proves nothing of users that are not."
+        return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, "Does an admission webhook change the pods' user?")
+    low = proof.soft >= 0 and (memlock.limit_bytes is None or proof.soft < memlock.limit_bytes)
+    if not proof.registered:
+        why = f"Registering memory failed ({proof.evidence}): " + (
+            "the limit of locked memory is below what was asked for." if 0 <= proof.soft < proof.asked else "not by the limit, which would allow it."
+        )
+        remedy = _remedy(memlock) if low else "Has the virtual function a node GUID, and the node that much free memory?"
+        return Finding("host.memlock", subject, FAIL, measured, expected, why, remedy)
+    if low:
+        why = "The runtime gives containers less than the intent asks for, so a job that registers more would fail, or NCCL fall back to TCP in silence."
+        return Finding("host.memlock", subject, FAIL, measured, expected, why, _remedy(memlock))
+    return ok("host.memlock", subject, measured, expected)
+
+
+def _remedy(memlock: Memlock) -> str:
+    if memlock.by == "machine_config":
+        return "Has the node taken the MachineConfig (stage network, network.roll)? A later file in /etc/crio/crio.conf.d may replace default_ulimits."
+    return "Was containerd restarted with the drop-in (systemctl show containerd -p LimitMEMLOCK)? Pods that ran before keep their limit."
+
+
+def _size(value: typing.Optional[int]) -> str:
+    if value is None:
+        return "not known"
+    if value < 0:
+        return "unlimited"
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if value >= 1 << shift:
+            return f"{value / (1 << shift):.4g} {unit}"
+    return f"{value} bytes"

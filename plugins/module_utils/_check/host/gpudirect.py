@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""How NICs reach the memory of GPUs on a node: DMA-BUF of the kernel, or nvidia-peermem, told from what kernel and driver have (row S3.3).
+
+What each of them needs is said by the GPU operator's documentation (GPUDirect RDMA, platform support). Check id: ``host.gpudirect``.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.host_intent import HostNeeds
+from ..._model.platform import GpuDriver, ObservedPlatform
+
+#: of Linux, since which RDMA registers DMA-BUFs; of the driver, since which its open kernel modules export them
+_KERNEL, _DRIVER = (5, 12), 515
+_WAYS = {"dma_buf": "DMA-BUF", "peermem": "nvidia-peermem"}
+
+
+def check(name: str, needs: HostNeeds, observed: ObservedPlatform) -> typing.Tuple[Finding, ...]:
+    """Of one node; nothing where the intent does not ask for it."""
+    if needs.gpudirect == "none":
+        return ()
+    expected = "DMA-BUF, or nvidia-peermem" if needs.gpudirect == "auto" else _WAYS[needs.gpudirect]
+    platform = observed.value
+    if platform is None or observed.error is not None:
+        why = f"sriov_platform_info: {observed.error or 'empty answer'}."
+        return (Finding("host.gpudirect", name, UNKNOWN, "no answer", expected, why, f"Make {name} answer (ssh as root, Python 3.9 or later)."),)
+    driver = platform.gpu
+    if driver is None:
+        why = "The module nvidia is not loaded, so nothing is known of its GPUs."
+        remedy = "Is the node one with GPUs, and is the GPU operator's driver ready there (kubectl get clusterpolicy)?"
+        return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver", expected, why, remedy),)
+    wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
+    missing = {way: tuple((_no_dma_buf(platform.kernel, driver)) if way == "dma_buf" else _no_peermem(driver)) for way in wanted}
+    told = f"driver {driver.version or 'of unknown version'}{_flavour(driver)}, kernel {platform.kernel}, {_network_driver(driver)}"
+    for way in wanted:
+        if not missing[way]:
+            return (ok("host.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
+    why = " ".join(f"{_WAYS[way]}: {'; '.join(reasons)}." for way, reasons in missing.items())
+    if all("not known" in " ".join(reasons) for reasons in missing.values()):
+        return (Finding("host.gpudirect", name, UNKNOWN, told, expected, why, "Read /proc/driver/nvidia/version on the node by hand."),)
+    return (Finding("host.gpudirect", name, FAIL, told, expected, why, _remedy(wanted)),)
+
+
+def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[str]:
+    """Why not, in words; nothing when it is there."""
+    number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
+    if number is None:
+        yield f"the kernel's version is not known ({kernel})"
+    elif (int(number[1]), int(number[2])) < _KERNEL:
+        yield f"kernel {kernel} is older than {_KERNEL[0]}.{_KERNEL[1]}"
+    if driver.open is None:
+        yield "whether the driver's kernel modules are the open ones is not known"
+    elif not driver.open:
+        yield "the driver's kernel modules are the proprietary ones, which do not export the GPU's memory"
+    major = re.match(r"[0-9]{1,6}", driver.version or "")
+    if major is not None and int(major[0]) < _DRIVER:
+        yield f"driver {driver.version} is older than {_DRIVER}"
+
+
+def _no_peermem(driver: GpuDriver) -> typing.Iterator[str]:
+    if not driver.peermem:
+        yield "the module nvidia_peermem is not loaded"
+    elif not any("peermem" in client or client == "nv_mem" for client in driver.peer_clients):
+        yield "the module nvidia_peermem is loaded and has not registered with the RDMA core: that needs the NIC driver of DOCA-OFED"
+
+
+def _remedy(wanted: typing.Sequence[str]) -> str:
+    said = {
+        "dma_buf": "DMA-BUF: spec.driver.kernelModuleType: open (or auto) in the GPU operator's ClusterPolicy, and a kernel of 5.12 or newer.",
+        "peermem": "nvidia-peermem: spec.driver.rdma.enabled: true in the one ClusterPolicy that there is, and DOCA-OFED by the network operator (ofedDriver).",
+    }
+    return " ".join(said[way] for way in wanted)
+
+
+def _flavour(driver: GpuDriver) -> str:
+    return "" if driver.open is None else " (open kernel modules)" if driver.open else " (proprietary kernel modules)"
+
+
+def _network_driver(driver: GpuDriver) -> str:
+    return f"mlx5_core {driver.ofed} of OFED" if driver.ofed else "the kernel's own mlx5_core"

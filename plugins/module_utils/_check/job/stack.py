@@ -1,0 +1,220 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The stack beside a training job (row S3.7): is what it needs there, which version, does it serve, and can its queue admit the job. Check ids: ``stack.*``.
+
+What a job needs is read from the job itself: its kind, its resources, its attachments, its queue and its claims.
+"""
+
+from __future__ import annotations
+
+import collections
+import decimal
+import typing
+
+from ..._model.disruption import LabelSelector
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.job import Workload, World
+from ..._model.load import nearest
+from ..._model.stack import ClusterQueue, Stack
+from ..._parse.job.manifest import workload as parse
+from ..._parse.kubernetes.quantity import quantity
+from ..._parse.kubernetes.resource import Resource, ResourceError
+from ..controllers.sriov_operator import matches
+
+_NGC = "helm install --create-namespace --repo https://helm.ngc.nvidia.com/nvidia"
+#: what is missing without it, and how it is installed
+_OPERATORS = {
+    "gpu-operator": (
+        "Nobody installs the driver, GPUDirect and the device plugin of the GPUs.",
+        f"{_NGC} -n gpu-operator gpu-operator gpu-operator; on OpenShift the package gpu-operator-certified.",
+    ),
+    "network-operator": (
+        "Nobody shares the RDMA devices among the pods.",
+        f"{_NGC} -n nvidia-network-operator network-operator network-operator; on OpenShift the package nvidia-network-operator.",
+    ),
+    "sriov-network-operator": ("Nobody makes the virtual functions that the attachments take.", "See stage operators, which can install it."),
+    "training-operator": (
+        "Nobody makes pods of a PyTorchJob or MPIJob.",
+        "kubectl apply --server-side -k 'github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4', or use a TrainJob.",
+    ),
+    "trainer": (
+        "Nobody makes a JobSet of a TrainJob.",
+        "kubectl apply --server-side -k 'github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.3.0', or use a PyTorchJob.",
+    ),
+    "jobset": ("Nobody makes pods of a JobSet, which a TrainJob becomes.", "It comes with Kubeflow Trainer; look at its Deployment."),
+    "kueue": ("Nobody admits the job: it stays suspended.", "helm install kueue oci://registry.k8s.io/kueue/charts/kueue -n kueue-system --create-namespace"),
+}
+_OF_KIND = {"PyTorchJob": ("training-operator",), "TrainJob": ("trainer", "jobset"), "JobSet": ("jobset",)}
+_POLICIES = {"gpu-operator": "ClusterPolicy", "network-operator": "NicClusterPolicy"}
+#: what Kueue calls the kinds that it does not manage unless it is told to [src kueue v0.19.2 config/components/manager/controller_manager_config.yaml]
+_FRAMEWORKS = {"PyTorchJob": "kubeflow.org/pytorchjob", "MPIJob": "kubeflow.org/mpijob", "TrainJob": "trainer.kubeflow.org/trainjob"}
+#: provisioners whose volumes many nodes can write, by a part of their names
+_SHARED = ("cephfs", "nfs", "lustre", "spectrumscale", "beegfs", "weka", "efs.csi", "file.csi", "filestore", "glusterfs", "vast", "quobyte", "juicefs")
+
+
+def check(resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: World, stack: Stack) -> typing.Tuple[Finding, ...]:
+    """Findings on what these jobs need; a job that can't be read is the linter's.
+
+    :param runtimes: to which TrainJobs among them refer
+    """
+    jobs = []
+    for resource in resources:
+        try:
+            jobs.append(parse(resource, runtimes))
+        except ResourceError:
+            continue
+    findings = [_read(stack)] if jobs else []
+    for operator in dict.fromkeys(operator for job in jobs for operator in _needed(job, world)):
+        findings += _operator(operator, stack)
+    for job in jobs:
+        if job.queue:
+            findings += _queue(job, stack)
+    if any(template.claims for job in jobs for template in job.templates):
+        findings.append(_storage(stack))
+    return tuple(findings)
+
+
+def _read(stack: Stack) -> Finding:
+    if not stack.errors:
+        return ok("stack.read", "cluster", "everything was read", "everything")
+    why = f"The API server did not let us read: {'; '.join(stack.errors[:5])}."
+    return Finding("stack.read", "cluster", UNKNOWN, f"{len(stack.errors)} kinds unread", "everything", why, "Give the user the rights of docs/job.md.")
+
+
+def _needed(job: Workload, world: World) -> typing.Iterator[str]:
+    amounts = {name for template in job.templates for container in template.containers for name in container.limits}
+    requested = {request.full_name for template in job.templates for request in template.networks}
+    kinds = {kind for item in world.attachments if item.name in requested for kind in item.kinds}
+    if any(name.startswith("nvidia.com/gpu") or name.startswith("nvidia.com/mig-") for name in amounts):
+        yield "gpu-operator"
+    if any(name.startswith("rdma/") for name in amounts):
+        yield "network-operator"
+    if kinds & {"sriov", "ib-sriov"}:
+        yield "sriov-network-operator"
+    yield from _OF_KIND.get(job.kind, ())
+    if job.queue:
+        yield "kueue"
+
+
+def _operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
+    check_id, expected = "stack.operator", "it runs, and serves"
+    why, remedy = _OPERATORS[operator]
+    found = [item for item in stack.controllers if item.operator == operator]
+    if not found:
+        yield Finding(check_id, operator, FAIL, "no Deployment runs it", expected, why, remedy)
+        return
+    for item in found:
+        measured = f"{item.name} {item.version or 'of a version that nothing tells'}, {item.ready} of {item.wanted} pods ready"
+        if item.ready < 1 or item.ready < item.wanted:
+            namespace, _slash, name = item.name.partition("/")
+            yield Finding(check_id, operator, FAIL, measured, expected, f"It does not run. {why}", f"kubectl -n {namespace} describe deployment {name}")
+        else:
+            yield ok(check_id, operator, measured, expected)
+    kind = _POLICIES.get(operator)
+    if kind is None:
+        return
+    policies = [item for item in stack.policies if item.kind == kind]
+    if not policies:
+        yield Finding("stack.policy", kind, FAIL, "absent", "state ready", f"The operator does nothing without one. {why}", f"Create a {kind}.")
+    for policy in policies:
+        if policy.state == "ready":
+            yield ok("stack.policy", f"{kind} {policy.name}", policy.state, "state ready")
+        else:
+            text = "The operator has not finished, or can't."
+            yield Finding(
+                "stack.policy", f"{kind} {policy.name}", FAIL, policy.state or "no state", "state ready", text, f"kubectl describe {kind} {policy.name}"
+            )
+
+
+# Kueue
+
+
+def _queue(job: Workload, stack: Stack) -> typing.Iterator[Finding]:
+    check_id, subject, expected = "stack.queue", f"{job.subject} queue {job.queue}", "an active queue that has room for the job"
+    framework, wrong = _FRAMEWORKS.get(job.kind), False
+    if framework and stack.frameworks is not None and framework not in stack.frameworks:
+        why = f"Kueue's configuration does not list {framework}, so it passes over the queue's label, and the job starts at once, beside all quotas."
+        remedy = "Add it to integrations.frameworks in the ConfigMap kueue-manager-config, and restart Kueue."
+        wrong = True
+        yield Finding(check_id, subject, FAIL, f"{job.kind} is not managed", expected, why, remedy)
+    local = next((item for item in stack.local_queues if item.name == f"{job.namespace}/{job.queue}"), None)
+    if local is None:
+        names = [item.name for item in stack.local_queues]
+        seen = f"one of: {', '.join(names) or 'none'}{nearest(f'{job.namespace}/{job.queue}', names)}"
+        why = "There is no LocalQueue of this name in the job's namespace: the job would stay suspended."
+        yield Finding(check_id, subject, FAIL, "absent", seen, why, "Create it.")
+        return
+    queue = next((item for item in stack.cluster_queues if item.name == local.cluster_queue), None)
+    if queue is None:
+        why = f"Its ClusterQueue {local.cluster_queue} is not there."
+        yield Finding(check_id, subject, FAIL, f"LocalQueue {local.name}", expected, why, "Create the ClusterQueue, or correct spec.clusterQueue.")
+        return
+    for name, reason in ((f"LocalQueue {local.name}", local.inactive), (f"ClusterQueue {queue.name}", queue.inactive)):
+        if reason:
+            wrong = True
+            yield Finding(
+                check_id, subject, FAIL, f"{name} is not active", expected, f"Kueue says: {reason}.", f"kubectl describe {name.partition(' ')[0].lower()}."
+            )
+    labels = stack.namespaces.get(job.namespace)
+    if queue.namespaces is None or (labels is not None and not matches(queue.namespaces, labels)):
+        wrong = True
+        why = "Its namespaceSelector does not take the job's namespace, and none at all takes no namespace."
+        yield Finding(check_id, subject, FAIL, f"ClusterQueue {queue.name}", expected, why, "Write namespaceSelector: {} for all, or label the namespace.")
+    elif labels is None and queue.namespaces != LabelSelector():
+        wrong = True
+        why = "The labels of the job's namespace are not known."
+        yield Finding(check_id, subject, UNKNOWN, f"ClusterQueue {queue.name}", expected, why, "Create the namespace, or give the user the right to read it.")
+    quotas = list(_quotas(job, subject, queue))
+    yield from quotas
+    if not wrong and not quotas:
+        yield ok(check_id, subject, f"LocalQueue {local.name}, ClusterQueue {queue.name}", expected)
+
+
+def _quotas(job: Workload, subject: str, queue: ClusterQueue) -> typing.Iterator[Finding]:
+    """Each resource must be covered, and one flavor must have room for all pods."""
+    expected = "a quota for each resource that the job asks for"
+    for name, amount in sorted(_demand(job).items()):
+        quotas = [quantity(flavor[name], name) for group in queue.groups for flavor in group.values() if name in flavor]
+        largest = max(quotas, default=None)
+        if largest is None:
+            why = f"ClusterQueue {queue.name} covers no {name}, and Kueue admits no job that asks for what its queue does not cover."
+            remedy = f"Add {name} to coveredResources and to the flavors, or to excludeResourcePrefixes in Kueue's configuration."
+            yield Finding("stack.queue", f"{subject} {name}", FAIL, "not covered", expected, why, remedy)
+        elif largest < amount:
+            measured, wanted = f"{largest.normalize():f} at most", f"{amount.normalize():f} for all pods"
+            if queue.cohort:
+                why = f"The job is admitted only while others of cohort {queue.cohort} lend what is missing."
+                yield Finding("stack.queue", f"{subject} {name}", WARN, measured, wanted, why, "Raise nominalQuota, or be ready to wait.")
+            else:
+                why = "The job asks for more than the queue ever has: it stays suspended."
+                yield Finding("stack.queue", f"{subject} {name}", FAIL, measured, wanted, why, "Raise nominalQuota, or ask for less.")
+
+
+def _demand(job: Workload) -> typing.Dict[str, decimal.Decimal]:
+    """What all pods of a job ask for."""
+    found: typing.Dict[str, decimal.Decimal] = collections.defaultdict(decimal.Decimal)
+    for template in job.templates:
+        for container in template.containers:
+            for name, amount in container.requests.items():
+                found[name] += quantity(amount, name) * template.count
+    return found
+
+
+def _storage(stack: Stack) -> Finding:
+    check_id, subject, expected = "stack.storage", "storage classes", "one whose volumes many nodes can write (ReadWriteMany)"
+    proven = [item.name for item in stack.storage if item.shared]
+    likely = [f"{item.name} ({item.provisioner})" for item in stack.storage if any(part in item.provisioner for part in _SHARED)]
+    if proven:
+        return ok(check_id, subject, f"{', '.join(proven)}: such volumes are there", expected)
+    if likely:
+        return ok(check_id, subject, f"{', '.join(likely)}: by its provisioner", expected)
+    measured = ", ".join(f"{item.name} ({item.provisioner})" for item in stack.storage) or "none"
+    if stack.storage:
+        why = "No volume of these classes with ReadWriteMany is in the cluster, and the names of their provisioners do not tell."
+        return Finding(check_id, subject, UNKNOWN, measured, expected, why, "Make a claim with ReadWriteMany, and see whether it is bound.")
+    why = "There is no StorageClass, so every volume must be made by hand."
+    return Finding(check_id, subject, FAIL, measured, expected, why, "Install a CSI driver for a shared file system, such as CephFS or NFS.")

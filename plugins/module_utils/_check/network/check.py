@@ -1,0 +1,276 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage network: did the cluster take the objects, and did the operator make of them what they ask for. Check ids: ``network.*``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.addresses import AddressFacts
+from ..._model.apply import AppliedObject, Leftovers
+from ..._model.disruption import DisruptionPlan
+from ..._model.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, ok
+from ..._model.host import KubeletStand, Roll
+from ..._model.intent import Fabric, Intent
+from ..._model.profiles import attachment_kind, traits
+from ..._model.wait import SyncFacts, SyncNode
+from ..addresses import in_use as ipam
+from .disruption import machine_config
+from .disruption import sriov as plan
+
+_POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"
+_CHECKS = {
+    "SriovNetworkNodePolicy": _POLICY,
+    **dict.fromkeys(("SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"), _ATTACHMENT),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class LintFacts:
+    """Answer of the filter lint_network.
+
+    :ivar held: fabrics that were not applied, each with the reason
+    :ivar errors: what the linter could not read, and why
+    """
+
+    findings: typing.Tuple[Finding, ...] = ()
+    held: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    errors: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: names of the nodes that must take part
+    :ivar applied: what became of each object
+    :ivar leftovers: objects of the collection that the intent does not name; None when nobody looked
+    :ivar sync: answer of sriov_sync; None when it did not run
+    :ivar plan: answer of sriov_plan; None when it did not run
+    :ivar ipam: answer of address_info; None when it did not run
+    :ivar check_mode: nothing was written, so nothing can have come of it
+    :ivar unmade: fabrics whose objects could not be written, each with the reason
+    :ivar lint: what the linter found before anything was applied
+    :ivar rolls: how the MachineConfigPools took what was new to them
+    :ivar kubelet: the KubeletConfigs, after that; None when nobody looked
+    :ivar roll_error: why the pools did not get the new configuration ready
+    """
+
+    nodes: typing.Tuple[str, ...] = ()
+    applied: typing.Tuple[AppliedObject, ...] = ()
+    sync: typing.Optional[SyncFacts] = None
+    unmade: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    check_mode: bool = False
+    plan: typing.Optional[DisruptionPlan] = None
+    ipam: typing.Optional[AddressFacts] = None
+    lint: LintFacts = LintFacts()
+    rolls: typing.Tuple[Roll, ...] = ()
+    kubelet: typing.Optional[KubeletStand] = None
+    roll_error: str = ""
+    leftovers: typing.Optional[Leftovers] = None
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Whether the addresses are free, what the linter said, what it does to the nodes, then a finding for each object, then one for each fabric and node."""
+    findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_lint_read(facts.lint), *facts.lint.findings]
+    findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
+    findings += [_shared(item) for item in facts.applied if not item.fabric]
+    findings += machine_config.findings(facts.rolls, facts.roll_error)
+    findings += machine_config.kubelet(facts.kubelet, facts.check_mode) if intent.cluster.host.kubelet is not None else ()
+    for fabric in intent.fabrics:
+        findings += _objects(fabric, facts)
+        nodes = facts.nodes or ("inventory",)
+        findings += [_allocatable(fabric, name, facts) if traits(fabric).functions else _ready(fabric, name, facts) for name in nodes]
+    return (*findings, *_leftovers(intent, facts))
+
+
+def _lint_read(lint: LintFacts) -> typing.List[Finding]:
+    if not lint.errors:
+        return []
+    why = f"The linter could not read all that it judges by: {'; '.join(lint.errors[:5])}."
+    remedy = "Give the user of the kubeconfig the right to read these kinds."
+    return [Finding("network.lint_read", "cluster", UNKNOWN, f"{len(lint.errors)} kinds unread", "everything", why, remedy)]
+
+
+def _shared(item: AppliedObject) -> Finding:
+    check_id = "network.namespace_accepted" if item.kind == "Namespace" else "network.object_accepted"
+    return _judge(item, check_id, f"{item.kind} {item.name}")
+
+
+def _objects(fabric: Fabric, facts: Facts) -> typing.List[Finding]:
+    mine = [item for item in facts.applied if item.fabric == fabric.name]
+    expected = [(_POLICY, "SriovNetworkNodePolicy")] if traits(fabric).functions else []
+    expected += [(_ATTACHMENT, attachment_kind(fabric))] if attachment_kind(fabric) else []
+    if fabric.name in facts.lint.held:
+        why = f"Nothing of the fabric was applied: {facts.lint.held[fabric.name]}."
+        remedy = "Correct what the findings network.lint_* name; a waiver on such a finding lets the API server decide instead."
+        return [Finding(check_id, fabric.name, SKIPPED, "held back", "accepted by the API server", why, remedy) for check_id, _kind in expected]
+    findings = [_judge(item, _CHECKS.get(item.kind, "network.object_accepted"), f"{fabric.name} {item.kind} {item.name}") for item in mine]
+    for check_id, what in expected:
+        if not any(finding.check == check_id for finding in findings):
+            why = facts.unmade.get(fabric.name, "No such object was handed to the API server.")
+            findings.append(
+                Finding(check_id, fabric.name, FAIL, f"no {what}", "accepted by the API server", why, "Correct what the reason names, and run the stage again.")
+            )
+    return findings
+
+
+def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
+    """What an earlier intent left. An object of a fabric that was held back or could not be written is not one: nobody knows yet what becomes of it."""
+    check_id, expected = "network.leftover", "an object that the intent asks for"
+    seen = facts.leftovers
+    if seen is None or seen.errors:
+        measured, why = "not looked for", "Nobody looked for objects that an earlier intent left."
+        if seen is not None:
+            measured, why = f"{len(seen.errors)} kinds unread", f"What an earlier intent left can't be told: {'; '.join(seen.errors[:5])}."
+        remedy = "Give the user of the kubeconfig the rights in docs/rbac.yml, and run the stage again."
+        yield Finding(check_id, "cluster", UNKNOWN, measured, expected, why, remedy)
+        return
+    fabrics = {fabric.name for fabric in intent.fabrics}
+    left = [item for item in seen.objects if item.fabric not in {*facts.lint.held, *facts.unmade}]
+    for item in left:
+        why = "An earlier run made it for another intent."
+        if item.fabric:
+            now = "for which the intent asks for something else now" if item.fabric in fabrics else "which the intent does not have"
+            why = f"An earlier run made it for fabric {item.fabric}, {now}."
+        if item.kind == "SriovNetworkNodePolicy":
+            why += " It keeps its virtual functions."
+        place = f" -n {item.namespace}" if item.namespace else ""
+        # whereabouts has a kind of the same name
+        kind = "ippools.nv-ipam.nvidia.com" if item.kind == "IPPool" else item.kind.lower()
+        remedy = f"If no other intent for this cluster names it: kubectl delete {kind} {item.name}{place}. A teardown takes it back as well."
+        if item.kind == "NicClusterPolicy":
+            remedy = "If no other intent for this cluster needs it, take it back by a teardown: others may have a part in it, which stays then."
+        yield Finding(check_id, f"{item.kind} {item.name}", WARN, "carries the collection's label", expected, why, remedy)
+    if not left:
+        yield ok(check_id, "cluster", "no others carry the collection's label", expected)
+
+
+def _judge(item: AppliedObject, check_id: str, subject: str) -> Finding:
+    expected = "accepted by the API server and its webhooks"
+    if item.action in ("created", "changed", "unchanged"):
+        return ok(check_id, subject, item.action + (f"; warned: {'; '.join(item.warnings)}" if item.warnings else ""), expected)
+    if item.action == "unjudged":
+        why = "Check mode: what the object needs is not there yet, so the API server could not judge it."
+        return Finding(check_id, subject, UNKNOWN, f"would be created: {item.refusal}", expected, why, "Run without check mode; see the stage operators.")
+    return Finding(check_id, subject, FAIL, f"{item.action or 'not tried'}: {item.refusal}", expected, _cause(item), _remedy(item))
+
+
+#: what the webhook of operator v1.6.0 says, what it means, what helps [pkg/webhook/validate.go]
+_REFUSALS: typing.Tuple[typing.Tuple[str, str, str], ...] = (
+    (
+        "no supported NIC is selected",
+        "No node reports a function that the policy's nicSelector takes: the operator does not see such an HCA, or not one that it supports.",
+        "Compare select of the fabric with kubectl get sriovnetworknodestates -o yaml (status.interfaces).",
+    ),
+    ("no matched node is selected", "No node carries the labels of rdma_cluster.node_selector.", "See the stage operators: it says why the label is absent."),
+    (
+        "exceed the maximum allowed value",
+        "The card has fewer virtual functions than virtual_functions asks for.",
+        "Lower virtual_functions, or raise NUM_OF_VFS in the firmware.",
+    ),
+    ("contains invalid characters", "This operator takes only letters, digits and underscores in resource_name.", "Correct resource_name of the fabric."),
+    ("is overlapped with existing policy", "Another policy already has these functions.", "Remove the other policy, or leave its functions out of select."),
+    (
+        "is not supported",
+        "The operator's list of supported NICs does not have this vendor and device.",
+        "Add it to supportedExtraNICs of the chart, if it is known to work.",
+    ),
+)
+
+
+def _cause(item: AppliedObject) -> str:
+    for text, why, _remedy_text in _REFUSALS:
+        if text in item.refusal:
+            return why
+    if item.reason == "NotFound":
+        return "The API server does not know the kind or the namespace: the operator is not installed."
+    if item.reason == "Conflict":
+        return "Another tool owns a field of the object with another value."
+    if item.reason == "Forbidden" and "admission webhook" not in item.refusal:
+        return "The user of the kubeconfig may not write this object."
+    return "The API server or a webhook refused it; its own words are beside 'measured'."
+
+
+def _remedy(item: AppliedObject) -> str:
+    for text, _why, remedy in _REFUSALS:
+        if text in item.refusal:
+            return remedy
+    if item.reason == "NotFound":
+        return "See the stage operators."
+    if item.reason == "Conflict":
+        return "Let one tool own the object: delete it, or take it out of the other tool."
+    return "Correct what the text names, and run the stage again."
+
+
+def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
+    subject = f"{fabric.name} {name}"
+    wanted = fabric.virtual_functions * fabric.select.hcas_per_node
+    expected = f"{wanted} {fabric.resource_name} allocatable"
+    refused = [item for item in facts.applied if item.fabric == fabric.name and item.kind == "SriovNetworkNodePolicy" and item.action == "refused"]
+    seen = _seen(fabric, name, facts.sync)
+    if seen is None or (refused and seen.phase != "ready"):
+        why, remedy = _unasked(fabric, facts)
+        if refused:
+            why, remedy = f"The policy {refused[0].name} was refused, so nothing asks for virtual functions.", "See the finding on the policy."
+        return Finding("network.allocatable", subject, UNKNOWN, "nothing asked for", expected, why, remedy)
+    measured = f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
+    if seen.phase == "ready" and seen.allocatable == wanted:
+        return ok("network.allocatable", subject, measured, expected)
+    if facts.check_mode:
+        why = f"Nothing was applied. As it is now: {seen.detail}."
+        remedy = "Run without --check; where the plan was refused, see network.disruption and network.drain."
+        return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, remedy)
+    if seen.phase == "ready":
+        why = "The policy in the cluster is in force, and it asks for another number than the intent."
+        return Finding("network.allocatable", subject, FAIL, measured, expected, why, "Run the stage again; does another tool change the policy?")
+    if seen.phase == "failed":
+        return Finding(
+            "network.allocatable", subject, FAIL, measured, expected, f"{seen.detail}.", seen.remedy or "Correct the cause, and run the stage again."
+        )
+    why = f"The wait ended before it was there. Last state: {seen.detail}."
+    remedy = f"{seen.remedy or 'Correct what it waits for.'} If it only takes longer, raise rdma_cluster.wait_seconds."
+    return Finding("network.allocatable", subject, FAIL, measured, expected, why, remedy)
+
+
+def _ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
+    """Whether pods of the node can be attached, where no virtual functions are counted."""
+    subject, expected = f"{fabric.name} {name}", "all that pods need to be attached"
+    seen = _seen(fabric, name, facts.sync)
+    refused = next((item for item in facts.applied if item.action == "refused" and item.fabric in (fabric.name, "") and item.kind != "Namespace"), None)
+    if seen is None:
+        why, remedy = _unasked(fabric, facts)
+        return Finding("network.ready", subject, UNKNOWN, "not waited for", expected, why, remedy)
+    measured = f"{seen.phase} after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
+    if seen.phase == "ready" and refused is None:
+        return ok("network.ready", subject, f"{measured}: {seen.detail}", expected)
+    if facts.check_mode:
+        why = f"Nothing was applied. As it is now: {seen.detail}."
+        return Finding("network.ready", subject, UNKNOWN, measured, expected, why, "Run without --check.")
+    if seen.phase == "ready" and refused is not None:
+        why = f"What is there is of an earlier run: {refused.kind} {refused.name} was refused."
+        return Finding("network.ready", subject, FAIL, measured, expected, why, "See the finding on that object.")
+    why = f"{seen.detail}." if seen.phase == "failed" else f"The wait ended before it was there. Last state: {seen.detail}."
+    remedy = seen.remedy or "Correct what it waits for, or raise rdma_cluster.wait_seconds."
+    return Finding("network.ready", subject, FAIL, measured, expected, why, remedy)
+
+
+def _unasked(fabric: Fabric, facts: Facts) -> typing.Tuple[str, str]:
+    """Why nobody waited for the fabric."""
+    refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
+    if refused is not None:
+        return f"{refused.kind} {refused.name} was refused, so nothing can come of it.", "See the finding on that object."
+    if fabric.name in facts.lint.held:
+        return "The linter held the fabric back.", "See the findings network.lint_*."
+    if fabric.name in facts.unmade:
+        return facts.unmade[fabric.name], "Correct what the reason names, and run the stage again."
+    return "The wait did not run for this node.", "Run the stage again; is the node in the group rdma_nodes?"
+
+
+def _seen(fabric: Fabric, name: str, sync: typing.Optional[SyncFacts]) -> typing.Optional[SyncNode]:
+    return next((node for node in sync.nodes if (node.fabric, node.node) == (fabric.name, name)), None) if sync else None

@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The linter of stage network for networks without virtual functions: what must be so before anything is applied. Check ids: ``network.lint_*``.
+
+The rules of the SR-IOV operator's policies are in sriov_policy.py.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ...._model.hca import Hca, Netdev
+from ...._model.intent import Fabric
+from ...._model.profiles import NIC_POLICY, needs_nic_policy
+from ...fleet.hcas_of_fabric import candidates
+from .sriov_policy import LINK, OPERATOR, RDMA, SELECT, World
+
+Rule = typing.Callable[[Fabric, World, typing.Sequence[str]], typing.Iterator[Finding]]
+#: what NVIDIA's operator hands to a device plugin is one text with one owner
+_CONFIGS = {"rdma_shared": "rdmaSharedDevicePlugin", "host_device": "sriovDevicePlugin"}
+
+
+def lint(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
+    """One finding at least for each rule of the profile.
+
+    :param world: what is there
+    :param nodes: names of the nodes that must take part
+    """
+    return tuple(finding for rule in RULES[fabric.profile] for finding in rule(fabric, world, nodes))
+
+
+def _interface(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+    """Each node has the HCAs that the fabric selects."""
+    count = fabric.select.hcas_per_node
+    for name in nodes:
+        subject, expected = f"{fabric.name} {name}", f"{count} {'interface' if count == 1 else 'interfaces'} of {fabric.profile}"
+        if name not in world.hcas:
+            why = "hca_info gave no answer for the node, so nobody can tell what pods would be put on."
+            yield Finding(SELECT, subject, UNKNOWN, "not known", expected, why, "See the stage discover.")
+            continue
+        chosen = candidates(fabric, world.hcas[name])
+        measured = ", ".join(f"{hca.name} at {hca.pci.address if hca.pci else 'no PCI address'}" for hca in chosen) or "none"
+        if len(chosen) == count:
+            yield ok(SELECT, subject, measured, expected)
+            continue
+        others = ", ".join(netdev.name for hca in world.hcas[name].hcas if not hca.is_virtual for netdev in hca.netdevs) or "none"
+        why = f"Pods on the node could not be attached. Interfaces of physical functions that it has: {others}."
+        yield Finding(SELECT, subject, FAIL, measured, expected, why, "Correct select of the fabric, or name the interface alike on all nodes (udev, NMState).")
+
+
+def _master(fabric: Fabric, world: World, name: str) -> typing.Optional[typing.Tuple[Hca, Netdev]]:
+    """The interface of a node on which pods are put."""
+    hcas = candidates(fabric, world.hcas[name]) if name in world.hcas else ()
+    return next(((hca, netdev) for hca in hcas for netdev in hca.netdevs if netdev.name in fabric.select.netdev), None)
+
+
+def _mtu(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+    """Interfaces in pods can't take more than the one that they are on, and carry nothing while it is down."""
+    found = False
+    for name in nodes:
+        master = _master(fabric, world, name)
+        if master is None:
+            continue
+        hca, netdev = master
+        subject = f"{fabric.name} {name} {netdev.name}"
+        if fabric.mtu is not None and netdev.mtu is not None and fabric.mtu > netdev.mtu:
+            found = True
+            why = f"The CNI plugin refuses an MTU above that of the interface: invalid MTU {fabric.mtu}, must be [0, master MTU({netdev.mtu})]."
+            yield Finding(LINK, subject, FAIL, f"mtu {fabric.mtu}", f"{netdev.mtu} bytes at most", why, "Raise the MTU of the interface first, or lower mtu.")
+        if netdev.state != "up":
+            found = True
+            why = "Pods start all the same, and nothing gets through."
+            yield Finding(LINK, subject, WARN, netdev.state or "state unread", "up", why, f"ip link set {netdev.name} up, and see the cable; {hca.name}.")
+    if not found:
+        known = sum(_master(fabric, world, name) is not None for name in nodes)
+        expected = "an interface that is up, with the MTU of the fabric at least"
+        if known:
+            yield ok(LINK, fabric.name, f"holds on {known} of {len(nodes)} nodes", expected)
+        else:
+            why = "No node shows the interface, so there is nothing to judge by."
+            yield Finding(LINK, fabric.name, UNKNOWN, f"0 of {len(nodes)} nodes", expected, why, "See network.lint_select.")
+
+
+def _shares(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+    """The plugin that shares devices needs one, and the nodes' shared RDMA mode."""
+    expected = "an RDMA device, in mode shared"
+    for name in nodes:
+        subject = f"{fabric.name} {name}"
+        master = _master(fabric, world, name)
+        mode = world.rdma_mode or (world.states[name].rdma_mode if name in world.states else "")
+        if mode == "exclusive":
+            why = "The plugin ends with 'incorrect RDMA subsystem network namespace' on such a node."
+            remedy = "Set rdma_cluster.node_pool.rdma_mode to shared (it reboots the nodes), or rdma system set netns shared."
+            yield Finding(RDMA, subject, FAIL, "mode exclusive", expected, why, remedy)
+        elif master is None:
+            yield Finding(RDMA, subject, UNKNOWN, "no interface", expected, "The node does not show the interface.", "See network.lint_select.")
+        elif not master[0].rdma_device:
+            why = "The plugin finds no RDMA device of the interface, and offers nothing."
+            yield Finding(RDMA, subject, FAIL, "no RDMA device", expected, why, "Load the module (mlx5_ib), or have the operator bring it (ofed_driver).")
+        else:
+            yield ok(RDMA, subject, f"{master[0].rdma_device}, mode {mode or 'not said'}", expected)
+
+
+def _nic_policy(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+    """There is one NicClusterPolicy for the whole cluster: what somebody else wrote into it stays theirs."""
+    if not needs_nic_policy(fabric):
+        return
+    expected = f"NicClusterPolicy {NIC_POLICY}, with parts that nobody else owns"
+    others = sorted(policy.name for policy in world.nic_policies if policy.name != NIC_POLICY)
+    one = next((policy for policy in world.nic_policies if policy.name == NIC_POLICY), None)
+    part = _CONFIGS.get(fabric.profile, "")
+    taken = one.configs.get(part, "") if one and not one.ours else ""
+    if taken:
+        owner = one.owners.get(part, "") if one else ""
+        why = f"The text is {owner or 'somebody else'}'s, and a second text can't stand beside it: theirs would be lost, so the API server refuses ours."
+        remedy = f"Make fabrics of its resources and take {part} out of the policy there, or leave this fabric out of the intent."
+        yield Finding(OPERATOR, fabric.name, FAIL, f"{part} is there: {' '.join(taken.split())[:300]}", expected, why, remedy)
+    if others:
+        why = "The operator obeys only one name, and reports the state 'ignore' on all others."
+        yield Finding(OPERATOR, fabric.name, WARN, f"also {', '.join(others)}", expected, why, "Delete the others.")
+    if not taken and not others:
+        yield ok(OPERATOR, fabric.name, f"{one.state or 'no state'}, {'ours' if one.ours else 'somebody else made it'}" if one else "not there yet", expected)
+
+
+#: what is asked of each profile before it is applied
+RULES: typing.Dict[str, typing.Tuple[Rule, ...]] = {
+    "macvlan": (_interface, _mtu),
+    "host_device": (_interface, _nic_policy),
+    "ipoib": (_interface, _mtu, _nic_policy),
+    "rdma_shared": (_interface, _mtu, _shares, _nic_policy),
+    "pod_network": (),
+}

@@ -1,0 +1,241 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage operators: is there one SR-IOV network operator, does it serve, and can it see the nodes. Check ids: ``operators.*``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.hca import ObservedHcas
+from ..._model.intent import Cluster, Intent
+from ..._model.kubernetes import ClusterNode
+from ..._model.profiles import attachment_kind, definitions, traits
+from ..._model.rights import RightsFacts
+from ..._model.sriov_operator import OperatorFacts, OperatorInstallation
+from . import rbac as rights
+from .node_label import check_label
+
+_OWNERS = {
+    "k8s.cni.cncf.io": "multus",
+    "whereabouts.cni.cncf.io": "whereabouts",
+    "nv-ipam.nvidia.com": "nv-ipam (of NVIDIA's network operator)",
+    "mellanox.com": "NVIDIA's network operator",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: names of the nodes that must take part
+    :ivar operators: answer of sriov_operator_info; None when there is none
+    :ivar rights: answer of access_info; None when there is none
+    :ivar hcas: answer of hca_info of each node (stage discover), which tells why a label is absent; may be empty
+    """
+
+    nodes: typing.Tuple[str, ...] = ()
+    operators: typing.Optional[OperatorFacts] = None
+    hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    rights: typing.Optional[RightsFacts] = None
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Findings on the cluster as a whole, then two at least for each node."""
+    seen, cluster = facts.operators, intent.cluster
+    if seen is None:
+        why = "The API server was not asked, or gave no answer."
+        return (
+            Finding(
+                "operators.read", "cluster", UNKNOWN, "nothing", "an answer of the API server", why, "Check the kubeconfig and whether the API server runs."
+            ),
+        )
+    sriov = any(traits(fabric).functions for fabric in intent.fabrics)
+    findings = [*rights.check(facts.rights), _read(seen), *_definitions(intent, seen)]
+    findings += [*_installation(cluster, seen), *_olm(seen), _config(cluster, seen)] if sriov else []
+    findings += [_multus(seen)] if any(map(attachment_kind, intent.fabrics)) else []
+    if not facts.nodes:
+        why = "No node was named, so nothing is known of any."
+        findings.append(Finding("operators.node", "inventory", UNKNOWN, "no node", "at least 1", why, "Put the nodes into the inventory's group rdma_nodes."))
+    known = {node.name: node for node in seen.nodes}
+    for name in facts.nodes:
+        findings += _node(cluster, seen, name, known, facts.hcas.get(name), sriov)
+    return tuple(findings)
+
+
+def _read(seen: OperatorFacts) -> Finding:
+    if not seen.errors:
+        return ok("operators.read", "cluster", "everything was read", "everything")
+    why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
+    remedy = "Give the user of the kubeconfig the rights of docs/rbac.yml."
+    return Finding("operators.read", "cluster", UNKNOWN, f"{len(seen.errors)} kinds unread", "everything", why, remedy)
+
+
+def _definitions(intent: Intent, seen: OperatorFacts) -> typing.List[Finding]:
+    findings = []
+    for name in sorted({name for fabric in intent.fabrics for name in definitions(fabric)}):
+        if name in seen.crds:
+            findings.append(ok("operators.definition", name, "established", "established"))
+        else:
+            owner = _OWNERS.get(name.partition(".")[2], "the SR-IOV network operator")
+            why = f"The API server does not serve this kind: {owner} is not installed, or its definition was refused."
+            remedy = f"Install {owner}." + (" With operators_install this stage does it by Helm." if "SR-IOV" in owner else "")
+            findings.append(Finding("operators.definition", name, FAIL, "absent", "established", why, remedy))
+    return findings
+
+
+def _installation(cluster: Cluster, seen: OperatorFacts) -> typing.List[Finding]:
+    found = seen.installations
+    expected = f"one, in namespace {cluster.operator_namespace}"
+    measured = "; ".join(f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})" for item in found) or "none"
+    if not found:
+        why = "No Deployment in the cluster runs the SR-IOV network operator."
+        why += " OLM has it in hand; see operators.olm." if seen.olm else ""
+        remedy = "Install it: operators_install with operators_sriov_chart, or OLM on OpenShift."
+        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
+    if len(found) > 1:
+        why = "Two operators change the same nodes, each undoing what the other did. NVIDIA's network operator brings one of its own."
+        remedy = "Remove one: helm uninstall, or sriovNetworkOperator.enabled=false in NVIDIA's chart."
+        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
+    one = found[0]
+    if one.deployment.namespace != cluster.operator_namespace:
+        why = "The operator obeys only policies in its own namespace."
+        remedy = f"Set rdma_cluster.operator_namespace to {one.deployment.namespace}."
+        return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
+    return [ok("operators.single", "SR-IOV network operator", measured, expected), _version(one, seen), _ready(one, seen), _prefix(cluster, one)]
+
+
+def _olm(seen: OperatorFacts) -> typing.List[Finding]:
+    """How far OLM is, where it installs the operator. Only a ClusterServiceVersion that has succeeded is an installation."""
+    findings = []
+    if not seen.olm and any(one.origin == "olm" for one in seen.installations):
+        why = "The operator's Deployment belongs to OLM, and its ClusterServiceVersion was not seen in rdma_cluster.operator_namespace."
+        findings.append(
+            Finding("operators.olm", "OLM", UNKNOWN, "not seen", "Succeeded", why, "Correct the namespace, or give the user the right to list them.")
+        )
+    for item in seen.olm:
+        subject, expected = f"{item.kind} {item.namespace}/{item.name}", "Succeeded" if item.kind == "ClusterServiceVersion" else "installed, no condition"
+        measured = ", ".join(part for part in (item.phase or "no state yet", item.version) if part)
+        good = item.phase == "Succeeded" if item.kind == "ClusterServiceVersion" else bool(item.version)
+        why = f"OLM says: {item.message or 'nothing yet'}."
+        remedy = f"kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}; approve its InstallPlan where approval is manual."
+        if good and (item.kind == "ClusterServiceVersion" or not item.message):
+            findings.append(ok("operators.olm", subject, measured, expected))
+        else:
+            findings.append(Finding("operators.olm", subject, WARN if good else FAIL, measured, expected, why, remedy))
+    return findings
+
+
+def _version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
+    version = one.version or next((item.version for item in seen.olm if item.kind == "ClusterServiceVersion" and item.phase == "Succeeded"), "")
+    if version:
+        return ok("operators.version", "SR-IOV network operator", version, "known")
+    why = "Neither its labels, nor RELEASE_VERSION, nor the image's tag say which version it is."
+    return Finding("operators.version", "SR-IOV network operator", WARN, ", ".join(one.deployment.images), "known", why, "Use an image with a version tag.")
+
+
+def _ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
+    work = one.deployment
+    measured, expected = f"{work.ready} of {work.wanted} pods available", f"{max(1, work.wanted)} of {max(1, work.wanted)} pods available"
+    if work.ready >= work.wanted > 0:
+        return ok("operators.ready", f"Deployment {work.namespace}/{work.name}", measured, expected)
+    why = "The operator does not run, so nobody acts on a policy." if work.wanted else "The operator is scaled to 0."
+    why += _because(seen, work.name)
+    remedy = f"kubectl -n {work.namespace} describe deployment {work.name}; its pods' events name the cause."
+    return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
+
+
+def _because(seen: OperatorFacts, name: str) -> str:
+    """What the pods of a workload say."""
+    found = [trouble for trouble in seen.troubles if trouble.startswith(name)]
+    return f" Its pods: {'; '.join(found[:3])}." if found else ""
+
+
+def serving(cluster: Cluster, seen: OperatorFacts, nodes: typing.Iterable[str]) -> typing.Tuple[str, ...]:
+    """What still keeps the operator from serving these nodes; empty when nothing does.
+
+    Labels are left out: nothing that this stage waits for sets them.
+    """
+    labelled = [node for node in seen.nodes if node.name in set(nodes) and all(node.labels.get(key) == value for key, value in cluster.node_selector.items())]
+    findings = [*_installation(cluster, seen), _config(cluster, seen), *(_daemon(seen, node) for node in labelled)]
+    lines = [f"{finding.subject}: {finding.measured}" for finding in findings if finding.status == FAIL]
+    return (*lines, *seen.troubles) if lines else ()
+
+
+def _prefix(cluster: Cluster, one: OperatorInstallation) -> Finding:
+    subject, expected = "resource prefix", cluster.resource_prefix
+    if one.resource_prefix == expected:
+        return ok("operators.resource_prefix", subject, one.resource_prefix, expected)
+    if not one.resource_prefix:
+        why = "The operator's Deployment names no RESOURCE_PREFIX."
+        return Finding("operators.resource_prefix", subject, WARN, "not said", expected, why, "Compare with the resources in kubectl describe node.")
+    why = "Pods would ask for a resource that no node offers."
+    return Finding(
+        "operators.resource_prefix", subject, FAIL, one.resource_prefix, expected, why, f"Set rdma_cluster.resource_prefix to {one.resource_prefix}."
+    )
+
+
+def _config(cluster: Cluster, seen: OperatorFacts) -> Finding:
+    subject, expected = "SriovOperatorConfig default", f"in namespace {cluster.operator_namespace}"
+    if cluster.operator_namespace in seen.configs:
+        return ok("operators.config", subject, ", ".join(seen.configs), expected)
+    why = "Without it the operator starts no config daemon. Only the name 'default' in the operator's own namespace counts."
+    remedy = "Create it, or set sriovOperatorConfig.deploy=true in the chart's values."
+    return Finding("operators.config", subject, FAIL, ", ".join(seen.configs) or "absent", expected, why, remedy)
+
+
+def _multus(seen: OperatorFacts) -> Finding:
+    expected = "ready, or at work on pods"
+    good = [work for work in seen.multus if work.ready >= work.wanted > 0]
+    if good:
+        return ok("operators.multus", "multus", "; ".join(f"{work.namespace}/{work.name} {work.ready} of {work.wanted} ready" for work in good), expected)
+    if seen.multus:
+        measured = "; ".join(f"{work.namespace}/{work.name} {work.ready} of {work.wanted} ready" for work in seen.multus)
+        why = "Where multus does not run, pods get no secondary interface, and say nothing of it."
+        return Finding("operators.multus", "multus", FAIL, measured, expected, why, "See the events of its pods.")
+    if seen.multus_pods:
+        return ok("operators.multus", "multus", f"{seen.multus_pods} pods carry its network-status", expected)
+    why = "There is no DaemonSet of that name and no pod with its annotation. It may be installed on the nodes themselves; the stage bandwidth will show."
+    return Finding("operators.multus", "multus", WARN, "no evidence", expected, why, "Make sure that multus is the nodes' CNI.")
+
+
+def _node(
+    cluster: Cluster, seen: OperatorFacts, name: str, known: typing.Mapping[str, ClusterNode], hcas: typing.Optional[ObservedHcas], sriov: bool
+) -> typing.List[Finding]:
+    """:param sriov: a fabric needs the SR-IOV network operator on it"""
+    node = known.get(name)
+    if node is None:
+        why = "The cluster knows no node of this name."
+        remedy = "Name the inventory's hosts as the cluster names its nodes (kubectl get nodes)."
+        return [Finding("operators.node", name, FAIL, f"nodes: {', '.join(sorted(known)) or 'none'}", "a node of this name", why, remedy)]
+    findings = []
+    if node.ready and not node.unschedulable:
+        findings.append(ok("operators.node", name, "Ready", "Ready"))
+    else:
+        measured, why = ("cordoned", "No pod may start on it.") if node.ready else ("NotReady", "Its kubelet does not report, or reports a problem.")
+        findings.append(Finding("operators.node", name, FAIL, measured, "Ready", why, f"kubectl describe node {name}; kubectl uncordon {name} when it is fit."))
+    return [*findings, check_label(cluster, node, hcas, seen.discovery), _daemon(seen, node)] if sriov else findings
+
+
+def _daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
+    daemon = seen.daemon
+    if daemon is None:
+        why = "The operator has not made the DaemonSet sriov-network-config-daemon: it waits for a SriovOperatorConfig, or does not run."
+        return Finding("operators.daemon", node.name, FAIL, "no DaemonSet", "config daemon ready", why, "See the findings on the operator above.")
+    expected = "config daemon ready, with a report of the node's functions"
+    if node.name in daemon.nodes:
+        # a policy that comes before the first report is refused by the webhook: no NIC is known yet
+        if any(state.node == node.name and state.sync_status for state in seen.states):
+            return ok("operators.daemon", node.name, expected, expected)
+        why = "The config daemon runs, and its SriovNetworkNodeState has no status yet: it has not looked at the node, or cannot write."
+        remedy = f"kubectl -n {daemon.namespace} get sriovnetworknodestates {node.name} -o yaml, and the log of the config daemon on the node."
+        return Finding("operators.daemon", node.name, FAIL, "config daemon ready, no report", expected, why, remedy)
+    why = "The config daemon makes the virtual functions, and it is not ready on the node: configDaemonNodeSelector leaves the node out, or its pod fails."
+    why += _because(seen, daemon.name)
+    remedy = f"kubectl -n {daemon.namespace} get pods -o wide; compare configDaemonNodeSelector with the node's labels."
+    return Finding("operators.daemon", node.name, FAIL, f"ready on: {', '.join(daemon.nodes) or 'no node'}", expected, why, remedy)

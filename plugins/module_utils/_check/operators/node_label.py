@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Does a node carry the label by which it takes part, and if not: which layer says no, from the metal up. Check id: ``operators.label``.
+
+What node feature discovery makes of which evidence is read in its source: ``network-sriov.capable`` comes from the network interfaces
+[source/network/network.go], ``pci-<fields>.present`` and ``.sriov.capable`` from the PCI classes of a list [source/pci/pci.go].
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.feature_discovery import FeatureDiscovery, WorkerConfig
+from ..._model.findings import FAIL, Finding, ok
+from ..._model.hca import Hca, ObservedHcas
+from ..._model.intent import Cluster
+from ..._model.kubernetes import ClusterNode
+
+PREFIX = "feature.node.kubernetes.io/"
+_Cause = typing.Optional[typing.Tuple[str, str]]
+
+
+def check_label(
+    cluster: Cluster, node: ClusterNode, observed: typing.Optional[ObservedHcas], discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]]
+) -> Finding:
+    """The finding on one node.
+
+    :param observed: what the node itself shows
+    :param discovery: None when nobody asked for the workers
+    """
+    expected = ", ".join(f"{key}={value}" for key, value in sorted(cluster.node_selector.items()))
+    missing = [key for key, value in sorted(cluster.node_selector.items()) if node.labels.get(key) != value]
+    if not missing:
+        return ok("operators.label", node.name, expected, expected)
+    measured = ", ".join(f"{key}={node.labels[key]}" if key in node.labels else f"{key} is absent" for key in missing)
+    why, remedy = _cause(node, missing, observed, discovery)
+    return Finding("operators.label", node.name, FAIL, measured, expected, why, remedy)
+
+
+def _cause(
+    node: ClusterNode,
+    missing: typing.Sequence[str],
+    observed: typing.Optional[ObservedHcas],
+    discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]],
+) -> typing.Tuple[str, str]:
+    key = next((key for key in missing if key.startswith(PREFIX)), None)
+    if key is None:
+        return "Nobody sets this label by itself.", f"kubectl label node {node.name} {missing[0]}=..., or correct rdma_cluster.node_selector."
+    value = observed.value if observed is not None else None
+    hcas = [hca for hca in value.hcas if not hca.is_virtual and hca.pci is not None] if value is not None else []
+    found = (_metal(hcas) if value is not None else None) or _workers(node, discovery)
+    config = next((item.config for item in discovery or () if node.name in item.worker.nodes and item.config is not None), None)
+    if found is None and config is not None:
+        found = _configuration(key[len(PREFIX) :], [hca for hca in hcas if _capable(hca)], config, discovery or ())
+    if found is None:
+        unread = "; ".join(item.unread for item in discovery or () if item.unread)
+        why = "Node feature discovery runs on the node and should report it" + (f"; its configuration could not be read: {unread}." if unread else ".")
+        found = why, "See the log of its worker on the node. It looks once a minute."
+    why, remedy = found
+    if value is None:
+        why += f" The node's own view is missing: {observed.error if observed is not None and observed.error else 'it was not asked'}."
+    return why, remedy
+
+
+def _capable(hca: Hca) -> bool:
+    return hca.sriov is not None and bool(hca.sriov.total)
+
+
+def _metal(hcas: typing.Sequence[Hca]) -> _Cause:
+    """What the node shows of its PCI devices and of SR-IOV."""
+    if not hcas:
+        why = "The node shows no network function on PCI: the card is absent, broken, or passed to somebody else."
+        return why, "Look with lspci, and into the BIOS's slot settings."
+    if any(map(_capable, hcas)):
+        return None
+    seen = ", ".join(f"{hca.name} {'absent' if hca.sriov is None or hca.sriov.total is None else hca.sriov.total}" for hca in hcas[:8])
+    why = f"No physical function of the node has SR-IOV; sriov_totalvfs: {seen}."
+    return why, "Switch SR-IOV on in the BIOS and in the card's firmware (SRIOV_EN, NUM_OF_VFS), then reboot. See the stage platform."
+
+
+def _workers(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
+    """Whether node feature discovery works on the node."""
+    if discovery is None:
+        return "Whether node feature discovery runs is not known: its workers were not read.", "See operators.read, and give the user the right to list them."
+    if not discovery:
+        return (
+            "Node feature discovery does not run: the cluster has no DaemonSet of nfd-worker.",
+            "Install node feature discovery, with its worker on this node.",
+        )
+    names = ", ".join(f"{item.worker.namespace}/{item.worker.name}" for item in discovery)
+    if not any(node.name in item.worker.nodes for item in discovery):
+        waiting = [item.pods[node.name] for item in discovery if node.name in item.pods]
+        if waiting:
+            why = f"The worker of node feature discovery is on the node and not ready: {waiting[0]}."
+            return why, f"See the events and the log of its pod ({names})."
+        why = f"No worker of node feature discovery ({names}) is on the node: its nodeSelector or a taint keeps it away."
+        return why, f"Compare nodeSelector and tolerations of the DaemonSet {names} with the node's labels and taints."
+    if not any(key.startswith(PREFIX) for key in node.labels):
+        why = f"The worker is ready, and the node carries no label {PREFIX}* at all: nobody writes the labels."
+        return why, f"See the log of nfd-master beside {names}, and kubectl get nodefeatures -A."
+    return None
+
+
+def _configuration(label: str, hcas: typing.Sequence[Hca], config: WorkerConfig, discovery: typing.Sequence[FeatureDiscovery]) -> _Cause:
+    """What of the worker's configuration keeps it from making the label. Labels of rules (NodeFeatureRule) are not judged."""
+    where = ", ".join(f"{item.worker.namespace}/{item.worker.name}" for item in discovery)
+    source = label.partition("-")[0]
+    if source in ("network", "pci") and (f"-{source}" in config.sources or not {"all", source} & set(config.sources)):
+        why = f"The worker makes no labels of its source {source}: core.labelSources is {', '.join(config.sources)}."
+        return why, f"Add {source} to core.labelSources in the configuration of {where}."
+    if label.startswith("network-sriov.") and hcas and not any(hca.netdevs for hca in hcas):
+        why = f"The label comes from network interfaces, and no function with SR-IOV has one: {', '.join(hca.name for hca in hcas)}."
+        return why, "Bind the driver (mlx5_core, ib_ipoib) to them."
+    if source != "pci" or not hcas:
+        return None
+    classes = sorted({hca.pci.device_class for hca in hcas if hca.pci})
+    taken = [hca for hca in hcas if hca.pci and hca.pci.device_class.startswith(config.classes)]
+    if not taken:
+        why = f"The functions are of PCI class {', '.join(classes)}, and the worker makes labels only of {', '.join(config.classes)}."
+        return why, f"Add {', '.join(classes)} to sources.pci.deviceClassWhitelist of {where} (OpenShift: workerConfig of the NodeFeatureDiscovery)."
+    names = sorted({_pci_label(hca, config) for hca in taken})
+    if not any(label.startswith(f"{name}.") for name in names):
+        why = f"With deviceLabelFields {', '.join(config.fields)} the worker calls the label {', '.join(names)}."
+        return why, f"Set deviceLabelFields of {where} to [vendor], or correct rdma_cluster.node_selector."
+    return None
+
+
+def _pci_label(hca: Hca, config: WorkerConfig) -> str:
+    """``pci-0207_15b3``: the fields in the order of the source's own list; subsystem ids are not known here."""
+    values = {"class": hca.pci.device_class, "vendor": hca.pci.vendor, "device": hca.pci.device} if hca.pci else {}
+    known = [values[field] for field in ("class", "vendor", "device") if field in config.fields]
+    return "pci-" + "_".join(known or [values.get("class", ""), values.get("vendor", "")])

@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The rights that the stages need in the cluster, and whether the user of the kubeconfig has them. Check id: ``operators.rights``.
+
+docs/rbac.yml grants exactly these; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.intent import Fabric, Intent
+from ..._model.profiles import PLAIN, attachment_kind, carries_rdma, needs_nic_policy, traits
+from ..._model.rights import Right, RightsFacts
+
+#: of jobs that the filter render_job writes
+_JOBS = ("PyTorchJob", "TrainJob", "TrainingRuntime")
+_POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
+
+#: who reads what; in all namespaces, unless another is named
+_READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
+    *(("operators", "list", kind) for kind in ("CustomResourceDefinition", "DaemonSet", "Deployment", "Node", "Pod", "SriovOperatorConfig")),
+    *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")),
+    *(("network", "list", kind) for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")),
+    *(("network", "list", kind) for kind in ("PodDisruptionBudget", "ServiceCIDR", "SriovIBNetwork", "SriovNetwork", "SriovNetworkPoolConfig")),
+    *(("network", "watch", kind) for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")),
+    ("network", "get", "Namespace"),
+    ("bandwidth", "watch", "Pod"),
+    *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")),
+    *(("network", "watch", kind) for kind in _POOLS),
+    *(("teardown", "list", kind) for kind in ("Namespace", *_JOBS)),
+)
+#: what no stage needs: its subject, and what it is for
+_BESIDE = {
+    "jobs": ("training jobs", "Needed only to submit what render_job and render_nic_map write."),
+    "namespaces": ("namespaces of the pods", "Needed only where the namespace is not there, or is the collection's own."),
+    "teardown": ("teardown", "Needed only to take everything back."),
+}
+
+
+def needed(intent: Intent) -> typing.Tuple[Right, ...]:
+    """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it: that is nearly everything."""
+    operator = intent.cluster.operator_namespace
+    rights = [Right(*row) for row in _READ]
+    rights += [Right("network", "list", "Service", "default"), Right("operators", "get", "ConfigMap", operator, name="supported-nic-ids")]
+    rights += [Right("operators", "list", kind, operator) for kind in ("ClusterServiceVersion", "Subscription")]
+    # the config daemon says only in its log why a sync fails
+    rights.append(Right("network", "get", "Pod", operator, "log"))
+    if intent.cluster.node_pool is not None:
+        rights += [Right("network", verb, "SriovNetworkPoolConfig", operator) for verb in ("get", "create", "patch")]
+        rights.append(Right("teardown", "delete", "SriovNetworkPoolConfig", operator))
+    rights += _of_host(intent)
+    for fabric in intent.fabrics:
+        rights += _of_fabric(fabric, operator)
+    return tuple(dict.fromkeys(rights))
+
+
+def _of_host(intent: Intent) -> typing.List[Right]:
+    """MachineConfigs may hold secrets, so that none but our own are read, by name."""
+    needs, rights = intent.cluster.host, []
+    machines = needs.kernel_arguments or (needs.memlock is not None and needs.memlock.by == "machine_config")
+    for kind in (*(["MachineConfig"] if machines else []), *(["KubeletConfig"] if needs.kubelet is not None else [])):
+        rights += [Right("network", verb, kind) for verb in ("get", "create", "patch")]
+        rights += [Right("network", "patch", "MachineConfigPool"), Right("teardown", "delete", kind)]
+    if needs.kubelet is not None:
+        rights.append(Right("network", "list", "KubeletConfig"))
+    if needs.memlock is not None:
+        pods = [fabric.network.namespace for fabric in intent.fabrics if carries_rdma(fabric)]
+        rights += [right for name in pods for right in (Right("host", "get", "Pod", name), Right("host", "get", "Pod", name, "log"))]
+    if needs.gpudirect == "peermem":
+        rights += [Right("host", verb, "ClusterPolicy") for verb in ("list", "patch")]
+    return rights
+
+
+def _of_fabric(fabric: Fabric, operator: str) -> typing.List[Right]:
+    pods = fabric.network.namespace
+    made = [("SriovNetworkNodePolicy", operator), (attachment_kind(fabric), operator)] if traits(fabric).functions else []
+    if attachment_kind(fabric) and not made:
+        made.append((attachment_kind(fabric), pods if attachment_kind(fabric) == PLAIN else ""))
+    if needs_nic_policy(fabric):
+        made.append(("NicClusterPolicy", ""))
+    if fabric.pool is not None and fabric.pool.create:
+        made.append((f"{fabric.pool.kind}.nv-ipam.nvidia.com", fabric.pool.namespace))
+    return [
+        # server-side apply of what is not there yet needs both
+        *(Right("network", verb, kind, namespace) for kind, namespace in made for verb in ("get", "create", "patch")),
+        *(Right("teardown", "delete", kind, namespace) for kind, namespace in made),
+        *(Right("jobs", verb, kind, pods) for kind in (*_JOBS, "ConfigMap") for verb in ("get", "create", "patch")),
+        *(Right("teardown", "delete", kind, pods) for kind in (*_JOBS, "ConfigMap")),
+        Right("teardown", "list", "ConfigMap", pods),
+        *(Right("namespaces", verb, "Namespace") for verb in ("create", "patch")),
+        Right("teardown", "delete", "Namespace"),
+        *(Right("bandwidth", verb, "Pod", pods) for verb in ("create", "delete")),
+        # commands run over a websocket, which is a GET; newer API servers ask for create as well
+        *(Right("bandwidth", verb, "Pod", pods, "exec") for verb in ("get", "create")),
+        Right("bandwidth", "list", "Event", pods),
+    ]
+
+
+def check(seen: typing.Optional[RightsFacts]) -> typing.Tuple[Finding, ...]:
+    """One finding for each stage whose rights are not complete, or one pass."""
+    expected = "all rights of docs/rbac.yml"
+    if seen is None or not seen.asked:
+        why = "The API server was not asked what the user of the kubeconfig may do."
+        return (Finding("operators.rights", "kubeconfig", UNKNOWN, "not asked", expected, why, "Run the stage again."),)
+    findings = []
+    for need in dict.fromkeys(denied.need for denied in seen.denied):
+        texts = [denied.text for denied in seen.denied if denied.need == need]
+        why = "The API server would refuse it half-way, so nothing is begun."
+        status: typing.Literal["fail", "warn"] = FAIL
+        subject, beside = _BESIDE.get(need, (f"stage {need}", ""))
+        if beside:
+            status, why = WARN, beside
+        remedy = f"Bind the user to the roles in docs/rbac.yml; kubectl auth can-i {texts[0].replace(' in ', ' -n ')} shows whether it is enough."
+        findings.append(Finding("operators.rights", subject, status, f"may not: {'; '.join(texts)}", expected, why, remedy))
+    return tuple(findings) or (ok("operators.rights", "kubeconfig", f"{seen.asked} rights, all there", expected),)

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Which facts and which check belong to which stage.
+
+The imports are static on purpose: Ansible packs a module by reading its imports.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.findings import Finding
+from .._model.intent import Intent
+from . import bandwidth, discover, platform, reachability
+from .compare import check as compare
+from .fabric import check as fabric
+from .host import check as host
+from .network import check as network
+from .operators import check as operators
+from .training import check as training
+from .validate import check as validate
+from .virtual_functions import check as virtual_functions
+
+Check = typing.Callable[[Intent, typing.Any], typing.Tuple[Finding, ...]]
+
+#: stage: (class of its facts, its check)
+TABLE: typing.Dict[str, typing.Tuple[typing.Any, Check]] = {
+    "validate": (validate.Facts, validate.check),
+    "discover": (discover.Facts, discover.check),
+    "fabric": (fabric.Facts, fabric.check),
+    "reachability": (reachability.Facts, reachability.check),
+    "platform": (platform.Facts, platform.check),
+    "operators": (operators.Facts, operators.check),
+    "network": (network.Facts, network.check),
+    "virtual_functions": (virtual_functions.Facts, virtual_functions.check),
+    "host": (host.Facts, host.check),
+    "bandwidth": (bandwidth.Facts, bandwidth.check),
+    "compare": (compare.Facts, compare.check),
+    "training": (training.Facts, training.check),
+}

@@ -1,0 +1,260 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The verdict of NCCL's log: which way does each channel of each rank go (row S3.6). Check ids: ``training.*``.
+
+A line that lists devices proves nothing, nor does a job that ran: NCCL falls back to TCP in silence. Only channels count, each of them. A rank or a
+channel that is not in the log is unknown.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.nccl import NcclCommunicator, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
+
+#: kind of a problem (_parse/job/nccl_problem.py): status, cause and remedy
+CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
+    "memlock": (
+        FAIL,
+        "Memory could not be pinned: memlock of the process is too low.",
+        "Run 'ulimit -l' in the container; raise memlock in the container runtime. IPC_LOCK alone does not help a process that is not root.",
+    ),
+    "peer_memory": (
+        FAIL,
+        "The HCA could not register memory of the GPU: neither nvidia-peermem nor DMA-BUF works here.",
+        "Is nvidia_peermem loaded on the node (driver.rdma.enabled of the ClusterPolicy), or the open kernel driver with DMA-BUF?",
+    ),
+    "retry": (
+        FAIL,
+        "Packets were lost until the retries were used up (status 12): the other end is gone, or the path loses them.",
+        "Did another rank fail first? Otherwise: error counters of the links, MTU, on RoCE priority flow control and the GID index.",
+    ),
+    "completion": (
+        FAIL,
+        "A transfer over the network ended with an error.",
+        "See the status in the text. Error 4 with GPUDirect RDMA: ACS or the IOMMU is on between GPU and HCA.",
+    ),
+    "async_event": (FAIL, "The HCA reported an event while the job ran: a port went down, or a queue pair failed.", "See dmesg of the node and the link."),
+    "queue_pair": (
+        FAIL,
+        "Queue pairs could not be connected: the ends do not reach each other.",
+        "Each rail must reach the same rail of the other nodes; on RoCE compare the GIDs and addresses of both ends, and NCCL_IB_GID_INDEX.",
+    ),
+    "no_interface": (
+        FAIL,
+        "NCCL found no interface with an address for its own connections.",
+        "Does NCCL_SOCKET_IFNAME name an interface that the pod has (ip addr in the pod)?",
+    ),
+    "no_network": (
+        FAIL,
+        "NCCL could not start the network that it was told to take.",
+        "Is NCCL_NET right, are the RDMA devices in the pod (ibv_devices), and libibverbs in the image?",
+    ),
+    "connection": (FAIL, "A TCP connection between ranks failed or was closed.", "Another rank most likely failed first: see the first problem in the log."),
+    "shared_memory": (FAIL, "Shared memory could not be made or opened.", "Mount a memory volume at /dev/shm of the pod, large enough for all ranks."),
+    "same_gpu": (FAIL, "Two ranks use the same GPU.", "Start one rank for each GPU, and set the device by LOCAL_RANK."),
+    "versions": (FAIL, "Ranks or libraries of different versions of NCCL meet.", "Use one image for all pods; see LD_LIBRARY_PATH."),
+    "driver": (FAIL, "CUDA or the driver failed.", "Compare the driver on the node with what the CUDA of the image needs (nvidia-smi)."),
+    "peer_access": (WARN, "GPUs that NVLink connects can't reach each other directly.", "Check the NVLinks (nvidia-smi nvlink -s) and the fabric manager."),
+    "hint": (WARN, "NCCL corrected a setting.", "Correct the variable or the setting."),
+    "timeout": (FAIL, "A collective did not end in time: some rank did not take part, or the network stands still.", "See what the slowest rank did last."),
+    "": (WARN, "NCCL warns of it, and it is not known here whether it matters.", "Read the text; the channels show what it did to the transport."),
+}
+
+_ON = "Set NCCL_DEBUG=INFO in every process, and keep NCCL_DEBUG_SUBSYS unset or with INIT and NET in it."
+_WHOLE = "Give the whole log, from the first line on, of every pod; one file a pod is safest."
+
+
+def whole_job(log: NcclLog) -> typing.Optional[NcclCommunicator]:
+    """The largest communicator: that of all ranks."""
+    return max((item for item in log.communicators if item.size), key=lambda item: item.size or 0, default=None)
+
+
+def spans_nodes(communicator: NcclCommunicator) -> bool:
+    """Whether its ranks are on several nodes."""
+    return len({rank.host for rank in communicator.ranks}) > 1 or any((rank.nodes or 1) > 1 for rank in communicator.ranks)
+
+
+def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> typing.List[Finding]:
+    """Findings on the log, on each communicator, on each rank of it and on each problem.
+
+    :param ranks: that the job must have; None takes what the log says
+    :param gpu_direct: each channel over the network must be GPUDirect RDMA
+    """
+    findings = [_log(log)]
+    if not log.nccl_lines:
+        return findings
+    findings += [_version(log), _job(log, ranks)]
+    job = whole_job(log)
+    processes = {(process.host, process.pid): process for process in log.processes}
+    for communicator in log.communicators:
+        findings += _communicator(communicator)
+        for rank in communicator.ranks:
+            subject = subject_of(rank, None if communicator is job else communicator)
+            process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
+            findings += [_channels(subject, communicator, rank), _transport(subject, communicator, rank, process)]
+            over = [route for route in rank.routes if route.gpu_direct is not None and route.via != "Socket"]
+            if over:
+                findings.append(_gpu_direct(subject, over, process, gpu_direct))
+    return findings + [_problem(problem) for problem in log.problems]
+
+
+def subject_of(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) -> str:
+    """A rank in the field's words; ``communicator`` unless it is that of the whole job."""
+    return f"{rank.host} rank {rank.rank}" + (f" of communicator {communicator.name}" if communicator else "")
+
+
+def way(route: NcclRoute) -> str:
+    """As NCCL writes it, without the number of the device: NET/IB/GDRDMA."""
+    return f"{route.transport}/{route.via}" + ("/GDRDMA" if route.gpu_direct else "")
+
+
+def _log(log: NcclLog) -> Finding:
+    expected = "lines of NCCL at level INFO"
+    if not log.nccl_lines:
+        why = "NCCL is silent unless it is told otherwise." if log.lines else "The log is empty."
+        return Finding("training.log", "job", UNKNOWN, f"{log.lines} lines, none of NCCL", expected, why, _ON)
+    torn = (f", {log.torn} torn" if log.torn else "") + (", the last cut off" if log.cut else "")
+    return ok("training.log", "job", f"{log.nccl_lines} lines of NCCL{torn}", expected)
+
+
+def _version(log: NcclLog) -> Finding:
+    if len(log.versions) == 1:
+        return ok("training.version", "job", log.versions[0], "one version of NCCL")
+    if not log.versions:
+        return Finding("training.version", "job", UNKNOWN, "not in the log", "one version of NCCL", "NCCL says its version when it starts.", _WHOLE)
+    why = "The ranks run different builds of NCCL, which need not understand each other; or the logs of several jobs are mixed."
+    return Finding("training.version", "job", FAIL, ", ".join(log.versions[:6]), "one version of NCCL", why, "Use one image for all pods; give one job's log.")
+
+
+def _job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
+    """The number of ranks, said by the ranks, against what was asked for."""
+    job, expected = whole_job(log), f"{wanted} ranks" if wanted is not None else "a communicator"
+    if job is None:
+        why = "No rank said who it is: NCCL never began to make a communicator, or the beginning of the log is missing."
+        return Finding("training.ranks", "job", UNKNOWN, "no communicator", expected, why, _WHOLE)
+    if wanted is not None and job.size != wanted:
+        why = "The job is of another size: other numbers of nodes or of processes a node, or pods that did not join."
+        return Finding("training.ranks", "job", FAIL, f"{job.size} ranks", expected, why, "Compare WORLD_SIZE in all pods.")
+    return ok("training.ranks", "job", f"{job.size} ranks", expected)
+
+
+def _communicator(communicator: NcclCommunicator) -> typing.List[Finding]:
+    subject, size = f"communicator {communicator.name}", communicator.size
+    if size is None:
+        why = "These ranks have channels in the log, and the lines in which they say who they are, are missing."
+        measured = f"{len(communicator.ranks)} ranks without a communicator"
+        return [Finding("training.ranks", subject, UNKNOWN, measured, "ranks of a communicator", why, _WHOLE)]
+    expected = f"all {size} ranks, each complete"
+    seen = {rank.rank for rank in communicator.ranks}
+    missing = [rank for rank in range(size) if rank not in seen]
+    late = [rank.rank for rank in communicator.ranks if not rank.complete]
+    if missing:
+        why = f"Nothing is known of rank {_numbers(missing)}: the log of their pods is not here, or they write none."
+        return [Finding("training.ranks", subject, UNKNOWN, f"{len(seen)} of {size} ranks", expected, why, f"{_WHOLE} {_ON}")]
+    if late:
+        why = f"Rank {_numbers(late)} did not say that the initialisation is complete: it failed, it still hangs, or the line is lost."
+        return [Finding("training.ranks", subject, UNKNOWN, f"{size - len(late)} of {size} complete", expected, why, f"See the last lines of them. {_WHOLE}")]
+    return [ok("training.ranks", subject, f"{size} of {size}", expected)]
+
+
+def _channels(subject: str, communicator: NcclCommunicator, rank: NcclRank) -> Finding:
+    if communicator.size == 1:
+        return ok("training.channels", subject, "alone in its communicator", "no channel")
+    expected = "a connection on each channel of collectives"
+    if rank.channels is None:
+        why = "The line that says how many channels the rank has is missing, so it is not known whether all are seen."
+        return Finding("training.channels", subject, UNKNOWN, _summary(rank), expected, why, _WHOLE)
+    if rank.unseen or not rank.channels:
+        why = f"Nothing is known of channel {_numbers(rank.unseen)}: "
+        if len(rank.unseen) < rank.channels:
+            why += "the lines are lost, torn or cut off."
+        else:
+            why += "since 2.22 NCCL connects at the first collective, so none ran here, only NVLS did, or the log ends before."
+        remedy = f"Run a collective in this communicator (NCCL_NVLS_ENABLE=0 for the proof). {_WHOLE}"
+        return Finding("training.channels", subject, UNKNOWN, f"{rank.channels - len(rank.unseen)} of {rank.channels} channels", expected, why, remedy)
+    if rank.unanswered:
+        why = f"Other ranks say that channel {_numbers(rank.unanswered)} connects them with this one, and its own lines are lost, torn or cut off."
+        measured = f"{len(rank.unanswered)} of {rank.channels} channels seen from one end only"
+        return Finding("training.channels", subject, UNKNOWN, measured, expected, why, _WHOLE)
+    return ok("training.channels", subject, f"{rank.channels} of {rank.channels} channels", expected)
+
+
+def _transport(subject: str, communicator: NcclCommunicator, rank: NcclRank, process: NcclProcess) -> Finding:
+    expected = "no NET/Socket"
+    if communicator.size == 1:
+        return ok("training.transport", subject, "alone in its communicator", expected)
+    if not rank.routes:
+        return Finding("training.transport", subject, UNKNOWN, "no channel in the log", expected, "Only channels show the transport.", _WHOLE)
+    if any(route.via == "Socket" for route in rank.routes):
+        why, remedy = _fallback(process)
+        return Finding("training.transport", subject, FAIL, _summary(rank), expected, why, remedy)
+    return ok("training.transport", subject, _summary(rank), expected)
+
+
+def _fallback(process: NcclProcess) -> typing.Tuple[str, str]:
+    """Why NCCL took TCP."""
+    said = process.environment
+    if said.get("NCCL_IB_DISABLE", "0") != "0":
+        return "NCCL was told not to use RDMA: NCCL_IB_DISABLE is set.", "Take NCCL_IB_DISABLE out of the job and of the image."
+    if said.get("NCCL_NET") == "Socket":
+        return "NCCL was told to use TCP: NCCL_NET=Socket.", "Take NCCL_NET out of the job and of the image."
+    if process.without_ib == "no RDMA device found":
+        named = f" (NCCL_IB_HCA={said['NCCL_IB_HCA']})" if "NCCL_IB_HCA" in said else ""
+        why = f"NCCL found no RDMA device that it may use in the pod{named}, and fell back to TCP in silence."
+        return why, "Run ibv_devinfo in the pod: is a device there, is its port active, and does NCCL_IB_HCA name it?"
+    if process.without_ib:
+        return f"NCCL could not use RDMA and fell back to TCP in silence: {process.without_ib}.", "Put libibverbs and the provider (rdma-core) into the image."
+    return "NCCL fell back to TCP in silence; the log does not say why.", f"Are there RDMA devices in the pod (ibv_devinfo), and is memlock large enough? {_ON}"
+
+
+def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool) -> Finding:
+    """:param over: the ways of a rank that lead over the network; TCP, which has no GPUDirect RDMA, fails as a transport"""
+    without = sorted({channel for route in over if not route.gpu_direct for channel in route.channels})
+    expected = "GDRDMA on each channel over the network" if wanted else "not asked for"
+    if not without:
+        return ok("training.gpu_direct", subject, f"GDRDMA on all {sum(route.lines for route in over)} connections over the network", expected)
+    measured = f"none on channel {_numbers(without)}"
+    if not wanted:
+        return ok("training.gpu_direct", subject, measured, expected)
+    used = {route.device for route in over if not route.gpu_direct}
+    reasons = [f"{device.name}: {'; '.join(device.reasons)}" for device in process.devices if device.index in used and device.reasons]
+    if reasons:
+        why = f"Data goes through the host's memory. {', '.join(reasons)}."
+        remedy = "No module: load nvidia-peermem, or use the open driver with DMA-BUF. Too far: use the HCA beside the GPU, or set NCCL_NET_GDR_LEVEL."
+    else:
+        why = "Data goes through the host's memory; the log does not say why."
+        remedy = "Run with NCCL_DEBUG_SUBSYS=INIT,NET, which says for each HCA and GPU why. Is nvidia-peermem loaded, or DMA-BUF there?"
+    return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)
+
+
+def _problem(problem: NcclProblem) -> Finding:
+    status, why, remedy = CAUSES[problem.kind]
+    where = f"{', '.join(problem.hosts[:3]) or 'job'} line {problem.line}"
+    measured = problem.text + (f" ({problem.count} times)" if problem.count > 1 else "")
+    return Finding("training.problem", where, status, measured, "no warning", why, remedy)
+
+
+def _summary(rank: NcclRank) -> str:
+    """The ways of a rank, with how many connections go each."""
+    lines: typing.Dict[str, int] = {}
+    for route in rank.routes:
+        lines[way(route)] = lines.get(way(route), 0) + route.lines
+    return ", ".join(f"{name} {count}" for name, count in lines.items()) or "no channel in the log"
+
+
+def _numbers(values: typing.Sequence[int]) -> str:
+    """Ranks or channels: 1, 3-8, and after twelve of them no more."""
+    spans: typing.List[typing.List[int]] = []
+    for value in values:
+        if spans and spans[-1][1] == value - 1:
+            spans[-1][1] = value
+        else:
+            spans.append([value, value])
+    shown = ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans[:12])
+    return f"{shown} and more" if len(spans) > 12 else shown

@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage training: did a job use the network that it was given, all of it and no other (row S3.6). Check ids: ``training.*``.
+
+channels.py judges the log alone; here it meets the intent, the pods and the nodes: the HCAs that the channels use are those that the pod got, and each
+rail is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.fabric import ObservedSubnets
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.hca import NodeHcas, ObservedHcas
+from ..._model.intent import Fabric, Intent, Training
+from ..._model.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
+from ..._model.profiles import attachment_name, carries_rdma, traits
+from ..fleet.hcas_of_fabric import Member, resolve
+from .channels import judge_log, spans_nodes
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar log: answer of nccl_log_info; None when no log was given
+    :ivar pods: of the job; None when the API server was not asked
+    :ivar hcas: answer of hca_info of each node
+    :ivar subnets: answer of subnet_manager_info of each node
+    """
+
+    log: typing.Optional[NcclLog] = None
+    pods: typing.Optional[typing.Tuple[TrainingPod, ...]] = None
+    hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Got:
+    """What a pod got of a fabric.
+
+    :ivar devices: RDMA device: rail; None where the rail is not known
+    :ivar nameless: interfaces whose RDMA device is not known
+    """
+
+    devices: typing.Dict[str, typing.Optional[int]]
+    nameless: typing.Tuple[str, ...]
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Findings on the log, on each rank in it, and on each host: its interface, its HCAs and its rails."""
+    wanted = intent.cluster.training
+    if facts.log is None:
+        return (_no_log(wanted),)
+    wanted = wanted or Training()
+    findings = judge_log(facts.log, wanted.ranks, wanted.gpu_direct)
+    if not facts.log.nccl_lines:
+        return tuple(findings)
+    several = any(spans_nodes(communicator) for communicator in facts.log.communicators)
+    used = _used(facts.log)
+    fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
+    members = _members(fabrics, facts)
+    for host in dict.fromkeys(process.host for process in facts.log.processes):
+        findings.append(_oob(host, [process for process in facts.log.processes if process.host == host], several))
+        if not several:
+            findings.append(_one_host(host))
+            continue
+        if not fabrics:
+            findings.append(_no_fabric(host))
+            continue
+        pod = next((pod for pod in facts.pods or () if pod.host == host), None)
+        if pod is None or pod.functions is None:
+            findings.append(_no_pod(host, facts.pods is not None, pod))
+            continue
+        node = facts.hcas.get(pod.node)
+        gots = [_got(fabric, pod.functions, members.get((fabric.name, pod.node), ()), node) for fabric in fabrics]
+        allowed = {device for got in gots for device in got.devices}
+        for fabric, got in zip(fabrics, gots):
+            findings.append(_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed))
+            findings.append(_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {})))
+    return tuple(findings)
+
+
+def _no_log(wanted: typing.Optional[Training]) -> Finding:
+    if wanted is None:
+        return ok("training.log", "job", "no log", "no job is asked for")
+    why = "rdma_cluster.training asks for the proof of a job, and no log of one was given."
+    return Finding(
+        "training.log", "job", UNKNOWN, "no log", "NCCL's log of every rank", why, "Run the job with NCCL_DEBUG=INFO, and name its logs in training_logs."
+    )
+
+
+def _used(log: NcclLog) -> typing.Dict[str, typing.Dict[str, bool]]:
+    """By host the RDMA devices that channels use; false for one that is but a number, as its name is not in the log."""
+    names = {(process.host, process.pid): {device.index: device.name for device in process.devices} for process in log.processes}
+    found: typing.Dict[str, typing.Dict[str, bool]] = {}
+    for communicator in log.communicators:
+        for rank in communicator.ranks:
+            for route in rank.routes:
+                if route.device is None or route.via == "Socket" or route.transport != "NET":
+                    continue
+                name = names.get((rank.host, rank.pid), {}).get(route.device)
+                # NCCL's own name of an HCA's second PCI function towards the GPU (Direct NIC)
+                parts = [part[:-4] if part.endswith("_dma") else part for part in name.split("+")] if name else [f"device {route.device}"]
+                found.setdefault(rank.host, {}).update(dict.fromkeys(parts, name is not None))
+    return found
+
+
+def _members(fabrics: typing.Sequence[Fabric], facts: Facts) -> typing.Dict[typing.Tuple[str, str], typing.Tuple[Member, ...]]:
+    """The members of each fabric on each node."""
+    nodes = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
+    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
+    return {(fabric.name, node): members for fabric in fabrics for node, members in resolve(fabric, nodes, subnets).members.items()}
+
+
+def _got(fabric: Fabric, functions: typing.Sequence[PodFunction], members: typing.Sequence[Member], observed: typing.Optional[ObservedHcas]) -> _Got:
+    """Which RDMA devices the pod got, by the word of multus, else of the node's sysfs; and of which rail they are."""
+    mine = [function for function in functions if function.network == attachment_name(fabric)]
+    if traits(fabric).shared and mine:
+        return _Got({member.hca.rdma_device: member.rail for member in members if member.hca.rdma_device}, ())
+    hcas = {hca.pci.address: hca for hca in (observed.value or NodeHcas(())).hcas if hca.pci} if observed else {}
+    rails = {member.hca.pci.address: member.rail for member in members if member.hca.pci}
+    devices: typing.Dict[str, typing.Optional[int]] = {}
+    nameless = []
+    for function in mine:
+        hca = hcas.get(function.pci or "")
+        device = function.rdma_device or (hca.rdma_device if hca else None)
+        if device is None:
+            nameless.append(function.interface)
+        else:
+            devices[device] = rails.get((hca.physical_function if hca else None) or function.pci or "")
+    return _Got(devices, tuple(nameless))
+
+
+def _oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> Finding:
+    seen = sorted({f"{process.oob_interface} {process.oob_address}" for process in processes if process.oob_interface})
+    expected = "one interface that reaches the other hosts"
+    if not seen:
+        why, remedy = "The line that says it is missing.", "Give the log from its first line on, with NCCL_DEBUG=INFO."
+        return Finding("training.oob", host, UNKNOWN, "not in the log", expected, why, remedy)
+    if several and any(line.startswith("lo ") for line in seen):
+        why = "NCCL makes its own connections over the loopback interface, which no other host reaches."
+        return Finding("training.oob", host, FAIL, ", ".join(seen), expected, why, "Set NCCL_SOCKET_IFNAME to an interface of the pod network.")
+    return ok("training.oob", host, ", ".join(seen), expected)
+
+
+def _one_host(host: str) -> Finding:
+    why = "All ranks are on one host, so nothing goes over the network, and nothing is proven of it."
+    return Finding("training.hcas", host, UNKNOWN, "one host", "at least two hosts", why, "Run the job on two nodes or more.")
+
+
+def _no_fabric(host: str) -> Finding:
+    why = "None of the fabrics that the job may use has RDMA, so there is no HCA to compare with."
+    remedy = "Name a fabric with RDMA in rdma_cluster.training.fabric."
+    return Finding("training.hcas", host, UNKNOWN, "no fabric with RDMA", "the HCAs that its pod got", why, remedy)
+
+
+def _no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:
+    expected = "the HCAs that its pod got"
+    if pod is not None:
+        return Finding("training.hcas", host, UNKNOWN, "not known", expected, f"{pod.error}.", "Does the pod have the annotation for its networks?")
+    if not asked:
+        why = "The API server was not asked for the pods, so it is not known which HCAs they got."
+        return Finding("training.hcas", host, UNKNOWN, "not known", expected, why, "Set training_namespace, while the pods of the job are still there.")
+    why = "No pod of the namespace has this host name: it is gone, or of another namespace."
+    return Finding("training.hcas", host, UNKNOWN, "no pod", expected, why, "Run the stage before the job's pods are removed; see training_namespace.")
+
+
+def _hcas(subject: str, got: _Got, used: typing.Dict[str, bool], allowed: typing.AbstractSet[str]) -> Finding:
+    """:param allowed: what the pod got of all fabrics that the job may use"""
+    measured, expected = f"uses {_names(used)}", f"uses {_names(got.devices)}"
+    nameless = sorted(name for name, known in used.items() if not known)
+    if got.nameless:
+        why = f"Neither multus nor the node says which RDMA device is behind {', '.join(got.nameless)}."
+        return Finding("training.hcas", subject, UNKNOWN, measured, expected, why, "See the stage virtual_functions: has each function its RDMA device?")
+    if not got.devices:
+        return Finding("training.hcas", subject, FAIL, measured, "HCAs of this fabric", "The pod got none of this fabric.", "See the annotation of the pod.")
+    if nameless:
+        why = f"The log does not say which HCA {', '.join(nameless)} is."
+        remedy = "Run with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET: it names merged devices as well."
+        return Finding("training.hcas", subject, UNKNOWN, measured, expected, why, remedy)
+    if not used:
+        why = "No channel of this host goes over the network by RDMA: none is seen, or all go another way."
+        return Finding("training.hcas", subject, UNKNOWN, "uses none", expected, why, "See the findings training.transport and training.channels of its ranks.")
+    idle, foreign = sorted(got.devices.keys() - used.keys()), sorted(used.keys() - allowed)
+    if foreign:
+        why = f"{', '.join(foreign)} is none of the functions that the pod got: another fabric's, or the physical function, which all pods of the node share."
+        remedy = "Name the devices in NCCL_IB_HCA, exactly: with '=' in front, as mlx5_1 stands for mlx5_10 as well. Use RDMA mode exclusive."
+        return Finding("training.hcas", subject, FAIL, measured, expected, why, remedy)
+    if idle:
+        why = f"No channel uses {', '.join(idle)}: NCCL_IB_HCA leaves it out, its port is down, or no GPU of the job is near it."
+        return Finding(
+            "training.hcas", subject, FAIL, measured, expected, why, "Compare NCCL_IB_HCA with ibv_devinfo in the pod; give the job the GPUs beside it."
+        )
+    return ok("training.hcas", subject, measured, expected)
+
+
+def _rails(fabric: Fabric, subject: str, got: _Got, used: typing.Dict[str, bool]) -> Finding:
+    count = fabric.select.hcas_per_node
+    expected = f"each of {count} rails is used"
+    rails = {rail for device, rail in got.devices.items() if rail is not None and device in used}
+    idle = [rail for rail in range(count) if rail not in rails]
+    measured = f"rails {', '.join(map(str, sorted(rails))) or 'none'}"
+    if not idle:
+        return ok("training.rails", subject, measured, expected)
+    unknown = sorted(device for device, rail in got.devices.items() if rail is None) or list(got.nameless)
+    if unknown or not used or not all(used.values()):
+        why = f"It is not known of which rail {', '.join(unknown)} is." if unknown else "It is not known which HCAs the channels use."
+        return Finding("training.rails", subject, UNKNOWN, measured, expected, why, "See the stage fabric, and the finding training.hcas of this host.")
+    why = f"Nothing goes over rail {', '.join(map(str, idle))}: the pod has no function there, or no channel uses it."
+    remedy = "One attachment for each rail; NCCL_IB_HCA with all of them; as many GPUs as rails, or NCCL_CROSS_NIC."
+    return Finding("training.rails", subject, FAIL, measured, expected, why, remedy)
+
+
+def _names(names: typing.Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

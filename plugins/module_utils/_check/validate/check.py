@@ -1,0 +1,354 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The meaning of the intent, across its fields. Needs no host and no cluster.
+
+Its shape (types, unknown keys) was checked when it was loaded, see _parse/intent.py. Check ids: ``validate.*``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import re
+import typing
+
+from ..._model.findings import FAIL, WARN, Finding, Waiver, ok
+from ..._model.host_intent import Kubelet
+from ..._model.intent import Fabric, Intent
+from ..._model.load import LoadError, nearest
+from ..._model.profiles import pods_on_a_node, traits
+from ..addresses import arithmetic as ranges
+from ..compare import check as compare
+from ..ids import CHECKS
+from . import conflicts, profile_keys
+
+#: variables that the collection reads from the inventory
+VARIABLES = (
+    "rdma_fabrics",
+    "rdma_waivers",
+    "rdma_cluster",
+    "rdma_job",
+    "rdma_kubeconfig",
+    "rdma_sysfs",
+    "rdma_report_dir",
+)
+
+# the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both ends
+_RESOURCE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_]*[a-zA-Z0-9])?")
+# RFC 1123 label: what Kubernetes takes as the name of an object and of a namespace
+_RELEASE = re.compile(r"v\d+\.\d+\.\d+(-[a-z]+\.\d+)?", re.ASCII)
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_GUID = re.compile(r"0x[0-9a-f]{16}")
+_CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
+_PCI_ID = re.compile(r"[0-9a-f]{4}")
+
+# the Mellanox plugin of the operator raises NUM_OF_VFS up to this; no other NIC that it knows has more
+_MOST_VIRTUAL_FUNCTIONS = 128
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: names of the inventory's group ``rdma_nodes``
+    :ivar variables: names of all variables that start with ``rdma_``
+    """
+
+    nodes: typing.Tuple[str, ...] = ()
+    variables: typing.Tuple[str, ...] = ()
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Judge the meaning of the intent. One finding at least for each fabric, waiver and for the inventory."""
+    findings = [ok("validate.intent", "intent", f"{len(intent.fabrics)} fabrics, {len(intent.waivers)} waivers", "types and keys of the schema")]
+    findings += _check_nodes(facts.nodes)
+    findings += _check_variables(facts.variables)
+    for index, fabric in enumerate(intent.fabrics):
+        findings += _check_fabric(fabric, f"rdma_fabrics[{index}]")
+    findings += conflicts.check(intent)
+    findings += ranges.check(intent, facts.nodes)
+    findings += _check_cluster(intent)
+    findings += _check_host(intent)
+    findings += _check_measures(intent)
+    for index, waiver in enumerate(intent.waivers):
+        findings += _check_waiver(waiver, f"rdma_waivers[{index}]")
+    return tuple(findings)
+
+
+def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> typing.Tuple[Finding, ...]:
+    """Findings for an intent that could not be loaded."""
+    return tuple(
+        Finding(
+            f"{stage}.intent",
+            problem.path or "intent",
+            FAIL,
+            measured=problem.seen,
+            expected=problem.expected,
+            why="The intent is strictly typed, so that a misspelt wish is never silently dropped.",
+            remedy=f"Correct {problem.path or 'the variable'} in the inventory; docs/intent.md lists all keys.",
+        )
+        for problem in problems
+    )
+
+
+def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
+    return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
+
+
+def _check_nodes(nodes: typing.Tuple[str, ...]) -> typing.List[Finding]:
+    expected = "at least 1 host in group rdma_nodes"
+    if nodes:
+        return [ok("validate.nodes", "inventory", f"{len(nodes)} hosts", expected)]
+    why = "The group rdma_nodes is empty or not there, so nothing would be looked at, and a run that looks at nothing must not pass."
+    return [_bad("nodes", "inventory", "no host", expected, why, "Put the nodes into the inventory's group rdma_nodes, by their Kubernetes node names.")]
+
+
+def _check_variables(variables: typing.Tuple[str, ...]) -> typing.List[Finding]:
+    """A misspelt ``rdma_waiver`` would otherwise be dropped in silence: Ansible knows no unknown variable."""
+    findings = []
+    for name in sorted(set(variables) - set(VARIABLES)):
+        # without the prefix that all of them share, or any two would look alike
+        hint = nearest(name[len("rdma_") :], [known[len("rdma_") :] for known in VARIABLES]).replace("'", "'rdma_", 1)
+        status: typing.Literal["fail", "warn"] = FAIL if hint else WARN
+        why = "No part of the collection reads this variable" + (", and it looks like a misspelt one." if hint else ".")
+        expected = f"one of: {', '.join(VARIABLES)}{hint}"
+        remedy = "Rename it; names that start with rdma_ belong to this collection."
+        findings.append(Finding("validate.variables", name, status, "unknown variable", expected, why, remedy))
+    return findings or [ok("validate.variables", "inventory", "no unknown rdma_ variable", "no unknown rdma_ variable")]
+
+
+def _check_fabric(fabric: Fabric, path: str) -> typing.List[Finding]:
+    return (
+        profile_keys.check(fabric, path)
+        + _check_names(fabric, path)
+        + _check_select(fabric, path)
+        + _check_numbers(fabric, path)
+        + _check_line_rate(fabric, path)
+        + _check_pods(fabric, path)
+    )
+
+
+def _check_names(fabric: Fabric, path: str) -> typing.List[Finding]:
+    findings = []
+    if fabric.resource_name and (not _RESOURCE.fullmatch(fabric.resource_name) or len(fabric.resource_name) > 63):
+        why = "The webhook of the SR-IOV operator and the device plugins refuse it: releases up to 1.6 and OpenShift's reject a hyphen."
+        expected = "up to 63 letters, digits and underscores, with a letter or digit at both ends"
+        findings.append(_bad("names", f"{path}.resource_name", f"'{fabric.resource_name}'", expected, why, "Write mlx_compute instead of mlx-compute."))
+    names = [("name", fabric.name), ("network.namespace", fabric.network.namespace)]
+    if fabric.network.name:
+        names.append(("network.name", fabric.network.name))
+    if fabric.pool is not None:
+        names += [("ipam.pool.name", fabric.pool.name), ("ipam.pool.namespace", fabric.pool.namespace)]
+    for what, name in names:
+        if not _LABEL.fullmatch(name) or len(name) > 63:
+            expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
+            why = "It becomes the name of a Kubernetes object, and the API server refuses this one."
+            findings.append(_bad("names", f"{path}.{what}", f"'{name}'", expected, why, "Rename it."))
+    return findings or [ok("validate.names", path, "all valid", "names that the API server and the operator's webhook take")]
+
+
+def _check_select(fabric: Fabric, path: str) -> typing.List[Finding]:
+    select, path = fabric.select, f"{path}.select"
+    findings: typing.List[Finding] = []
+    if not traits(fabric).members:
+        return findings
+    infiniband = traits(fabric).link != "Ethernet"
+    if select.subnet_manager is not None and not infiniband:
+        why = f"The profile {fabric.profile} is Ethernet, and Ethernet has no subnet manager."
+        remedy = "Remove subnet_manager and name the NICs by pci, netdev, or vendor and device."
+        findings.append(_bad("select", f"{path}.subnet_manager", select.subnet_manager, "no subnet_manager", why, remedy))
+    elif select.subnet_manager not in (None, "any") and not _GUID.fullmatch(str(select.subnet_manager)):
+        why = "A subnet manager is known by the GUID of its port, as sminfo prints it."
+        expected = "'any', or 0x and 16 lower-case hex digits"
+        remedy = "Copy the sm guid out of sminfo, with its leading zeros."
+        findings.append(_bad("select", f"{path}.subnet_manager", f"'{select.subnet_manager}'", expected, why, remedy))
+    if not (select.subnet_manager or select.pci or select.netdev or select.vendor or select.device):
+        why = "Nothing says which HCAs of a node belong to this fabric."
+        expected = "subnet_manager, pci, netdev, or vendor and device" if infiniband else "pci, netdev, or vendor and device"
+        findings.append(_bad("select", path, "only hcas_per_node", expected, why, "Add one of them; for InfiniBand 'subnet_manager: any' is the simplest."))
+    for index, address in enumerate(select.pci):
+        if not _PCI.fullmatch(address):
+            why = "sysfs and the operator compare PCI addresses as text, in the kernel's form."
+            remedy = "Copy the address out of 'lspci -D', in lower case."
+            findings.append(_bad("select", f"{path}.pci[{index}]", f"'{address}'", "dddd:bb:dd.f, such as 0000:3c:00.0", why, remedy))
+    for what, value in (("vendor", select.vendor), ("device", select.device)):
+        if value is not None and not _PCI_ID.fullmatch(value):
+            why = "PCI ids are compared as text."
+            expected = "four lower-case hex digits in quotes, such as '15b3'"
+            findings.append(_bad("select", f"{path}.{what}", f"'{value}'", expected, why, "Copy it out of 'lspci -nn'."))
+    # a list of PCI addresses may be longer than one node's share, since nodes may differ; a shorter one can never be enough
+    for what, items in (("pci", select.pci), ("netdev", select.netdev)):
+        if items and len(set(items)) < select.hcas_per_node:
+            why = "A node can't have more HCAs on this fabric than the list names."
+            remedy = "List all of them, or lower hcas_per_node."
+            findings.append(_bad("select", f"{path}.{what}", f"{len(set(items))} named", f"{select.hcas_per_node} (hcas_per_node)", why, remedy))
+    return findings or [ok("validate.select", path, "usable", f"names HCAs in a way that profile {fabric.profile} can follow")]
+
+
+def _check_numbers(fabric: Fabric, path: str) -> typing.List[Finding]:
+    findings, its = [], traits(fabric)
+    for what, value, low, high, unit in (
+        ("select.hcas_per_node", fabric.select.hcas_per_node if its.members else None, 1, 64, "HCAs"),
+        ("virtual_functions", fabric.virtual_functions if its.functions else None, 1, _MOST_VIRTUAL_FUNCTIONS, "VFs a physical function"),
+        ("mtu", fabric.mtu, 576, 65520, "bytes"),
+    ):
+        if value is not None and not low <= value <= high:
+            why = "Out of what any HCA and its driver can do; the operator would refuse it, or fail on the node."
+            findings.append(_bad("numbers", f"{path}.{what}", f"{value} {unit}", f"{low} to {high} {unit}", why, "Correct the number."))
+    return findings or [ok("validate.numbers", path, f"{fabric.select.hcas_per_node} HCAs, {pods_on_a_node(fabric)} pods a node", "numbers that an HCA can do")]
+
+
+def _check_line_rate(fabric: Fabric, path: str) -> typing.List[Finding]:
+    rate, path = fabric.line_rate, f"{path}.line_rate"
+    for what, fraction, usual in (("fraction", rate.fraction, 0.92), ("fleet_fraction", rate.fleet_fraction, 0.93)):
+        if not 0 < fraction <= 1:
+            why = "No link carries more than its rate, and a floor of nothing proves nothing."
+            return [_bad("line_rate", f"{path}.{what}", f"{fraction}", "more than 0, at most 1", why, f"Use {usual}, or a figure that you can defend.")]
+    if rate.floor_gbps is None:
+        return [ok("validate.line_rate", path, f"{rate.fraction:.0%} of the slower of link and PCIe", "a floor that means something")]
+    if not 0 < rate.floor_gbps < float("inf"):
+        why = "A floor that any figure reaches, or none can, proves nothing."
+        return [_bad("line_rate", f"{path}.floor_gbps", f"{rate.floor_gbps} Gb/s", "more than 0 Gb/s", why, "Correct it, or use the fraction.")]
+    if not (rate.reason or "").strip():
+        why = "An absolute floor hides how fast the link could be, so the report must say why it was chosen."
+        return [_bad("line_rate", f"{path}.reason", "no reason", "a reason beside floor_gbps", why, "Add reason, or remove floor_gbps and use the fraction.")]
+    return [ok("validate.line_rate", path, f"{rate.floor_gbps:g} Gb/s, because: {rate.reason}", "an absolute floor has a reason")]
+
+
+def _check_pods(fabric: Fabric, path: str) -> typing.List[Finding]:
+    pods, findings = fabric.pods, []
+    for what, value in (
+        ("pods.message_bytes", pods.message_bytes),
+        ("pods.iterations", pods.iterations),
+        ("pods.seconds", pods.seconds),
+        ("bandwidth.rounds", fabric.bandwidth.rounds),
+    ):
+        if value is not None and value < 1:
+            findings.append(_bad("pods", f"{path}.{what}", str(value), "1 at least", "ib_write_bw would refuse it or measure nothing.", "Correct the number."))
+    if pods.limit_seconds <= pods.seconds:
+        why = "Each command would be stopped before its measurement ends."
+        remedy = "Leave room for connecting: limit_seconds should be twice seconds at least."
+        findings.append(_bad("pods", f"{path}.pods.limit_seconds", f"{pods.limit_seconds} s", f"more than {pods.seconds} s (seconds)", why, remedy))
+    return findings or [ok("validate.pods", f"{path}.pods", f"{pods.seconds} s, at most {pods.limit_seconds} s", "a measurement that fits its limit")]
+
+
+def _check_cluster(intent: Intent) -> typing.List[Finding]:
+    cluster = intent.cluster
+    findings = []
+    if not cluster.node_selector:
+        why = "An empty selector takes every node of the cluster, control plane included, and the operator drains and reboots what it takes."
+        remedy = "Name a label that only RDMA nodes have, or remove the key for the default."
+        findings.append(_bad("cluster", "rdma_cluster.node_selector", "no label", "one label at least", why, remedy))
+    if cluster.wait_seconds < 1:
+        why = "Nothing is ready at once."
+        findings.append(_bad("cluster", "rdma_cluster.wait_seconds", f"{cluster.wait_seconds} s", "1 s at least", why, "Correct it."))
+    if cluster.node_pool is not None and cluster.node_pool.max_unavailable < 1:
+        why = "No node would ever get its turn, and the wait would end with its time."
+        expected = "1 node at least"
+        findings.append(_bad("cluster", "rdma_cluster.node_pool.max_unavailable", str(cluster.node_pool.max_unavailable), expected, why, "Correct it."))
+    if not _RELEASE.fullmatch(cluster.network_operator.version):
+        why = "Images of NVIDIA's network operator are named after its releases, and there would be none of this name."
+        expected = "a release, such as v26.4.1"
+        seen = f"'{cluster.network_operator.version}'"
+        findings.append(_bad("cluster", "rdma_cluster.network_operator.version", seen, expected, why, "Copy it out of the operator's release notes."))
+    if cluster.network_operator.ofed_driver is not None and cluster.disruption == "none":
+        why = "A driver that is loaded anew takes the RDMA devices from all pods of the node, so the operator drains it."
+        remedy = "Allow drains in rdma_cluster.disruption, or leave the driver to the nodes."
+        expected = "no driver with disruption: none"
+        findings.append(_bad("cluster", "rdma_cluster.network_operator.ofed_driver", cluster.network_operator.ofed_driver, expected, why, remedy))
+    if not _LABEL.fullmatch(cluster.operator_namespace):
+        why = "It is the name of a namespace, and the API server knows no such one."
+        expected = "lower-case letters, digits and hyphens"
+        findings.append(_bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", expected, why, "Correct the name."))
+    findings += _check_training(intent)
+    return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace}", "usable values")]
+
+
+def _check_host(intent: Intent) -> typing.List[Finding]:
+    findings, path = [], "rdma_cluster.host"
+    memlock, why = intent.cluster.host.memlock, "Without a size nobody knows what was meant, and none at all has to be asked for."
+    if memlock is not None and (memlock.limit_gib is None) != memlock.unlimited:
+        measured = f"limit_gib {memlock.limit_gib}, unlimited {memlock.unlimited}"
+        findings.append(_bad("host", f"{path}.memlock", measured, "limit_gib, or unlimited: true", why, "Give the size that the jobs register, in GiB."))
+    if memlock is not None and memlock.limit_gib is not None and not 1 <= memlock.limit_gib <= 1 << 20:
+        findings.append(_bad("host", f"{path}.memlock.limit_gib", str(memlock.limit_gib), "1 to 1048576 GiB", "No job can work with it.", "Correct it."))
+    if memlock is not None and not 1 <= memlock.proof_mib <= min(2047, (memlock.limit_gib or 2) << 10):
+        why = "The proof registers one buffer, which ibv_rc_pingpong makes at most 2 GiB large, and no larger than the limit."
+        findings.append(_bad("host", f"{path}.memlock.proof_mib", f"{memlock.proof_mib} MiB", "1 to 2047 MiB, and within limit_gib", why, "Lower it."))
+    if not _LABEL.fullmatch(intent.cluster.host.machine_role):
+        why = "It becomes a label, and a part of the name of a MachineConfig."
+        findings.append(_bad("host", f"{path}.machine_role", f"'{intent.cluster.host.machine_role}'", "worker, or the name of a pool", why, "Correct it."))
+    for index, argument in enumerate(intent.cluster.host.kernel_arguments):
+        if not argument.strip() or argument.split() != [argument]:
+            why = "The MachineConfig would be degraded, and its pool with it."
+            findings.append(_bad("host", f"{path}.kernel_arguments[{index}]", f"'{argument}'", "one argument without spaces", why, "List each one by itself."))
+    kubelet = intent.cluster.host.kubelet
+    return [*findings, *(_check_kubelet(kubelet, f"{path}.kubelet") if kubelet else ())] or [ok("validate.host", path, "usable values", "usable values")]
+
+
+def _check_kubelet(kubelet: Kubelet, path: str) -> typing.List[Finding]:
+    findings = []
+    if kubelet == Kubelet(pool_labels=kubelet.pool_labels):
+        why = "A KubeletConfig without a setting reboots the nodes for nothing."
+        findings.append(_bad("host", path, "no setting", "one setting at least", why, "Say topology_manager_policy, or remove the key."))
+    if kubelet.topology_manager_scope and kubelet.topology_manager_policy in (None, "none"):
+        why = "The scope says of what the policy holds, so without a policy it says nothing."
+        expected = "topology_manager_policy beside it"
+        findings.append(_bad("host", f"{path}.topology_manager_scope", kubelet.topology_manager_scope, expected, why, "Name a policy: single-numa-node."))
+    cpus = kubelet.reserved_system_cpus
+    if cpus is not None and not _is_cpu_list(cpus):
+        why = "The kubelet would not start with it, and OpenShift hands it on unread: the nodes would not come back."
+        expected = "numbers and rising ranges without spaces, such as 0-1,32"
+        findings.append(_bad("host", f"{path}.reserved_system_cpus", f"'{cpus}'", expected, why, "Copy CPUs of each NUMA node out of 'lscpu -e'."))
+    return findings
+
+
+def _is_cpu_list(text: str) -> bool:
+    """[kubernetes k8s.io/utils/cpuset Parse]"""
+    ranges = [[int(end) for end in part.split("-")] for part in text.split(",")] if _CPUS.fullmatch(text) else []
+    return bool(ranges) and all(part[0] <= part[-1] for part in ranges)
+
+
+def _check_measures(intent: Intent) -> typing.List[Finding]:
+    why = "Stage compare would compare what is not alike, or divide by nothing."
+    findings = [_bad("measures", path, seen, expected, why, "Correct the figure.") for path, seen, expected in compare.mistakes(intent)]
+    return findings or [ok("validate.measures", "rdma_cluster.measures", f"{len(intent.cluster.measures)} measures", "figures that can be compared")]
+
+
+def _check_training(intent: Intent) -> typing.List[Finding]:
+    training, findings = intent.cluster.training, []
+    names = [fabric.name for fabric in intent.fabrics]
+    if training is not None and training.fabric not in (None, *names):
+        expected = f"one of: {', '.join(names)}{nearest(str(training.fabric), names)}"
+        why = "The HCAs of this fabric are those that the job must use."
+        findings.append(_bad("cluster", "rdma_cluster.training.fabric", f"'{training.fabric}'", expected, why, "Name a fabric of rdma_fabrics."))
+    if training is not None and training.ranks is not None and training.ranks < 2:
+        why = "A job of one rank uses no network, so its log proves nothing."
+        findings.append(_bad("cluster", "rdma_cluster.training.ranks", str(training.ranks), "2 ranks at least", why, "Correct the number."))
+    return findings
+
+
+def _check_waiver(waiver: Waiver, path: str) -> typing.List[Finding]:
+    findings = []
+    if len(waiver.reason.split()) < 2:
+        why = "The report prints the reason to those who have to trust the run."
+        findings.append(_bad("waivers", f"{path}.reason", f"'{waiver.reason}'", "a reason in words", why, "Say why going on is right all the same."))
+    covered = fnmatch.filter(CHECKS, waiver.check)
+    stages = {check_id.partition(".")[0] for check_id in covered}
+    remedy = "Copy the id from the report."
+    if not covered:
+        expected = f"id of a check, such as platform.bios; * stands for any text{nearest(waiver.check, CHECKS)}"
+        why = "No check has such an id, so the waiver would cover nothing."
+        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", expected, why, remedy))
+    elif len(stages) > 1:
+        why = "A waiver that covers several stages at once makes the verdict worthless."
+        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", "checks of one stage", why, remedy))
+    elif stages == {"validate"}:
+        why = "An intent that contradicts itself can be corrected by who wrote it; there is nothing to waive."
+        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", "a check of another stage", why, "Correct the intent instead."))
+    return findings or [ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")]

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage validate: what several fabrics of one run take from each other, whatever their profiles. Check ids: ``validate.*``.
+
+Each conflict names both places. Ranges that meet are in _check/addresses/arithmetic.py.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import typing
+
+from ..._model.findings import FAIL, Finding, ok
+from ..._model.intent import Fabric, Intent
+from ..._model.profiles import is_infiniband, isolates_rdma, owns_rdma, traits
+
+#: profiles that may stand on the same HCAs: neither takes them from the other
+_TOGETHER = tuple(
+    map(
+        frozenset,
+        (
+            ("macvlan",),
+            ("macvlan", "sriov_ethernet"),
+            ("macvlan", "rdma_shared"),
+            ("ipoib",),
+            ("ipoib", "sriov_infiniband"),
+            ("ipoib", "rdma_shared"),
+            ("rdma_shared", "sriov_ethernet"),
+            ("rdma_shared", "sriov_infiniband"),
+        ),
+    )
+)
+
+
+def check(intent: Intent) -> typing.List[Finding]:
+    """Names, HCAs and RDMA modes: one finding for each conflict, or one pass for each of the three."""
+    return [*_names(intent), *_claims(intent), *_modes(intent)]
+
+
+def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
+    return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
+
+
+def _names(intent: Intent) -> typing.List[Finding]:
+    findings: typing.List[Finding] = []
+    for what, names, why in (
+        ("name", [fabric.name for fabric in intent.fabrics], "Findings and objects are told apart by the fabric's name."),
+        ("resource_name", [fabric.resource_name for fabric in intent.fabrics], "The device plugin would put the devices of two fabrics into one pool."),
+        # the attachment objects of most profiles live in the operator's namespace or in none, whatever namespace their pods are in
+        ("network.name", [fabric.network.name for fabric in intent.fabrics], "Both would be the same object."),
+        ("ipam.pool", [f"{fabric.pool.namespace}/{fabric.pool.name}" for fabric in intent.fabrics if fabric.pool], "Each would make another pool of it."),
+    ):
+        places = collections.defaultdict(list)
+        for index, name in enumerate(names):
+            places[name].append(index)
+        for name, where in places.items():
+            if len(where) > 1 and name:
+                measured = f"{len(where)} fabrics: {', '.join(f'rdma_fabrics[{index}]' for index in where)}"
+                findings.append(_bad("unique_names", f"{what} {name}", measured, "1 fabric", why, f"Give each fabric its own {what}."))
+    return findings or [ok("validate.unique_names", "rdma_fabrics", "all different", "name, resource_name, network.name and pool differ")]
+
+
+def _claims(intent: Intent) -> typing.List[Finding]:
+    """No two fabrics may take an HCA from each other."""
+    findings = []
+    for (before, other), (index, fabric) in itertools.combinations(enumerate(intent.fabrics), 2):
+        claim = _shared_claim(fabric, other)
+        if claim:
+            expected = f"nothing that rdma_fabrics[{before}].select takes as well"
+            remedy = "Say in one of the two which HCAs it leaves to the other."
+            findings.append(_bad("claims", f"rdma_fabrics[{index}].select", claim, expected, _why(fabric, other), remedy))
+    return findings or [ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", "no HCA that two of them select")]
+
+
+def _why(fabric: Fabric, other: Fabric) -> str:
+    if traits(fabric).functions and traits(other).functions:
+        return "Both fabrics would make virtual functions on the same HCA, and each policy undoes what the other did."
+    for one in (fabric, other):
+        if one.profile == "host_device":
+            return f"A pod of '{one.name}' takes the interface out of the node, and what the other fabric has on it is gone."
+        if one.network.mode == "passthru":
+            return f"In mode passthru the interface belongs to '{one.name}' alone."
+    return "Both fabrics would hand out the same device, each as if it were its own."
+
+
+def _shared_claim(one: Fabric, other: Fabric) -> str:
+    """What two fabrics select both and can't share; empty where they need not meet."""
+    if is_infiniband(one) != is_infiniband(other) or not (traits(one).members and traits(other).members):
+        return ""
+    if frozenset((one.profile, other.profile)) in _TOGETHER and "passthru" not in (one.network.mode, other.network.mode):
+        return ""
+    for mine, theirs in ((one.select.pci, other.select.pci), (one.select.netdev, other.select.netdev)):
+        if mine and theirs:
+            return ", ".join(sorted(set(mine) & set(theirs)))
+    for wide, narrow in ((one.select, other.select), (other.select, one.select)):
+        if not wide.pci and not wide.netdev and all(_takes(getattr(wide, key), getattr(narrow, key)) for key in ("vendor", "device", "subnet_manager")):
+            return "the same HCAs"
+    return ""
+
+
+def _takes(wide: typing.Optional[str], narrow: typing.Optional[str]) -> bool:
+    return wide in (None, "any", narrow)
+
+
+def _modes(intent: Intent) -> typing.List[Finding]:
+    """RDMA devices of a node are shared by all its network namespaces, or each belongs to one: all fabrics are on the same nodes."""
+    pool = intent.cluster.node_pool
+    exclusive = [f"rdma_fabrics[{index}].network.meta_plugins" for index, fabric in enumerate(intent.fabrics) if owns_rdma(fabric) and isolates_rdma(fabric)]
+    exclusive += ["rdma_cluster.node_pool.rdma_mode"] if pool is not None and pool.rdma_mode == "exclusive" else []
+    shared = [f"rdma_fabrics[{index}].profile" for index, fabric in enumerate(intent.fabrics) if fabric.profile == "rdma_shared"]
+    if not (exclusive and shared):
+        return [ok("validate.rdma_mode", "rdma_fabrics", "exclusive" if exclusive else "shared, or left as it is", "one RDMA mode for all fabrics")]
+    why = "The plugin that shares RDMA devices does not start on a node whose RDMA mode is exclusive, and pods of the other fabric get theirs in no other mode."
+    remedy = "Use one of the two on these nodes, or split the nodes between two inventories."
+    return [_bad("rdma_mode", place, "shared", f"exclusive, as {', '.join(exclusive)} asks for", why, remedy) for place in shared]

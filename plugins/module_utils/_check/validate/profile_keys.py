@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage validate: keys of a fabric that mean nothing to its profile, or that it can't do without. Check id: ``validate.profile``.
+
+What a profile takes is in its row (_model/profiles.py); here is what follows from it.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import FAIL, Finding, ok
+from ..._model.intent import Fabric, Network, Select
+from ..._model.profiles import IPOIB, PROFILES, attachment_kind, traits
+
+#: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
+_KEYS = {
+    "mtu": "Nothing would set it on the interface of the pods.",
+    "pods_per_node": "Only networks whose pods share one interface of the node count pods.",
+    "link_state": "Only virtual functions have a link state of their own.",
+    "meta_plugins": "Nothing chains CNI plugins behind this attachment.",
+    "mode": "Only macvlan has modes.",
+    "vlan": "Only a virtual function on Ethernet is put into a VLAN by its physical one.",
+    "vlan_qos": "Only a virtual function on Ethernet is put into a VLAN by its physical one.",
+    "trust": "Only virtual functions on Ethernet are trusted or not.",
+    "spoof_check": "Only virtual functions on Ethernet are checked.",
+    "min_tx_rate": "Only virtual functions on Ethernet have a rate of their own.",
+    "max_tx_rate": "Only virtual functions on Ethernet have a rate of their own.",
+}
+
+#: key, what was seen, what is expected, why
+Mistake = typing.Tuple[str, str, str, str]
+
+
+def check(fabric: Fabric, path: str) -> typing.List[Finding]:
+    """One finding for each key that does not go with the profile, or one pass.
+
+    :param path: of the fabric in the intent
+    """
+    mistakes = [*_foreign(fabric), *_needed(fabric), *_interface(fabric), *_rates(fabric.network)]
+    remedy = "Correct the key, or take another profile; docs/intent.md lists what each of them takes."
+    findings = [Finding("validate.profile", f"{path}.{key}", FAIL, seen, expected, why, remedy) for key, seen, expected, why in mistakes]
+    return findings or [ok("validate.profile", path, fabric.profile, f"the keys that one of these takes: {', '.join(PROFILES)}")]
+
+
+def _foreign(fabric: Fabric) -> typing.Iterator[Mistake]:
+    infiniband = attachment_kind(fabric) == IPOIB
+    for key, why in _KEYS.items():
+        of_network = hasattr(fabric.network, key)
+        value, path = getattr(fabric.network if of_network else fabric, key), f"network.{key}" if of_network else key
+        if value in (None, ()):
+            continue
+        if key not in traits(fabric).keys:
+            yield path, str(value), f"no {key} with {fabric.profile}", why
+        elif infiniband and key in ("mtu", "mode", "meta_plugins"):
+            yield path, str(value), f"no {key} on InfiniBand", "An IPoIBNetwork has none; its MTU is that of the partition."
+
+
+def _needed(fabric: Fabric) -> typing.Iterator[Mistake]:
+    its, profile = traits(fabric), fabric.profile
+    if its.functions != bool(fabric.virtual_functions):
+        why = "Pods of this profile get virtual functions." if its.functions else "This profile makes no virtual functions."
+        yield "virtual_functions", str(fabric.virtual_functions), "1 at least" if its.functions else f"none with {profile}", why
+    if its.resource == "needed" and not fabric.resource_name:
+        yield "resource_name", "none", "a name", "Pods ask for the interface by the name of a resource."
+    if its.resource == "none" and fabric.resource_name:
+        yield "resource_name", fabric.resource_name, f"none with {profile}", "No device plugin has a part in this profile."
+    if its.members != (fabric.ipam is not None):
+        why = "Pods need addresses on the fabric." if its.members else "Pods have their addresses of the cluster's own network already."
+        yield "ipam", "none" if its.members else "a mapping", "a mapping" if its.members else f"none with {profile}", why
+    if its.members != bool(fabric.network.name):
+        why = "Pods name the attachment in their annotation." if its.members else "Pods need no attachment."
+        yield "network.name", f"'{fabric.network.name}'", "a name" if its.members else f"none with {profile}", why
+    if not its.members and fabric.select != Select(0):
+        yield "select", "a mapping", f"none with {profile}", "No HCA belongs to it alone."
+    if profile == "rdma_shared" and not fabric.rdma:
+        yield "rdma", "false", "true", "Without RDMA this is the profile macvlan or ipoib."
+
+
+def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:
+    """Pods of these networks are put on one interface of the node, which is named."""
+    by_name = traits(fabric).shared or (fabric.profile == "host_device" and not fabric.resource_name)
+    if not by_name:
+        return
+    if len(fabric.select.netdev) != 1:
+        why = "The attachment names one interface, the same on each node."
+        yield "select.netdev", f"{len(fabric.select.netdev)} named", "the name of one", f"{why} Several rails are several fabrics."
+    if fabric.select.hcas_per_node != 1:
+        why = "One interface is one HCA. Several rails are several fabrics."
+        yield "select.hcas_per_node", str(fabric.select.hcas_per_node), "1", why
+    if fabric.network.mode == "passthru" and fabric.pods_per_node != 1:
+        why = "In mode passthru the interface belongs to one pod."
+        yield "pods_per_node", str(fabric.pods_per_node or "unset"), "1 with passthru", why
+    if fabric.pods_per_node is not None and fabric.pods_per_node < 1:
+        yield "pods_per_node", str(fabric.pods_per_node), "1 at least", "A network without pods proves nothing."
+
+
+def _rates(network: Network) -> typing.Iterator[Mistake]:
+    """Values that the API server or the kernel would refuse, or take for something else."""
+    if network.vlan is not None and not 0 <= network.vlan <= 4094:
+        yield "network.vlan", str(network.vlan), "0 to 4094", "The API server takes 4095 and 4096, the sriov CNI plugin refuses them, and pods would not start."
+    if network.vlan_qos is not None and not 0 <= network.vlan_qos <= 7:
+        yield "network.vlan_qos", str(network.vlan_qos), "0 to 7", "A priority has three bits."
+    if network.vlan_qos and not network.vlan:
+        yield "network.vlan_qos", str(network.vlan_qos), "a vlan beside it", "The sriov CNI plugin refuses a priority without a VLAN, and pods would not start."
+    for key in ("min_tx_rate", "max_tx_rate"):
+        rate = getattr(network, key)
+        if rate is not None and rate < 0:
+            yield f"network.{key}", f"{rate} Mb/s", "0 Mb/s at least", "The API server refuses it."
+    low, high = network.min_tx_rate or 0, network.max_tx_rate or 0
+    if high and low > high:
+        yield "network.min_tx_rate", f"{low} Mb/s", f"{high} Mb/s at most (max_tx_rate)", "The kernel refuses it (EINVAL), and pods would not start."

@@ -1,0 +1,280 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Stage virtual_functions: do the node's own sysfs, the operator's report and the kubelet's offer agree with the intent, and if not, which layer
+is the one that is wrong. Check ids: ``virtual_functions.*``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.bandwidth import RdmaPod
+from ..._model.fabric import ObservedSubnets
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.hca import NodeHcas, ObservedHcas
+from ..._model.intent import Fabric, Intent
+from ..._model.kubernetes import ClusterNode
+from ..._model.profiles import is_infiniband, owns_rdma, traits
+from ..._model.sriov_operator import OperatorFacts
+from ..fleet import why_no_sriov
+from ..fleet.hcas_of_fabric import Membership, resolve
+from . import settings as vf_settings
+from .settings import Layers
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: answer of hca_info of each node, taken after the stage network
+    :ivar subnets: answer of subnet_manager_info of each node (stage fabric); says which InfiniBand HCA is on which fabric
+    :ivar operators: answer of sriov_operator_info; None when there is none
+    :ivar pods: answer of vf_pods, where a network sets something for the VF of a pod
+    :ivar held: answer of hca_info of each node while these pods ran
+    """
+
+    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    operators: typing.Optional[OperatorFacts] = None
+    pods: typing.Tuple[RdmaPod, ...] = ()
+    held: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Findings for each node; for each physical function that a fabric has on it; and for each fabric on each node."""
+    findings: typing.List[Finding] = []
+    if not facts.nodes:
+        why = "No node was asked, so nothing is known of any."
+        findings.append(
+            Finding("virtual_functions.node", "inventory", UNKNOWN, "no node", "at least 1", why, "Put the nodes into the inventory's group rdma_nodes.")
+        )
+    read: typing.Dict[str, NodeHcas] = {}
+    for name, observed in facts.nodes.items():
+        if observed.value is None or observed.error is not None:
+            why = f"hca_info gave no answer: {observed.error or 'its answer is empty'}."
+            findings.append(
+                Finding("virtual_functions.node", name, UNKNOWN, "no answer", "an answer of hca_info", why, f"Make {name} answer, and run the stage again.")
+            )
+        else:
+            read[name] = observed.value
+    subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None}
+    for fabric in intent.fabrics:
+        if not traits(fabric).functions:
+            # says what this stage does not cover, and claims nothing else
+            findings.append(ok("virtual_functions.members", fabric.name, f"profile {fabric.profile}: it makes no VFs", "SR-IOV profiles only"))
+            continue
+        membership = resolve(fabric, read, subnets)
+        if not membership.resolved:
+            findings.append(_unresolved(membership))
+            continue
+        for name, node in read.items():
+            functions = _functions(fabric, membership, name, node, facts.operators)
+            findings.append(_members(fabric, name, functions))
+            for layers in functions if len(functions) == fabric.select.hcas_per_node else ():
+                findings += _function(layers)
+            findings.append(_offer(intent, fabric, name, functions, facts))
+            if fabric.network.vf_settings:
+                pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
+                findings.append(vf_settings.settings(fabric, name, pods, facts.held.get(name, ObservedHcas(error="was not asked"))))
+    if any(is_infiniband(fabric) for fabric in intent.fabrics):
+        findings += vf_settings.duplicate_guids(read)
+    return tuple(findings)
+
+
+def _unresolved(membership: Membership) -> Finding:
+    why = f"It is not known which physical functions belong to the fabric: {membership.why}."
+    return Finding(
+        "virtual_functions.members",
+        membership.fabric,
+        UNKNOWN,
+        "not known",
+        "physical functions of each node",
+        why,
+        membership.remedy or "See the stage fabric.",
+    )
+
+
+def _functions(fabric: Fabric, membership: Membership, name: str, node: NodeHcas, operators: typing.Optional[OperatorFacts]) -> typing.Tuple[Layers, ...]:
+    state = next((state for state in operators.states if state.node == name), None) if operators else None
+    unread = ""
+    if state is None and (operators is None or operators.errors):
+        unread = "; ".join(operators.errors[:3]) if operators else "the API server was not asked"
+    result = []
+    for member in membership.members.get(name, ()):
+        vfs = tuple(hca for hca in node.hcas if member.hca.pci and hca.physical_function == member.hca.pci.address)
+        result.append(Layers(fabric, name, member.hca, vfs, state, unread))
+    return tuple(result)
+
+
+def _members(fabric: Fabric, name: str, functions: typing.Sequence[Layers]) -> Finding:
+    expected = f"{fabric.select.hcas_per_node} physical functions"
+    measured = ", ".join(layers.hca.name for layers in functions) or "none"
+    if len(functions) == fabric.select.hcas_per_node:
+        return ok("virtual_functions.members", f"{fabric.name} {name}", measured, expected)
+    why = "Intent or hardware: the fabric has another number of physical functions on this node than the intent says."
+    return Finding("virtual_functions.members", f"{fabric.name} {name}", FAIL, measured, expected, why, "See the stages discover and fabric.")
+
+
+def _function(layers: Layers) -> typing.List[Finding]:
+    """All findings on one physical function; without VFs there is but one thing to say."""
+    findings = [_count(layers)]
+    if not layers.vfs:
+        return findings
+    findings += [_driver(layers), _report(layers), vf_settings.mtu(layers)]
+    if owns_rdma(layers.fabric):
+        findings.append(_rdma(layers))
+    if is_infiniband(layers.fabric):
+        findings.append(vf_settings.guids(layers))
+    links = vf_settings.link_state(layers)
+    return findings + ([links] if links else [])
+
+
+def _count(layers: Layers) -> Finding:
+    wanted, made, told, said = layers.fabric.virtual_functions, len(layers.vfs), layers.told, layers.said
+    measured = f"sysfs {made}, operator reports {said.vfs_count if said else 'nothing'}, operator wants {told.vfs_count if told else 'nothing'}"
+    expected = f"{wanted} in each"
+    if layers.unread:
+        why = f"The kernel has {made}; whether the operator agrees is not known: {layers.unread}."
+        return Finding("virtual_functions.count", layers.subject, UNKNOWN, measured, expected, why, "Check the kubeconfig and the user's rights.")
+    if made == wanted and said is not None and said.vfs_count == wanted:
+        return ok("virtual_functions.count", layers.subject, measured, expected)
+    why, remedy = _wrong_layer(layers, made, told.vfs_count if told else None, said.vfs_count if said else None)
+    return Finding("virtual_functions.count", layers.subject, FAIL, measured, expected, why, remedy)
+
+
+def _wrong_layer(layers: Layers, made: int, told: typing.Optional[int], said: typing.Optional[int]) -> typing.Tuple[str, str]:
+    """The first layer, from the intent down to the kernel, that does not pass on what it was told."""
+    wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
+    if sriov is None:
+        return why_no_sriov.why(layers.hca)
+    if sriov.total is None:
+        return "Kernel: sriov_totalvfs is there and could not be read.", f"Read it on {layers.node} by hand; see dmesg for this function."
+    if sriov.total < wanted:
+        return (
+            f"Intent or firmware: the function has {sriov.total} virtual functions at most.",
+            f"Raise NUM_OF_VFS in the firmware, or lower virtual_functions to {sriov.total}.",
+        )
+    if layers.state is None:
+        return "Operator: it has no SriovNetworkNodeState for the node.", "See the findings operators.daemon and operators.label."
+    if said is None:
+        return (
+            "Config daemon: it does not report this function, which the kernel shows.",
+            "Is the NIC in the operator's list of supported NICs? See the config daemon's log.",
+        )
+    if told is None:
+        return "Operator: no policy reaches this function.", "See the stage network: was the policy taken, and does it select this function?"
+    if told != wanted:
+        return (
+            f"Operator: it wants {told} on this function, so another policy decides, or ours is not seen yet.",
+            "Compare the policies' priority and nicSelector.",
+        )
+    if sriov.current == wanted and made != wanted:
+        return (
+            f"Kernel: sriov_numvfs is {wanted}, and {made} functions are there: the others were removed from the PCI bus, or just come up.",
+            "Run the stage again; if it stays, see dmesg, and rescan the bus (echo 1 > /sys/bus/pci/rescan).",
+        )
+    if made != wanted and said == wanted:
+        return (
+            "Config daemon: its report is not what the kernel shows; something changed the functions since.",
+            "Delete the config daemon's pod on the node, so that it looks again.",
+        )
+    if made != wanted:
+        return (
+            f"Config daemon: it was told {told} and has not made them.",
+            f"Last error: {layers.state.last_sync_error or 'none'}. See the config daemon's log.",
+        )
+    return "Config daemon: the kernel has them, its report is old.", "Run the stage again; if it stays, see the config daemon's log."
+
+
+def _driver(layers: Layers) -> Finding:
+    drivers = sorted({(vf.pci.driver if vf.pci else None) or "none" for vf in layers.vfs})
+    expected = "one network driver"
+    if len(drivers) == 1 and drivers[0] not in ("none", "vfio-pci"):
+        return ok("virtual_functions.driver", layers.subject, drivers[0], expected)
+    bare = [vf.name for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
+    why = f"Kernel: these functions have no network driver: {', '.join(bare)}." if bare else "Kernel: the functions of one card have several drivers."
+    remedy = "Load the driver of the functions (modprobe), or see dmesg for why it refuses them."
+    return Finding("virtual_functions.driver", layers.subject, FAIL, ", ".join(drivers), expected, why, remedy)
+
+
+def _report(layers: Layers) -> Finding:
+    """Whether kernel and operator mean the same functions, with the same drivers."""
+    kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
+    said = {vf.address: vf.driver or None for vf in (layers.said.vfs if layers.said else ())}
+    measured = f"sysfs {len(kernel)}, operator {len(said)}, both {len(kernel.keys() & said.keys())}"
+    expected = "the same PCI addresses and drivers"
+    if layers.unread:
+        why = f"What the operator reports is not known: {layers.unread}."
+        return Finding("virtual_functions.report", layers.subject, UNKNOWN, measured, expected, why, "Check the kubeconfig and the user's rights.")
+    if kernel == said:
+        return ok("virtual_functions.report", layers.subject, measured, expected)
+    differing = [
+        f"{address} ({_driver_words(kernel, address)} in the kernel, {_driver_words(said, address)} in the report)"
+        for address in sorted(kernel.keys() | said.keys())
+        if address not in kernel or address not in said or kernel[address] != said[address]
+    ]
+    why = f"Config daemon: its report and the kernel differ in: {', '.join(differing[:8])}."
+    remedy = "Run the stage again; if it stays, see the config daemon's log."
+    return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
+
+
+def _driver_words(drivers: typing.Mapping[str, typing.Optional[str]], address: str) -> str:
+    return drivers[address] or "no driver" if address in drivers else "absent"
+
+
+def _rdma(layers: Layers) -> Finding:
+    without = [vf for vf in layers.vfs if not vf.rdma_device]
+    measured, expected = f"{len(layers.vfs) - len(without)} of {len(layers.vfs)}", f"{len(layers.vfs)} of {len(layers.vfs)} with an RDMA device"
+    if not without:
+        return ok("virtual_functions.rdma_device", layers.subject, measured, expected)
+    names = ", ".join(vf.name for vf in without[:8])
+    if layers.state is not None and layers.state.rdma_mode == "exclusive" and all(vf in layers.in_pods for vf in without):
+        why = f"Kernel: with RDMA in exclusive mode the device of a VF goes into the pod with it, so these show none on the node: {names}."
+        remedy = "Nothing, where pods run on this network; else see rdma dev on the node. Stage bandwidth shows whether they work."
+        all_hidden = len(without) == len(layers.vfs)
+        return Finding("virtual_functions.rdma_device", layers.subject, UNKNOWN if all_hidden else WARN, measured, expected, why, remedy)
+    why = f"Kernel: the driver has made no RDMA device of these functions: {names}."
+    remedy = "Load the RDMA driver (mlx5_ib), or say rdma: false in the fabric where they have none."
+    return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)
+
+
+def _offer(intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[Layers], facts: Facts) -> Finding:
+    """Whether the kubelet offers what the functions have."""
+    resource, wanted = f"{intent.cluster.resource_prefix}/{fabric.resource_name}", fabric.virtual_functions * fabric.select.hcas_per_node
+    subject, expected = f"{fabric.name} {name}", f"{wanted} {resource}"
+    node = next((node for node in facts.operators.nodes if node.name == name), None) if facts.operators else None
+    if facts.operators is None or node is None:
+        why = "The API server was not asked." if facts.operators is None else "The cluster knows no node of this name."
+        return Finding("virtual_functions.allocatable", subject, UNKNOWN, "not known", expected, why, "Check the kubeconfig and the node's name.")
+    offered = node.allocatable.get(resource)
+    measured = f"{offered if offered is not None else 'no'} {resource}"
+    if offered == wanted:
+        return ok("virtual_functions.allocatable", subject, measured, expected)
+    return Finding("virtual_functions.allocatable", subject, FAIL, measured, expected, *_why_not_offered(resource, offered, wanted, functions, node))
+
+
+def _why_not_offered(
+    resource: str, offered: typing.Optional[int], wanted: int, functions: typing.Sequence[Layers], node: ClusterNode
+) -> typing.Tuple[str, str]:
+    made, log = sum(len(layers.vfs) for layers in functions), "See the log of the pod sriov-device-plugin on the node"
+    if not functions:
+        return "Intent: no physical function of the node is on this fabric.", "See the finding virtual_functions.members."
+    if made != wanted:
+        why = f"Kernel: the node has {made} of the {wanted} functions, so no more can be offered."
+        return why, f"Start with the findings virtual_functions.count of {node.name}."
+    names = {group.resource for layers in functions if layers.told for group in layers.told.groups}
+    if names and functions[0].fabric.resource_name not in names:
+        why = f"Operator: it hands these functions to the resource {', '.join(sorted(names))}, so another policy decides."
+        return why, "Compare the policies' priority and nicSelector."
+    if offered is None:
+        alike = sorted(name for name in node.allocatable if name.rpartition("/")[2] == resource.rpartition("/")[2])
+        if alike:
+            return f"Intent: the cluster offers {alike[0]}, with another prefix.", f"Set resource_prefix of rdma_cluster to {alike[0].rpartition('/')[0]}."
+        return "Device plugin: it does not offer this resource.", f"Does it run on the node, with the resource in its ConfigMap device-plugin-config? {log}."
+    if offered > wanted:
+        return "Device plugin: its resource takes in functions that are not of this fabric.", "Compare the nicSelector of all policies with this resource name."
+    return f"Device plugin: the node has all {made} functions, and it offers {offered}: it does not see the others or finds them unhealthy.", f"{log}."

@@ -1,0 +1,257 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Settings of VFs, layer by layer: MTU, link state, GUIDs, and what the network sets for the VF of a pod. Part of stage virtual_functions.
+
+Each cause begins with the layer that is wrong: Intent, Operator (what it wants of the node), Config daemon (what it has done and reports),
+Kernel (what sysfs shows), Device plugin. What a layer can't show is said, and never passes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.bandwidth import RdmaPod
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.hca import Hca, NodeHcas, ObservedHcas, VfAdministration
+from ..._model.intent import Fabric
+from ..._model.profiles import is_infiniband
+from ..._model.sriov_operator import NodeState, StateInterface, WantedInterface
+
+#: what the CNI plugin writes for a link state of the network, as sysfs shows it
+_POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}
+#: what a VF has before somebody gives it a GUID, and what no port may have
+_NO_GUIDS = ("0x0000000000000000", "0xffffffffffffffff")
+
+
+@dataclasses.dataclass(frozen=True)
+class Layers:
+    """What each layer says of one physical function.
+
+    :ivar vfs: virtual functions in sysfs
+    :ivar state: of the node; None when the operator has none, or when that is not known
+    :ivar unread: why it is not known whether the operator has a state; empty when it is known
+    """
+
+    fabric: Fabric
+    node: str
+    hca: Hca
+    vfs: typing.Tuple[Hca, ...]
+    state: typing.Optional[NodeState]
+    unread: str = ""
+
+    @property
+    def address(self) -> str:
+        return self.hca.pci.address if self.hca.pci else ""
+
+    @property
+    def subject(self) -> str:
+        return f"{self.fabric.name} {self.node} {self.hca.name} {self.address}".strip()
+
+    @property
+    def told(self) -> typing.Optional[WantedInterface]:
+        """What the operator wants of it."""
+        return next((item for item in self.state.wanted if item.address == self.address), None) if self.state else None
+
+    @property
+    def said(self) -> typing.Optional[StateInterface]:
+        """What the config daemon reports of it."""
+        return next((item for item in self.state.interfaces if item.address == self.address), None) if self.state else None
+
+    @property
+    def in_pods(self) -> typing.Tuple[Hca, ...]:
+        """VFs without a network interface on the node: a pod has it, or there is none."""
+        return tuple(vf for vf in self.vfs if not vf.netdevs)
+
+
+def mtu(layers: Layers) -> Finding:
+    """Whether physical and virtual functions have the MTU that the intent asks for; without one, whether kernel and report agree."""
+    check, wanted, said = "virtual_functions.mtu", layers.fabric.mtu, layers.said
+    own, others = _mtu(layers.hca), {vf.name: _mtu(vf) for vf in layers.vfs if vf.netdevs}
+    shown = ", ".join(sorted({str(value) for value in others.values()})) or "not seen"
+    measured = f"PF {own or 'not seen'}, VFs {shown}, report {said.mtu if said and said.mtu else 'none'}"
+    if own is None:
+        why = "Kernel: the physical function has no network interface here, so its MTU is not seen."
+        remedy = "See ip link on the node: is the interface in another network namespace, or is its driver (ib_ipoib on InfiniBand) not loaded?"
+        return Finding(check, layers.subject, UNKNOWN if wanted else WARN, measured, f"{wanted or 'any, the same in each layer'}", why, remedy)
+    if said is not None and said.mtu and said.mtu != own:
+        why = f"Config daemon: it reports an MTU of {said.mtu}, and the kernel has {own}; somebody changed it since."
+        remedy = "Run the stage again; if it stays, see the config daemon's log."
+        return Finding(check, layers.subject, FAIL, measured, f"{wanted or own} in each layer", why, remedy)
+    if wanted is None:
+        return ok(check, layers.subject, measured, "any, the same in each layer")
+    expected = f"{wanted} in each layer"
+    wrong = [name for name, value in others.items() if value != wanted]
+    if own >= wanted and not wrong:
+        return _seen(check, layers, measured, expected, "their MTU")
+    told = layers.told.mtu if layers.told else 0
+    if told != wanted:
+        why, remedy = f"Operator: it wants {told or 'no MTU'} of this function.", "See the stage network: was our policy taken, and which others select it?"
+    elif own < wanted:
+        why, remedy = f"Config daemon: it was told {told} and the physical function has {own}.", "See the config daemon's log: does the driver take this MTU?"
+    else:
+        why = f"Kernel: the physical function has it, and these have not: {', '.join(wrong[:8])}. A VF keeps what the last pod has set."
+        remedy = "Set it on the node (ip link set ... mtu ...), or delete the config daemon's pod there, so that it sets it anew."
+    return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
+
+
+def _mtu(hca: Hca) -> typing.Optional[int]:
+    return max((netdev.mtu for netdev in hca.netdevs if netdev.mtu is not None), default=None)
+
+
+def _seen(check: str, layers: Layers, measured: str, expected: str, what: str) -> Finding:
+    """A pass over the VFs that could be looked at; what is in pods was not."""
+    hidden = layers.in_pods
+    if not hidden:
+        return ok(check, layers.subject, measured, expected)
+    why = f"Kernel: {len(hidden)} of {len(layers.vfs)} VFs have no network interface on the node, so {what} is not seen: pods have them, or no driver."
+    remedy = "Nothing, where pods run on this network; else see virtual_functions.driver. Stage bandwidth shows whether they work."
+    return Finding(check, layers.subject, UNKNOWN if len(hidden) == len(layers.vfs) else WARN, measured, expected, why, remedy)
+
+
+def link_state(layers: Layers) -> typing.Optional[Finding]:
+    """Whether the links of the VFs can come up; None where the intent asks for nothing and nothing can be seen.
+
+    The CNI plugin sets the link state when a pod takes the VF, and only when the network names one; until then an InfiniBand VF has the driver's
+    default, which is down [src ib-sriov-cni pkg/sriov/sriov.go].
+    """
+    check, wanted = "virtual_functions.link_state", layers.fabric.network.link_state
+    policies = {vf.name: vf.administration.link_policy for vf in layers.vfs if vf.administration and vf.administration.link_policy}
+    states = {vf.name: port.state for vf in layers.vfs for port in vf.ports[:1] if port.state is not None}
+    counted = _counts(policies.values()) or "not shown by the driver"
+    measured = f"policy {counted}" + (f", ports {_counts(value or '' for value in states.values())}" if states else "")
+    expected = f"link_state {wanted}, set when a pod takes the VF" if wanted else "links that come up by themselves"
+    down = [name for name in (policies or states) if (policies or states)[name] in ("Down", "DOWN")]
+    if wanted is None:
+        if down and is_infiniband(layers.fabric):
+            why = f"Intent: it names no network.link_state, so nothing brings up the links of these VFs: {', '.join(down[:8])}."
+            remedy = f"Set network.link_state: enable in the fabric '{layers.fabric.name}'; does its subnet manager serve VFs (opensm: virt_enabled 2)?"
+            return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
+        if len(policies or states) == len(layers.vfs) and not down:
+            return ok(check, layers.subject, measured, expected)
+        if not is_infiniband(layers.fabric) and not policies:
+            return None
+    held = {vf.name for vf in layers.in_pods}
+    late = [name for name, policy in policies.items() if wanted and name in held and policy != _POLICIES[wanted]]
+    if late:
+        why = f"CNI plugin: pods have these VFs, and it has not set their link state to {wanted}: {', '.join(late[:8])}."
+        remedy = f"Does the NetworkAttachmentDefinition '{layers.fabric.network.name}' name link_state? Pods from before it did have to be made anew."
+        return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
+    if len(policies) == len(layers.vfs):
+        return ok(check, layers.subject, measured, expected)
+    why = "Kernel: neither sysfs nor ip link shows the link state of these VFs, so nothing is proven of it here."
+    remedy = "Run ip link show for the physical function on the node, as root. Stage bandwidth shows whether the links come up in pods."
+    return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
+
+
+def _counts(values: typing.Iterable[str]) -> str:
+    """``4 Down, 4 Up``"""
+    seen = list(values)
+    return ", ".join(f"{seen.count(value)} {value}" for value in sorted(set(seen)))
+
+
+def settings(fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: ObservedHcas) -> Finding:
+    """Whether the VFs that pods of ours had on a node were set as the network asks.
+
+    The CNI plugin sets them when a pod takes the VF and takes them back when the pod goes, so a VF that no pod has proves nothing.
+    [sriov-cni pkg/sriov/sriov.go ApplyVFConfig, ResetVFConfig]
+
+    :param held: answer of hca_info while the pods had them
+    """
+    wanted = fabric.network.vf_settings
+    check, subject, expected = "virtual_functions.settings", f"{fabric.name} {node}", _words(wanted)
+    vfs = {hca.pci.address: hca for hca in (held.value.hcas if held.value else ()) if hca.pci}
+    taken = [vfs[pod.pci] for pod in pods if pod.pci in vfs]
+    if not taken:
+        reason = next((pod.error for pod in pods if pod.error), held.error) or "no pod of ours has one that the node shows"
+        why = f"CNI plugin: it sets them when a pod takes a virtual function, and nothing was seen of that: {reason}."
+        remedy = "See the events of the pod, and whether other pods have all the virtual functions; then run the stage again."
+        return Finding(check, subject, UNKNOWN, "not seen", expected, why, remedy)
+    shown = {vf.name: {name: getattr(vf.administration or VfAdministration(), name) for name in wanted} for vf in taken}
+    measured = "; ".join(f"{name}: {_words(values)}" for name, values in shown.items())
+    if all(values == wanted for values in shown.values()):
+        return ok(check, subject, measured, expected)
+    if any(value not in (None, wanted[name]) for values in shown.values() for name, value in values.items()):
+        why = "CNI plugin: a pod has the virtual function, and its physical function has something else set for it."
+        remedy = f"Does the NetworkAttachmentDefinition '{fabric.network.name}' name it? If so, see the log of multus on the node: does the driver take it?"
+        return Finding(check, subject, FAIL, measured, expected, why, remedy)
+    why = "Kernel: ip link does not show all of it, since the driver does not tell or the tool is not there."
+    return Finding(check, subject, UNKNOWN, measured, expected, why, "Is iproute2 on the node? See ip link show there while a pod has the virtual function.")
+
+
+def _words(values: typing.Mapping[str, typing.Union[int, bool, None]]) -> str:
+    """``vlan 100, trust on``"""
+    return ", ".join(f"{name} {_word(value)}" for name, value in values.items())
+
+
+def _word(value: typing.Union[int, bool, None]) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "not shown" if value is None else str(value)
+
+
+def guids(layers: Layers) -> Finding:
+    """Whether each InfiniBand VF has a GUID, the same in each layer."""
+    check, expected = "virtual_functions.guids", "a GUID for each VF, the same in each layer"
+    nameless = [vf.name for vf in layers.vfs if vf.rdma_device is None]
+    measured = f"{len(layers.vfs) - len(nameless)} of {len(layers.vfs)} seen"
+    zero = [vf for vf in layers.vfs if vf.node_guid in _NO_GUIDS or any(port.guid in _NO_GUIDS for port in vf.ports)]
+    if zero:
+        given = [vf.name for vf in zero if vf.administration and vf.administration.node_guid not in (None, *_NO_GUIDS)]
+        names = ", ".join(vf.name for vf in zero[:8])
+        if given:
+            why = f"Kernel: the physical function has GUIDs for these, and their driver has not read them: {', '.join(given[:8])}."
+            remedy = "Unbind these VFs from mlx5_core and bind them again; the config daemon does that when it is restarted on the node."
+        else:
+            why = f"Config daemon: it has given no GUID to {names}. Pods on them fail with 'GUID is not valid'."
+            remedy = "See the config daemon's log; does /etc/sriov-operator/infiniband/guids on the node, where there is one, have enough GUIDs?"
+        return Finding(check, layers.subject, FAIL, f"{len(zero)} of {len(layers.vfs)} without GUID", expected, why, remedy)
+    unlike = [vf.name for vf in layers.vfs if vf.administration and vf.node_guid and vf.administration.node_guid not in (None, vf.node_guid)]
+    if unlike:
+        why = f"Kernel: the physical function was given other GUIDs since the driver took these VFs: {', '.join(unlike[:8])}."
+        remedy = "Unbind these VFs from mlx5_core and bind them again."
+        return Finding(check, layers.subject, FAIL, f"{len(unlike)} of {len(layers.vfs)} differ", expected, why, remedy)
+    reported = {vf.address: vf.guid for vf in layers.said.vfs if vf.guid} if layers.said else {}
+    stale = [vf.name for vf in layers.vfs if vf.pci and vf.node_guid and not _same(reported.get(vf.pci.address), vf.node_guid)]
+    if stale:
+        why = f"Config daemon: its report has other GUIDs than the kernel for {', '.join(stale[:8])}; they were changed since, by hand or by ib-kubernetes."
+        remedy = "Run the stage again; if it stays, delete the config daemon's pod on the node, so that it looks again."
+        return Finding(check, layers.subject, FAIL, f"{len(stale)} of {len(layers.vfs)} stale", expected, why, remedy)
+    if nameless:
+        why = f"Kernel: these VFs show no RDMA device, and so no GUID: {', '.join(nameless[:8])}."
+        return Finding(check, layers.subject, UNKNOWN, measured, expected, why, "See the finding virtual_functions.rdma_device of this function.")
+    return ok(check, layers.subject, measured, expected)
+
+
+def _same(reported: typing.Optional[str], guid: str) -> bool:
+    """Whether the report means this GUID, or none. It writes the bytes the wrong way round [src vishvananda/netlink rdma_link_linux.go; sample
+    k8snetworkplumbingwg/sriov-network-operator issue 1046]."""
+    if reported is None:
+        return True
+    octets = reported.lower().split(":")
+    return guid in ("0x" + "".join(octets), "0x" + "".join(reversed(octets)))
+
+
+def duplicate_guids(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
+    """Whether a VF has the GUID of another function, anywhere in the fleet. Duplicates among physical functions are stage discover's business."""
+    owners: typing.Dict[str, typing.Dict[str, bool]] = {}
+    for name, node in nodes.items():
+        for hca in node.hcas:
+            if any(port.link_layer == "InfiniBand" for port in hca.ports):
+                for guid in (hca.node_guid, *(port.guid for port in hca.ports)):
+                    if guid is not None and guid not in _NO_GUIDS:
+                        owners.setdefault(guid, {})[f"{name} {hca.name}"] = hca.is_virtual
+    findings = []
+    for guid, functions in sorted(owners.items()):
+        if len(functions) > 1 and any(functions.values()):
+            why = f"Config daemon: it was given, or made up, one GUID for {', '.join(list(functions)[:8])}. The subnet manager can't tell them apart."
+            remedy = "Give each node its own /etc/sriov-operator/infiniband/guids, or none; then make the VFs anew."
+            findings.append(Finding("virtual_functions.guids", guid, FAIL, f"{len(functions)} functions", "1 function", why, remedy))
+    virtual = [guid for guid, functions in owners.items() if any(functions.values())]
+    if virtual and not findings:
+        findings.append(ok("virtual_functions.guids", "all nodes", f"{len(virtual)} GUIDs of VFs, all different", "all different"))
+    return findings

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What became of the objects that were to be applied, and what an earlier intent left."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class AppliedObject:
+    """What became of one object that was to be applied.
+
+    :ivar fabric: which the object belongs to; empty for what fabrics share
+    :ivar action: created, changed, unchanged, deleted, absent or refused; unjudged in check mode, when what the object needs would be made first
+    :ivar refusal: text of the API server or its webhook
+    :ivar reason: of the API's Status: Forbidden, Invalid, NotFound...
+    :ivar warnings: that the API server sent along
+    """
+
+    kind: str
+    name: str
+    namespace: str = ""
+    fabric: str = ""
+    action: str = ""
+    refusal: str = ""
+    reason: str = ""
+    warnings: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Leftovers:
+    """Objects with the collection's label that are not among those which were to be applied.
+
+    :ivar errors: what could not be listed, and why
+    """
+
+    objects: typing.Tuple[AppliedObject, ...] = ()
+    errors: typing.Tuple[str, ...] = ()

@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Node feature discovery's workers: where they run, and of what they make labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .kubernetes import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerConfig:
+    """What node feature discovery's worker is told; the defaults are its own. [node-feature-discovery source/pci, pkg/nfd-worker]
+
+    :ivar classes: PCI classes, or how they begin, of which it makes labels (sources.pci.deviceClassWhitelist)
+    :ivar fields: of a PCI device in the name of its label (sources.pci.deviceLabelFields)
+    :ivar sources: that make labels (core.labelSources)
+    """
+
+    classes: typing.Tuple[str, ...] = ("03", "0b40", "12")
+    fields: typing.Tuple[str, ...] = ("class", "vendor")
+    sources: typing.Tuple[str, ...] = ("all",)
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureDiscovery:
+    """A DaemonSet of node feature discovery's worker.
+
+    :ivar worker: with the nodes on which it is ready
+    :ivar pods: node to what its pod waits for, where it is not ready
+    :ivar config: None when it could not be read; ``unread`` says why
+    """
+
+    worker: Workload
+    pods: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    config: typing.Optional[WorkerConfig] = None
+    unread: str = ""

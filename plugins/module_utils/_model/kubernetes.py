@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the cluster shows of Kubernetes' own kinds and of multus: nodes, workloads, attachments, commands in pods. Filled by _parse/kubernetes."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterNode:
+    """A Kubernetes node.
+
+    :ivar ready: of its condition Ready; False also for Unknown
+    :ivar allocatable: of the extended resources (those with a domain in the name), in pieces
+    :ivar not_ready: why it is not ready, as the condition Ready says it
+    :ivar boot_id: another one after each boot; empty when the kubelet has not said it
+    """
+
+    name: str
+    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    ready: bool = False
+    unschedulable: bool = False
+    allocatable: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
+    boot_id: str = ""
+    not_ready: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A Deployment or DaemonSet.
+
+    :ivar wanted: pods that should run
+    :ivar ready: pods that are ready
+    :ivar nodes: of the pods that are ready, for a DaemonSet
+    """
+
+    name: str
+    namespace: str
+    wanted: int
+    ready: int
+    images: typing.Tuple[str, ...] = ()
+    nodes: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Attachment:
+    """A NetworkAttachmentDefinition (k8s.cni.cncf.io/v1).
+
+    :ivar plugin: the first CNI plugin of its configuration
+    :ivar fault: why multus could not read it; empty when it can
+    """
+
+    name: str
+    plugin: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    fault: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandResult:
+    """A command that ran in a pod.
+
+    :ivar output: of both streams
+    :ivar exit_code: of the command; None when the connection ended before it was known
+    :ivar timed_out: the limit inside (timeout's 124 or 137) or the one outside was reached
+    :ivar error: why there is no exit code
+    """
+
+    command: str
+    exit_code: typing.Optional[int]
+    output: str = ""
+    timed_out: bool = False
+    seconds: float = 0.0
+    error: str = ""

@@ -1,0 +1,226 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The SR-IOV network operator and its objects. Filled by _parse/kubernetes/sriov_operator.py, read by _check and _render.
+
+PCI addresses are dddd:bb:dd.f in lower case; times in seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .feature_discovery import FeatureDiscovery
+from .kubernetes import ClusterNode, Workload
+from .nvidia import NicPolicy
+
+
+@dataclasses.dataclass(frozen=True)
+class StateVf:
+    """A virtual function as the operator's config daemon reports it.
+
+    :ivar guid: as it is reported: eight bytes in hex, last byte first
+    """
+
+    index: int
+    address: str
+    driver: typing.Optional[str] = None
+    name: typing.Optional[str] = None
+    guid: typing.Optional[str] = None
+    mtu: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class StateInterface:
+    """A physical function as the operator's config daemon reports it.
+
+    :ivar link_type: IB or ETH
+    :ivar admin_state: up or down; None when an older daemon does not say
+    """
+
+    name: str
+    address: str
+    vendor: str = ""
+    device: str = ""
+    driver: typing.Optional[str] = None
+    link_type: typing.Optional[str] = None
+    mtu: typing.Optional[int] = None
+    total_vfs: int = 0
+    vfs_count: int = 0
+    vfs: typing.Tuple[StateVf, ...] = ()
+    eswitch_mode: typing.Optional[str] = None
+    admin_state: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class VfGroup:
+    """Virtual functions of one policy on one physical function.
+
+    :ivar first: index of the first and, ``last``, of the last of them
+    """
+
+    policy: str
+    resource: str = ""
+    device_type: str = ""
+    mtu: int = 0
+    rdma: bool = False
+    first: int = 0
+    last: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class WantedInterface:
+    """What the operator asks its config daemon to make on one physical function, with the policies behind it.
+
+    :ivar mtu: 0 leaves it as it is
+    :ivar link_type: IB or ETH; empty leaves it as it is
+    """
+
+    address: str
+    vfs_count: int
+    name: str = ""
+    groups: typing.Tuple[VfGroup, ...] = ()
+    mtu: int = 0
+    link_type: str = ""
+    eswitch_mode: str = ""
+    external: bool = False
+
+    @property
+    def policies(self) -> typing.Tuple[str, ...]:
+        return tuple(group.policy for group in self.groups)
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeState:
+    """A SriovNetworkNodeState (sriovnetwork.openshift.io/v1).
+
+    :ivar sync_status: Succeeded, Failed or InProgress; empty before the first report
+    :ivar current_state: of the drain: Idle, Draining, DrainComplete (annotation)
+    :ivar desired_state: what the daemon asks for: Idle, Drain_Required, Reboot_Required (annotation)
+    :ivar wanted_rdma_mode: shared, exclusive, or empty: not asked for
+    :ivar rdma_mode: of the node's RDMA devices and network namespaces: shared or exclusive; empty where the daemon does not say
+    """
+
+    node: str
+    wanted: typing.Tuple[WantedInterface, ...] = ()
+    interfaces: typing.Tuple[StateInterface, ...] = ()
+    sync_status: str = ""
+    last_sync_error: str = ""
+    current_state: str = ""
+    desired_state: str = ""
+    generation: int = 0
+    wanted_rdma_mode: str = ""
+    rdma_mode: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """A SriovNetworkNodePolicy (sriovnetwork.openshift.io/v1): which physical functions get how many virtual ones.
+
+    An empty selector field selects everything, as the operator reads it.
+
+    :ivar pf_names: with the range of virtual functions, if one is given: ens1f0#0-3
+    :ivar priority: 0 to 99; the lower one wins
+    :ivar mtu: 0 leaves it as it is
+    """
+
+    name: str
+    resource_name: str
+    vfs_count: int
+    node_selector: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    vendor: str = ""
+    device: str = ""
+    root_devices: typing.Tuple[str, ...] = ()
+    pf_names: typing.Tuple[str, ...] = ()
+    priority: int = 99
+    device_type: str = ""
+    mtu: int = 0
+    rdma: bool = False
+    link_type: str = ""
+    eswitch_mode: str = ""
+    external: bool = False
+    net_filter: str = ""
+    vdpa_type: str = ""
+    exclude_topology: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class SupportedNic:
+    """A line of the operator's ConfigMap supported-nic-ids; PCI ids of the physical and of the virtual function."""
+
+    vendor: str
+    device: str
+    virtual_device: str
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorInstallation:
+    """One SR-IOV network operator in the cluster.
+
+    :ivar version: as the installation says: label app.kubernetes.io/version, else RELEASE_VERSION, else the image's tag
+    :ivar origin: helm, olm, nvidia-network-operator or unknown
+    :ivar resource_prefix: RESOURCE_PREFIX of its container
+    """
+
+    deployment: Workload
+    version: str = ""
+    origin: str = "unknown"
+    resource_prefix: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class OlmObject:
+    """A ClusterServiceVersion or Subscription of OLM that is about the operator.
+
+    :ivar phase: of a ClusterServiceVersion: Succeeded, Failed, Pending, Installing...; state of a Subscription: AtLatestKnown, UpgradePending...
+    :ivar message: why it is not further: its own, or that of its conditions
+    """
+
+    kind: str
+    name: str
+    namespace: str
+    phase: str = ""
+    message: str = ""
+    version: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorFacts:
+    """Answer of sriov_operator_info.
+
+    :ivar crds: names of the custom resource definitions that are established
+    :ivar configs: namespaces that hold a SriovOperatorConfig called default
+    :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None when absent
+    :ivar states: what the operator wants of each node, and what its config daemon reports
+    :ivar policies: SriovNetworkNodePolicies in the operator's namespace; it obeys no others
+    :ivar supported_nics: what the operator's ConfigMap supported-nic-ids lists; None when there is none
+    :ivar discovery: workers of node feature discovery; None where nobody asked, since no label is absent
+    :ivar olm: ClusterServiceVersions and Subscriptions of the operator in its namespace
+    :ivar multus: DaemonSets that look like multus
+    :ivar multus_pods: pods in the operator's namespace that carry multus' network-status: proof that it works, however it was installed
+    :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
+    :ivar nic_policies: NicClusterPolicies of NVIDIA's network operator
+    :ivar troubles: pods in the operator's namespace that are not ready, each with its cause
+    :ivar errors: what could not be read, and why
+    """
+
+    crds: typing.Tuple[str, ...]
+    installations: typing.Tuple[OperatorInstallation, ...]
+    configs: typing.Tuple[str, ...]
+    nodes: typing.Tuple[ClusterNode, ...]
+    states: typing.Tuple[NodeState, ...] = ()
+    daemon: typing.Optional[Workload] = None
+    policies: typing.Tuple[Policy, ...] = ()
+    supported_nics: typing.Optional[typing.Tuple[SupportedNic, ...]] = None
+    discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]] = None
+    olm: typing.Tuple[OlmObject, ...] = ()
+    multus: typing.Tuple[Workload, ...] = ()
+    multus_pods: int = 0
+    attachments: typing.Optional[int] = None
+    nic_policies: typing.Tuple[NicPolicy, ...] = ()
+    troubles: typing.Tuple[str, ...] = ()
+    errors: typing.Tuple[str, ...] = ()

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""How far each node of each fabric is in the wait for the network."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class SyncNode:
+    """Where one node of one fabric stands in the wait.
+
+    :ivar phase: ready, waiting or failed
+    :ivar detail: what it waits for, or the cause of the failure, or what is there
+    :ivar remedy: of the failure, or of what is suspect about the waiting
+    :ivar matched: PCI addresses of the physical functions that the policy selects
+    :ivar allocatable: of the fabric's resource; None when the node does not offer it
+    """
+
+    fabric: str
+    node: str
+    phase: typing.Literal["ready", "waiting", "failed"]
+    detail: str
+    remedy: str = ""
+    matched: typing.Tuple[str, ...] = ()
+    allocatable: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SyncFacts:
+    """Answer of sriov_sync.
+
+    :ivar finished: every node is ready or failed
+    :ivar timed_out: the limit was reached first
+    :ivar waited_seconds: how long it took
+    """
+
+    finished: bool
+    timed_out: bool
+    waited_seconds: float
+    nodes: typing.Tuple[SyncNode, ...]

@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Output of ibqueryerrors (infiniband-diags/ibqueryerrors.c): the error counters of all ports of a fabric that are above their thresholds.
+
+Its exit code is 1 when it found errors, and 0 when it could not even begin: only the summary at the end tells that it did its work.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.errors import ParseError
+from ..._model.fabric import ErrorReport, PortErrors
+
+_TOOL = "ibqueryerrors"
+_PORT = re.compile(r"\A   GUID 0x([0-9a-f]{1,16}) port ([0-9]{1,3}|ALL):((?: \[[^\[\]]+\])+)\Z", re.ASCII)
+# newer versions repeat a 64-bit counter with a unit: [PortRcvErrors == 1234 (1.234K)]
+_COUNTER = re.compile(r" \[(\w{1,60}) == ([0-9]{1,20})(?: ?\([0-9.]{1,20}[A-Za-z]{0,2}\))?\]", re.ASCII)
+_NODES = re.compile(r"\A## Summary: ([0-9]{1,9}) nodes checked, ([0-9]{1,9}) bad nodes found\Z", re.ASCII)
+_CHECKED = re.compile(r"\A##          ([0-9]{1,9}) ports checked, ([0-9]{1,9}) ports have errors beyond threshold\Z", re.ASCII)
+_FAILURES = re.compile(r"\A##          ([0-9]{1,9}) PMA query failures\Z", re.ASCII)
+
+
+def parse(text: str) -> ErrorReport:
+    """The counters that are not 0; ``port ALL``, the sum over a switch, is left out.
+
+    :raises ParseError: no summary, which is last: the tool gave up or was cut off; or fewer ports with errors than the summary counts
+    """
+    ports: typing.List[PortErrors] = []
+    checked: typing.Optional[int] = None
+    bad = failures = 0
+    # not splitlines(): a node description in a heading may hold what Unicode takes for the end of a line
+    for count, line in enumerate(text.split("\n"), 1):
+        if line.startswith("   GUID 0x"):
+            found = _port(line, count)
+            ports += [found] if found else []
+        elif line.startswith("##"):
+            summary, missed = _CHECKED.match(line), _FAILURES.match(line)
+            if summary:
+                checked, bad = int(summary.group(1)), int(summary.group(2))
+            failures = int(missed.group(1)) if missed else failures
+    if checked is None:
+        raise ParseError(_TOOL, text.strip(), "a summary of the ports checked at the end")
+    if len(ports) != bad:
+        raise ParseError(_TOOL, f"{len(ports)} ports with errors", f"the {bad} ports that its summary counts")
+    return ErrorReport(tuple(ports), checked, failures)
+
+
+def _port(line: str, count: int) -> typing.Optional[PortErrors]:
+    match = _PORT.match(line)
+    counters = _COUNTER.findall(match.group(3)) if match else []
+    if not match or "".join(_COUNTER.sub("", match.group(3))).strip():
+        raise ParseError(f"{_TOOL}, line {count}", line, "the error counters of a port")
+    if match.group(2) == "ALL":
+        return None
+    return PortErrors(f"0x{int(match.group(1), 16):016x}", int(match.group(2)), {name: int(value) for name, value in counters})

@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Output of sminfo (infiniband-diags/sminfo.c): one line, the same in all versions from 44 to 56."""
+
+from __future__ import annotations
+
+import re
+
+from ..._model.errors import ParseError
+from ..._model.fabric import SubnetManager
+
+#: SMInfo.SMState, InfiniBand Architecture 1, 14.4
+STATES = {0: "NOTACT", 1: "DISCOVER", 2: "STANDBY", 3: "MASTER"}
+
+_LINE = re.compile(
+    r"^sminfo: sm lid ([0-9]{1,6}) sm guid 0x([0-9a-f]{1,16}), activity count ([0-9]{1,20}) priority ([0-9]{1,3}) state ([0-9]{1,3}) \S+$",
+    re.MULTILINE | re.ASCII,
+)
+
+
+def parse(text: str) -> SubnetManager:
+    """The subnet manager that answered.
+
+    :raises ParseError: no such line, as when nobody answered (``sminfo: iberror: failed: query``), or a state out of the specification
+    """
+    lines = _LINE.findall(text)
+    if len(lines) != 1:
+        raise ParseError("sminfo", text.strip(), "one line 'sminfo: sm lid ... state 3 SMINFO_MASTER'")
+    lid, guid, activity, priority, state = lines[0]
+    if int(state) not in STATES:
+        raise ParseError("sminfo", text.strip(), "a state from 0 to 3")
+    return SubnetManager(lid=int(lid), guid=f"0x{int(guid, 16):016x}", state=STATES[int(state)], priority=int(priority), activity=int(activity))

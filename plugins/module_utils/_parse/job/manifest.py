@@ -1,0 +1,348 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Jobs of any kind, and what they meet in the cluster, from Kubernetes objects to facts.
+
+A job is read by its pod templates, wherever they are in it: PyTorchJob, MPIJob, JobSet, Job, StatefulSet and the rest need no code of their own.
+A TrainJob has none: its template is in the runtime that it refers to, and it overwrites parts of it.
+[src kubeflow/trainer v1.9.4 and v2.3.0 pkg/apis; k8snetworkplumbingwg multi-network specification 1.3; multus-cni v4 pkg/k8sclient]
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+import typing
+
+from ..._model.job import Attachment, Claim, Container, NetworkRequest, PodDevices, PodTemplate, Variable, Workload
+from ..kubernetes.ipam import attachment_plugins
+from ..kubernetes.multus import STATUS_ANNOTATION
+from ..kubernetes.quantity import quantity
+from ..kubernetes.resource import Resource, ResourceError, full_name_of, items_of, json_of, mapping_at, name_of, number_of, texts_of, title_of
+
+NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
+
+#: jobs by their kind, also where a mistake hides their pods: ``container:`` in place of ``containers:``
+_KINDS = ("Pod", "Job", "JobSet", "StatefulSet", "Deployment", "PyTorchJob", "MPIJob", "TrainJob")
+_RESOURCE_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName"
+_ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
+_TRAINER = "node"
+#: objects that are looked at in one job; a file can be made that unfolds without end
+_MOST = 20_000
+_ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+_INTERFACE = re.compile(r"[^\s/:]{1,15}")
+
+
+def is_job(resource: Resource) -> bool:
+    """Whether pods are made of it."""
+    if not isinstance(resource, dict):
+        return False
+    return resource.get("kind") in _KINDS or next(_templates(resource, "", 1, itertools.count()), None) is not None
+
+
+def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Workload:
+    """A job as its pods will be.
+
+    :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes, to one of which a TrainJob refers
+    :raises ResourceError: no job, a part of it has another form, or its runtime is not there
+    """
+    name, namespace = name_of(resource), str(mapping_at(resource, "metadata").get("namespace") or "default")
+    body = _with_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else resource
+    templates = tuple(_template(*found, namespace) for found in _templates(body, "", 1, itertools.count()))
+    if not templates:
+        raise ResourceError(f"{title_of(resource)}: no pod template is in it, so it is no job")
+    queue = str(mapping_at(resource, "metadata", "labels").get(QUEUE_LABEL) or "")
+    return Workload(str(resource.get("kind", "")), name, namespace, templates, queue, _lost(body, templates))
+
+
+def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
+    """Why the operator will not tell the pods of each other. [kubeflow/trainer v1.9.4 pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]"""
+    kind, spec = body.get("kind"), mapping_at(body, "spec")
+    if kind == "PyTorchJob":
+        other = [str(role) for role in mapping_at(spec, "pytorchReplicaSpecs") if role not in ("Master", "Worker")]
+        if other:
+            return f"The training operator knows the roles Master and Worker, and refuses {', '.join(other)}"
+        if len(templates) < len(mapping_at(spec, "pytorchReplicaSpecs")):
+            return "One of its roles has no template with containers, and the training operator refuses it"
+        if not all(any(container.name == "pytorch" for container in template.containers) for template in templates):
+            return "The training operator looks for a container named pytorch in each of its pods, and refuses the job without one"
+        if "Master" not in mapping_at(spec, "pytorchReplicaSpecs") and not spec.get("elasticPolicy"):
+            return "Without a Master, and without an elasticPolicy, no pod is told where the others meet"
+    if kind == "TrainJob":
+        if not any(_is_trainer(item) for item in items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", "its runtime")):
+            return f"No job of its runtime carries the label {_ANCESTOR}: trainer, so the trainer starts one pod and passes over what the TrainJob says"
+    if kind == "TrainJob" and not [key for key in mapping_at(spec, "mlPolicy") if key != "numNodes"] and sum(item.count for item in templates) > 1:
+        return "Its runtime names no framework in mlPolicy (torch, mpi ...), so the trainer sets none of the variables by which its pods meet"
+    return ""
+
+
+def _templates(node: typing.Any, path: str, count: int, visited: typing.Iterator[int]) -> typing.Iterator[typing.Tuple[str, Resource, int]]:
+    """All pod templates below, each with its path and the number of pods that are made of it."""
+    if next(visited, _MOST) >= _MOST or path.count(".") > 30:
+        raise ResourceError(f"more than {_MOST} parts, or too deep: no job looks like that")
+    if isinstance(node, dict):
+        if isinstance(node.get("spec"), dict) and isinstance(node["spec"].get("containers"), list):
+            yield path, node, count
+            return
+        for key in ("replicas", "parallelism"):
+            if node.get(key) is not None:
+                count *= number_of(node[key], f"{path}.{key}")
+        for key, child in node.items():
+            yield from _templates(child, f"{path}.{key}" if path else str(key), count, visited)
+    elif isinstance(node, list):
+        for index, child in enumerate(node):
+            yield from _templates(child, f"{path}[{index}]", count, visited)
+
+
+def _template(path: str, template: Resource, count: int, namespace: str) -> PodTemplate:
+    where = path or "the pod"
+    spec, annotations = mapping_at(template, "spec"), mapping_at(template, "metadata", "annotations")
+    volumes = items_of(spec, "volumes", where)
+    return PodTemplate(
+        path=path[: -len(".template")] if path.endswith(".template") else path,
+        count=count,
+        containers=tuple(_container(item, spec, f"{path}.spec.containers[{index}]") for index, item in enumerate(items_of(spec, "containers", where))),
+        init_containers=tuple(
+            _container(item, spec, f"{path}.spec.initContainers[{index}]") for index, item in enumerate(items_of(spec, "initContainers", where))
+        ),
+        networks=networks(annotations.get(NETWORKS_ANNOTATION), namespace, where),
+        host_network=bool(spec.get("hostNetwork", False)),
+        volumes=tuple(str(item.get("name")) for item in volumes),
+        memory_volumes={
+            str(item.get("name")): str(mapping_at(item, "emptyDir").get("sizeLimit") or "")
+            for item in volumes
+            if mapping_at(item, "emptyDir").get("medium") == "Memory"
+        },
+        claims=tuple(str(mapping_at(item, "persistentVolumeClaim").get("claimName")) for item in volumes if item.get("persistentVolumeClaim")),
+    )
+
+
+def _container(item: Resource, spec: Resource, path: str) -> Container:
+    path = path.lstrip(".")
+    for key in ("name", "image"):
+        if not item.get(key):
+            raise ResourceError(f"{path}: {key} is missing")
+    variables = [_variable(entry, path) for entry in items_of(item, "env", path)]
+    words = " ".join((*texts_of(item, "command", path), *texts_of(item, "args", path)))
+    variables += [Variable(name, _literal(value), f"{path}.command") for name, value in _ASSIGNMENT.findall(words)]
+    context, of_pod = mapping_at(item, "securityContext"), mapping_at(spec, "securityContext")
+    limits = _amounts(item, "limits", path)
+    user = context.get("runAsUser", of_pod.get("runAsUser"))
+    return Container(
+        name=str(item.get("name", "")),
+        path=path,
+        environment=tuple(variables),
+        sources=tuple(
+            f"{kind} {mapping_at(entry, key).get('name')}"
+            for entry in items_of(item, "envFrom", path)
+            for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))
+            if entry.get(key)
+        ),
+        requests={**limits, **_amounts(item, "requests", path)},
+        limits=limits,
+        capabilities=tuple(name.upper() for name in texts_of(mapping_at(context, "capabilities"), "add", path)),
+        privileged=bool(context.get("privileged", False)),
+        user=None if user is None else number_of(user, f"{path}: runAsUser"),
+        non_root=bool(context.get("runAsNonRoot", of_pod.get("runAsNonRoot", False))),
+        mounts={_path(mount, path): str(mount.get("name", "")) for mount in items_of(item, "volumeMounts", path)},
+    )
+
+
+def _path(mount: Resource, path: str) -> str:
+    if not mount.get("mountPath"):
+        raise ResourceError(f"{path}.volumeMounts: one has no mountPath")
+    return str(mount["mountPath"]).rstrip("/")
+
+
+def _variable(entry: Resource, path: str) -> Variable:
+    if not entry.get("name"):
+        raise ResourceError(f"{path}.env: a variable has no name")
+    value = None if entry.get("valueFrom") else str(entry.get("value") if entry.get("value") is not None else "")
+    return Variable(str(entry["name"]), value, f"{path}.env")
+
+
+def _literal(text: str) -> typing.Optional[str]:
+    """The value of an assignment in a command; None where only the shell knows it."""
+    return None if "$" in text or "`" in text else text.strip("\"'")
+
+
+def _amounts(item: Resource, key: str, path: str) -> typing.Dict[str, str]:
+    found = {str(name): str(value) for name, value in mapping_at(item, "resources", key).items()}
+    for name, value in found.items():
+        quantity(value, f"{path}.resources.{key}[{name}]")
+    return found
+
+
+def networks(text: typing.Any, namespace: str, what: str) -> typing.Tuple[NetworkRequest, ...]:
+    """The annotation of the multi-network specification: a JSON list, or ``namespace/name@interface`` with commas between.
+
+    :raises ResourceError: another form; multus refuses such a pod
+    """
+    if text is None or not str(text).strip():
+        return ()
+    where, text = f"{what}: annotation {NETWORKS_ANNOTATION}", str(text).strip()
+    if text.startswith("["):
+        entries = json_of(text, where)
+        if not all(isinstance(entry, dict) and entry.get("name") for entry in entries):
+            raise ResourceError(f"{where} is no list of mappings with a name")
+    else:
+        entries = [_short(part.strip(), where) for part in text.split(",")]
+    return tuple(
+        NetworkRequest(
+            namespace=str(entry.get("namespace") or namespace),
+            name=str(entry["name"]),
+            interface=str(entry.get("interface") or f"net{number}"),
+            default_route=bool(entry.get("default-route")),
+        )
+        for number, entry in enumerate(entries, 1)
+    )
+
+
+def _short(part: str, where: str) -> Resource:
+    rest, at, interface = part.partition("@")
+    namespace, slash, name = rest.rpartition("/")
+    if not _NAME.fullmatch(name) or (slash and not _NAME.fullmatch(namespace)) or (at and not _INTERFACE.fullmatch(interface)):
+        raise ResourceError(f"{where}: '{part[:100]}' is not of the form namespace/name@interface")
+    return {"namespace": namespace, "name": name, "interface": interface}
+
+
+# TrainJob
+
+
+def runtime_of(job: Resource) -> typing.Tuple[str, str, str]:
+    """Kind, namespace (empty for a cluster's) and name of the runtime that a TrainJob refers to.
+
+    :raises ResourceError: it names none
+    """
+    reference = mapping_at(job, "spec", "runtimeRef")
+    kind, name = str(reference.get("kind") or "ClusterTrainingRuntime"), str(reference.get("name") or "")
+    if kind not in RUNTIMES or not name:
+        raise ResourceError(f"{title_of(job)}: spec.runtimeRef is {kind} '{name}'; expected the name of a {' or '.join(RUNTIMES)}")
+    return kind, str(mapping_at(job, "metadata").get("namespace") or "default") if kind == "TrainingRuntime" else "", name
+
+
+def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> Resource:
+    """The runtime's template with what the TrainJob and its patches change. [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]"""
+    kind, namespace, name = runtime_of(job)
+    of_kind = [item for item in runtimes if item.get("kind") == kind and name_of(item) == name]
+    found = [item for item in of_kind if not namespace or str(mapping_at(item, "metadata").get("namespace") or "default") == namespace]
+    if not found:
+        raise ResourceError(f"{title_of(job)}: its {kind} {name}, in which its pod template is, was not found")
+    spec, trainer = copy.deepcopy(mapping_at(found[0], "spec")), mapping_at(job, "spec", "trainer")
+    jobs = items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", name)
+    for item in jobs:
+        if not item.get("name"):
+            raise ResourceError(f"{kind} {name}: a job in spec.template.spec.replicatedJobs has no name")
+        pod = mapping_at(item, "template", "spec", "template")
+        if _is_trainer(item):
+            item["replicas"] = 1
+            # EnforceMLPolicy: the number of nodes becomes the number of pods of this job
+            nodes = trainer.get("numNodes") or mapping_at(spec, "mlPolicy").get("numNodes")
+            if nodes is not None and pod:
+                item["template"]["spec"]["parallelism"] = nodes
+            for container in items_of(mapping_at(pod, "spec"), "containers", name):
+                if container.get("name") == _TRAINER:
+                    _overwrite(container, trainer, name)
+        for patch in _patches(job, str(item.get("name", ""))):
+            _patch(pod, patch, name)
+    return {"kind": "TrainJob", "spec": spec}
+
+
+def _is_trainer(item: Resource) -> bool:
+    return mapping_at(item, "template", "metadata", "labels").get(_ANCESTOR) == "trainer"
+
+
+def _overwrite(container: typing.Dict[str, typing.Any], trainer: Resource, what: str) -> None:
+    container.update({key: trainer[key] for key in ("image", "command", "args") if trainer.get(key)})
+    if trainer.get("resourcesPerNode"):
+        container["resources"] = trainer["resourcesPerNode"]
+    _join(container, trainer, "env", what)
+
+
+def _patches(job: Resource, name: str) -> typing.Iterator[Resource]:
+    """Patches of the pod template of one of the runtime's jobs; runtimePatches since v2.2, podTemplateOverrides before."""
+    what = title_of(job)
+    for patch in items_of(mapping_at(job, "spec"), "runtimePatches", what):
+        for item in items_of(mapping_at(patch, "trainingRuntimeSpec", "template", "spec"), "replicatedJobs", what):
+            if item.get("name") == name:
+                yield mapping_at(item, "template", "spec", "template")
+    for override in items_of(mapping_at(job, "spec"), "podTemplateOverrides", what):
+        if any(target.get("name") == name for target in items_of(override, "targetJobs", what)):
+            yield override
+
+
+def _patch(pod: typing.Dict[str, typing.Any], patch: Resource, what: str) -> None:
+    annotations = {**mapping_at(pod, "metadata", "annotations"), **mapping_at(patch, "metadata", "annotations")}
+    pod["metadata"] = {**mapping_at(pod, "metadata"), "annotations": annotations}
+    spec, changed = mapping_at(pod, "spec"), mapping_at(patch, "spec")
+    _join(spec, changed, "volumes", what)
+    if changed.get("securityContext"):
+        spec["securityContext"] = changed["securityContext"]
+    for container in items_of(spec, "containers", what):
+        for wanted in items_of(changed, "containers", what):
+            if wanted.get("name") == container.get("name"):
+                _join(container, wanted, "env", what)
+                _join(container, wanted, "volumeMounts", what, "mountPath")
+                if wanted.get("securityContext"):
+                    container["securityContext"] = wanted["securityContext"]
+
+
+def _join(target: typing.Dict[str, typing.Any], change: Resource, key: str, what: str, by: str = "name") -> None:
+    """Merge two lists of mappings, as the API server does it: by the value of one key."""
+    new = items_of(change, key, what)
+    if new:
+        names = {item.get(by) for item in new}
+        target[key] = [*(item for item in items_of(target, key, what) if item.get(by) not in names), *new]
+
+
+# What a job meets
+
+
+def attachment(resource: Resource) -> Attachment:
+    """A NetworkAttachmentDefinition; one whose configuration is elsewhere, or broken, says so in ``problem``.
+
+    :raises ResourceError: it has no name
+    """
+    name = full_name_of(resource)
+    wanted = str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
+    try:
+        plugins = attachment_plugins(resource, name)
+        routes = [route for plugin in plugins for route in items_of(mapping_at(plugin, "ipam"), "routes", name)]
+    except ResourceError as error:
+        return Attachment(name, resource=wanted, problem=error.seen)
+    return Attachment(
+        name=name,
+        kinds=tuple(str(plugin.get("type", "")) for plugin in plugins),
+        resource=wanted,
+        default_route=any(str(route.get("dst")) in ("0.0.0.0/0", "::/0") for route in routes),
+    )
+
+
+def claim(resource: Resource) -> Claim:
+    """A PersistentVolumeClaim.
+
+    :raises ResourceError: none
+    """
+    name = full_name_of(resource)
+    return Claim(name, texts_of(mapping_at(resource, "spec"), "accessModes", name), str(mapping_at(resource, "status").get("phase") or ""))
+
+
+def pod_devices(pod: Resource) -> PodDevices:
+    """What multus wrote about a pod; a pod without the annotation has no secondary network.
+
+    :raises ResourceError: the annotation has another form
+    """
+    what = f"pod {name_of(pod)}"
+    entries = json_of(mapping_at(pod, "metadata", "annotations").get(STATUS_ANNOTATION) or "[]", f"{what}: the annotation {STATUS_ANNOTATION}")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list of mappings")
+    mine = [entry for entry in entries if not entry.get("default")]
+    devices = [str(mapping_at(entry, "device-info", "pci").get("rdma-device") or "") for entry in mine]
+    return PodDevices(name_of(pod), tuple(str(entry.get("interface") or "") for entry in mine), tuple(filter(None, ",".join(devices).split(","))))

@@ -1,0 +1,570 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""A log that NCCL wrote with NCCL_DEBUG=INFO: who took part, and by which way each channel of each rank goes.
+
+Format: [src NVIDIA/nccl v2.8.4 to v2.30.7: src/debug.cc, src/init.cc, src/transport/{net,p2p,shm,coll_net}.cc, net_ib, src/graph/{paths,rings}.cc].
+Several processes write into one stream, each with its own buffer, so that lines get mixed and torn. What does not fit a form from its first to its
+last sign is therefore not there, and a channel whose line is lost is unseen. A line may have what somebody else put in front of it: kubectl logs,
+torchrun (``[default0]:``), mpirun (``[1,0]<stdout>:``), a time.
+
+One pass, line by line; what is kept grows with ranks and channels and not with lines.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+import typing
+
+from ..._model.nccl import NcclCommunicator, NcclDevice, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
+from .nccl_problem import classify
+
+_INFO, _WARN = " NCCL INFO ", " NCCL WARN "
+#: host, process and thread, behind whatever stands before them; a GPU; and of a warning its place
+_HEAD = re.compile(r"(?:.*[\s\]>:|]|)([A-Za-z0-9_-]{1,253}):([0-9]{1,10}):([0-9]{1,10}) \[-?[0-9]{1,4}\](?: (\S+:[0-9]+)(?: \(\S*\))?)?", re.DOTALL)
+_VERSION = re.compile(r"(?:.*\s|)NCCL version ([0-9]+\.[0-9]+\.[0-9]+\S*)", re.DOTALL)
+_CHANNEL = re.compile(
+    r"Channel ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7})\[[0-9a-f]{1,16}\] -> ([0-9]{1,7})\[[0-9a-f]{1,16}\] (?:\[(send|receive)\] )?via (.{1,200})"
+)
+_COLLNET = re.compile(r"Coll(?:Net)? ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7}) \[(send|receive)\] via (COLLNET/.{1,200})")
+_NET = re.compile(r"(NET|COLLNET)/([^/]{1,64})/([0-9]{1,4})(?:\(([0-9]{1,7})\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?")
+_P2P = re.compile(r"P2P/(direct pointer|IPC|CUMEM|MNNVL|indirect)(?:/[0-9]+\[[0-9a-f]+\])?(?:/read)?(?:/CE)?")
+_SHM = re.compile(r"SHM/(direct|CE)(?:/(?:direct|CE))?|direct shared memory")
+_RING = re.compile(r"Channel [0-9]{2,4}/([0-9]{2,4}) :[ 0-9.]*")
+_COMMUNICATOR = re.compile(
+    r"(?:\[Rank [0-9]+\] )?(?:ncclComm\w* )?comm (0x[0-9a-f]+) rank ([0-9]{1,7}) nranks ([0-9]{1,7}) cudaDev (-?[0-9]{1,4})(?: nvmlDev -?[0-9]+)? "
+    r"busId ([0-9a-f]{1,16})(?: parent (0x[0-9a-f]+|\(nil\))(?: (?:split|child)Count ([0-9]+))? color (-?[0-9]+) key -?[0-9]+)?(?: commId (0x[0-9a-f]+))?"
+    r" ?- Init (START|COMPLETE)"
+)
+_NODES = re.compile(r"comm (0x[0-9a-f]+) rank [0-9]+ nRanks [0-9]+ nNodes ([0-9]{1,7}) localRanks .*")
+_COUNTS = re.compile(r"([0-9]{1,4}) coll channels, (?:[0-9]+ collnet channels, )?(?:[0-9]+ nvls channels, )?([0-9]{1,4}) p2p channels, .*")
+_TREES = re.compile(r"Trees((?: \[[0-9]+\] [-0-9/]+->[-0-9]+->[-0-9/|]+)+)")
+_NETWORK = re.compile(r"Using network (.{1,64})")
+_USING = re.compile(r"NET/([^/ ]{1,64}) : Using(.*)")
+_OOB = re.compile(r"(.*?) ?(?:\[RO\])?; OOB ([^\s:]{1,64}):(\S{1,128})<[0-9]+>")
+_BOOTSTRAP = re.compile(r"Bootstrap ?: Using ?(?:\[[0-9]+\])?([^\s:]{1,64}):(\S{1,128})<[0-9]+>.*")
+_DEVICE = re.compile(r"\[([0-9]{1,4})\]([^\s:\[\]={}]{1,64}):([0-9]{1,3})(?::([0-9]*))?(?::[0-9]+)?/(IB|RoCE)")
+_MERGED = re.compile(r"\[([0-9]{1,4})\]=\{([^{}]{1,500})\}")
+_PART = re.compile(r"\[[0-9]+\] ?([^\s:,]{1,64}):[0-9]{1,3}/(IB|RoCE)")
+_NETDEV = re.compile(r"\[([0-9]{1,4})\]([^\s:\[\]]{1,64}):\S+<[0-9]+>")
+_MADE = re.compile(r"NET/IB : Made virtual device \[([0-9]{1,4})\] name=(\S{1,500}) speed=.*")
+_DIRECT = re.compile(r"NET/([^/]{1,64}) : GPU Direct RDMA (Enabled|Disabled) for HCA ([0-9]{1,4}) '([^']{1,500})'(?: \((.{1,100})\))?")
+_DISTANCE = re.compile(r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]+-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?(distance [0-9]+ > [0-9]+)\)")
+_SET = re.compile(r"(NCCL_[A-Z0-9_]{1,100}) set(?: by environment)? to (.{1,500}?)\.?")
+
+_SIDES: typing.Dict[typing.Optional[str], typing.Literal["send", "receive", ""]] = {"send": "send", "receive": "receive", None: ""}
+#: programs around NCCL whose lines are looked at as well
+_AROUND = ("Watchdog caught", "Timeout at NCCL work", "remote process has exited")
+#: different problems, and different ways that a line may end, of which more are not told apart
+_MOST = 1000
+#: hosts that a problem names
+_HOSTS = 20
+
+
+def parse(lines: typing.Iterable[str]) -> NcclLog:
+    """Everything that the log shows; without a line of NCCL's all of it is empty.
+
+    :param lines: with their ends, as a file gives them. An end that is missing tells that the last line was cut off, and it is left out
+    """
+    reader = _Reader()
+    reader.read(lines)
+    return reader.log()
+
+
+def parse_text(text: str) -> NcclLog:
+    """The same of a text."""
+    return parse(io.StringIO(text, newline="\n"))
+
+
+class _Way(typing.NamedTuple):
+    """Behind the word ``via``."""
+
+    transport: typing.Literal["NET", "P2P", "SHM", "COLLNET"]
+    via: str
+    device: typing.Optional[int] = None
+    gpu_direct: typing.Optional[bool] = None
+    proxy: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Kind:
+    """How a line of a channel may end, told apart by its identity, which is quick."""
+
+    way: _Way
+    direction: typing.Literal["send", "receive", ""]
+    connection: typing.Optional[int]
+
+
+@dataclasses.dataclass
+class _Rank:
+    """A rank of a communicator, or of one that has not said yet who it is (``size`` is None).
+
+    :ivar links: outgoing connections of collectives: channel and peer, as one number
+    :ivar sent: those of them that go over the network
+    :ivar received: incoming ones over the network
+    :ivar unanswered: channels of which only the other end is in the log
+    :ivar routes: for each way a mask of the channels, and how many connections
+    """
+
+    process: "_Process"
+    rank: int
+    pointer: str = ""
+    size: typing.Optional[int] = None
+    name: str = ""
+    gpu: typing.Optional[int] = None
+    bus_id: str = ""
+    started: bool = False
+    complete: bool = False
+    counts: typing.Optional[typing.Tuple[int, int]] = None
+    trees: typing.Optional[int] = None
+    rings: typing.Optional[int] = None
+    nodes: typing.Optional[int] = None
+    links: typing.Set[int] = dataclasses.field(default_factory=set)
+    sent: typing.Set[int] = dataclasses.field(default_factory=set)
+    received: typing.Set[int] = dataclasses.field(default_factory=set)
+    unanswered: typing.Set[int] = dataclasses.field(default_factory=set)
+    routes: typing.Dict[_Kind, typing.List[int]] = dataclasses.field(default_factory=dict)
+
+    def took(self, incoming: bool) -> typing.Set[int]:
+        return self.received if incoming else self.links
+
+    def add(self, kind: _Kind, channel: int) -> None:
+        route = self.routes.get(kind)
+        if route is None:
+            route = self.routes[kind] = [0, 0]
+        route[0] |= 1 << channel
+        route[1] += 1
+
+    def take(self, other: "_Rank") -> None:
+        """All that was seen before this rank said who it is."""
+        self.links |= other.links
+        self.sent |= other.sent
+        self.received |= other.received
+        for kind, (mask, lines) in other.routes.items():
+            route = self.routes.setdefault(kind, [0, 0])
+            route[0] |= mask
+            route[1] += lines
+
+    def freeze(self) -> NcclRank:
+        sent = 0
+        for link in self.links:
+            sent |= 1 << (link >> 32)
+        channels, others = self.counts or (None, None)
+        unseen = [channel for channel in range(channels or 0) if self.size != 1 and not sent >> channel & 1]
+        together: typing.Dict[typing.Tuple[typing.Any, ...], typing.List[int]] = {}
+        for kind, (mask, lines) in self.routes.items():
+            route = together.setdefault((kind.way, kind.direction, kind.connection), [0, 0])
+            route[0] |= mask
+            route[1] += lines
+        routes = tuple(
+            NcclRoute(way.transport, way.via, direction, way.device, way.gpu_direct, connection, way.proxy, _bits(mask), lines)
+            for (way, direction, connection), (mask, lines) in sorted(together.items(), key=repr)
+        )
+        return NcclRank(
+            self.rank,
+            self.process.host,
+            self.process.pid,
+            self.gpu,
+            self.bus_id,
+            self.complete,
+            channels,
+            others,
+            self.trees,
+            self.rings,
+            self.nodes,
+            routes,
+            tuple(unseen),
+            tuple(sorted(self.unanswered)),
+        )
+
+
+@dataclasses.dataclass
+class _Process:
+    """:ivar strays: by rank, what no communicator that is known so far can have written"""
+
+    host: str
+    pid: int
+    version: str = ""
+    network: str = ""
+    oob: typing.Tuple[str, str] = ("", "")
+    bootstrap: typing.Tuple[str, str] = ("", "")
+    dma_buf: typing.Optional[bool] = None
+    without_ib: str = ""
+    devices: typing.Dict[str, typing.Dict[int, NcclDevice]] = dataclasses.field(default_factory=dict)
+    direct: typing.Dict[typing.Tuple[str, int], typing.Tuple[bool, str]] = dataclasses.field(default_factory=dict)
+    distances: typing.Dict[int, typing.Dict[str, None]] = dataclasses.field(default_factory=dict)
+    environment: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    ranks: typing.List[_Rank] = dataclasses.field(default_factory=list)
+    strays: typing.Dict[int, _Rank] = dataclasses.field(default_factory=dict)
+
+    def freeze(self, version: str) -> NcclProcess:
+        interface, address = self.oob if self.oob[0] else self.bootstrap
+        # a plugin that stands for IB writes as IB does
+        network = "IB" if self.network.startswith("IB") else self.network
+        found = self.devices.get(network) or {}
+        return NcclProcess(
+            self.host,
+            self.pid,
+            self.version or version,
+            self.network,
+            interface,
+            address,
+            self.dma_buf,
+            self.without_ib,
+            tuple(self._device(network, found[index]) for index in sorted(found)),
+            self.environment,
+        )
+
+    def _device(self, network: str, device: NcclDevice) -> NcclDevice:
+        works, why = self.direct.get((network, device.index), self.direct.get((self.network, device.index), (None, "")))
+        if works is False and not why:
+            why = "NCCL found neither nvidia-peermem nor DMA-BUF" if not self.dma_buf else "the device takes no DMA-BUF, and nvidia-peermem is not loaded"
+        far = [f"too far from a GPU: {distance}" for distance in self.distances.get(device.index, ())]
+        return dataclasses.replace(device, gpu_direct=works, reasons=tuple([why] * bool(why) + far))
+
+
+@dataclasses.dataclass
+class _Thread:
+    """A thread of a process, and the communicator that it is making.
+
+    :ivar waiting: what it said of a communicator before that has a rank: counts, trees, rings
+    """
+
+    process: _Process
+    current: typing.Optional[_Rank] = None
+    waiting: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+
+    def say(self, name: str, value: typing.Any) -> None:
+        if self.current is not None:
+            setattr(self.current, name, value)
+        else:
+            self.waiting[name] = value
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._processes: typing.Dict[typing.Tuple[str, int], _Process] = {}
+        self._threads: typing.Dict[str, _Thread] = {}
+        self._kinds: typing.Dict[typing.Tuple[typing.Optional[str], ...], typing.Optional[_Kind]] = {}
+        self._problems: typing.Dict[typing.Tuple[str, str], NcclProblem] = {}
+        self._versions: typing.Dict[str, None] = {}
+        self._lines = self._nccl_lines = self._torn = 0
+        self._cut = False
+        self._handlers: typing.Dict[str, typing.Callable[[_Thread, str], None]] = {
+            "Channel": self._channel,
+            "Coll": self._collnet,
+            "CollNet": self._collnet,
+            "comm": self._communicator,
+            "[Rank": self._communicator,
+            "Trees": self._trees,
+            "Using": self._network,
+            "Bootstrap": self._bootstrap,
+            "Bootstrap:": self._bootstrap,
+            "DMA-BUF": self._dma_buf,
+            "GPU": self._distance,
+            "NCCL": self._version,
+            "Failed": self._verbs,
+        }
+
+    def read(self, lines: typing.Iterable[str]) -> None:
+        for line in lines:
+            self._lines += 1
+            if line[-1:] != "\n":
+                # whatever it says, it may have wanted to say more
+                self._cut = True
+                continue
+            before, info, message = line.partition(_INFO)
+            if info:
+                self._nccl_lines += 1
+                if " NCCL " in message and (_INFO in message or _WARN in message):
+                    self._torn += 1
+                else:
+                    self._info(before, message.rstrip())
+            elif _WARN in line:
+                self._nccl_lines += 1
+                self._warn(*line.rstrip().split(_WARN, 1))
+            elif "NCCL version " in line:
+                self._bare_version(line.rstrip())
+            elif any(word in line for word in _AROUND):
+                self._problem("", "", line.strip())
+
+    def log(self) -> NcclLog:
+        version = next(iter(self._versions)) if len(self._versions) == 1 else ""
+        processes = [process for process in self._processes.values() if process.ranks or process.strays or process.devices or process.network]
+        communicators: typing.Dict[str, typing.Dict[int, _Rank]] = {}
+        for process in processes:
+            for rank in process.ranks:
+                name = rank.name
+                # the same rank by another process: the job was started again
+                while rank.rank in communicators.get(name, ()):
+                    name += " again"
+                communicators.setdefault(name, {})[rank.rank] = rank
+        for ranks in communicators.values():
+            _match(ranks)
+        named = [
+            NcclCommunicator(name, next(iter(ranks.values())).size, tuple(ranks[rank].freeze() for rank in sorted(ranks)))
+            for name, ranks in communicators.items()
+        ]
+        strays = tuple(rank.freeze() for process in processes for _rank, rank in sorted(process.strays.items()))
+        return NcclLog(
+            tuple(self._versions),
+            tuple(process.freeze(version) for process in processes),
+            (*named, *([NcclCommunicator("not known", None, strays)] if strays else [])),
+            tuple(self._problems.values()),
+            self._lines,
+            self._nccl_lines,
+            self._torn,
+            self._cut,
+        )
+
+    # lines
+
+    def _info(self, before: str, message: str) -> None:
+        thread = self._thread(before)
+        if thread is None:
+            self._torn += 1
+            return
+        word = message.partition(" ")[0]
+        handler = self._handlers.get(word)
+        if handler:
+            handler(thread, message)
+        elif word.startswith("NET/"):
+            self._net(thread.process, message)
+        elif word.startswith("ncclComm"):
+            self._communicator(thread, message)
+        elif word.startswith("NCCL_"):
+            self._environment(thread.process, message)
+        elif word.isdigit():
+            counts = _COUNTS.fullmatch(message)
+            if counts:
+                thread.say("counts", (int(counts[1]), int(counts[2])))
+
+    def _thread(self, before: str) -> typing.Optional[_Thread]:
+        """Who wrote the line; None when what is in front of the message is no head of NCCL's."""
+        token = before.rpartition(" [")[0].rpartition(" ")[2]
+        thread = self._threads.get(token)
+        if thread is None:
+            head = _HEAD.fullmatch(before)
+            if head is None:
+                return None
+            process = self._processes.setdefault((head[1], int(head[2])), _Process(head[1], int(head[2])))
+            thread = self._threads[token] = _Thread(process)
+        return thread
+
+    def _channel(self, thread: _Thread, message: str) -> None:
+        found = _CHANNEL.fullmatch(message)
+        if found is None:
+            ring = _RING.fullmatch(message)
+            if ring:
+                thread.say("rings", int(ring[1]))
+            return
+        number, index, source, target, direction, tail = found.groups()
+        kind = self._kind(index, direction, tail)
+        if kind is None:
+            return
+        own, peer, channel = int(source), int(target), int(number)
+        incoming = direction == "receive"
+        if incoming:
+            own, peer = peer, own
+        # of send and receive alone there may be as many as pairs of ranks
+        link = None if kind.connection else channel << 32 | peer
+        rank = self._rank(thread, own, peer, link, incoming)
+        if link is not None:
+            rank.took(incoming).add(link)
+            if direction == "send":
+                rank.sent.add(link)
+        rank.add(kind, channel)
+
+    def _collnet(self, thread: _Thread, message: str) -> None:
+        found = _COLLNET.fullmatch(message)
+        kind = self._kind(found[2], found[4], found[5]) if found else None
+        if found and kind:
+            self._rank(thread, int(found[3]), int(found[3]), None, False).add(kind, int(found[1]))
+
+    def _kind(self, index: typing.Optional[str], direction: typing.Optional[str], tail: str) -> typing.Optional[_Kind]:
+        """None when it is none that NCCL writes: only of the network a line says which side writes it; of the others it is the sender."""
+        key = index, direction, tail
+        if key not in self._kinds:
+            if len(self._kinds) >= _MOST:
+                self._kinds.clear()
+            way = _way(tail)
+            fits = way is not None and (direction is None) == (way.transport in ("P2P", "SHM"))
+            self._kinds[key] = _Kind(way, _SIDES[direction], None if index is None else int(index)) if way and fits else None
+        return self._kinds[key]
+
+    def _rank(self, thread: _Thread, own: int, peer: int, link: typing.Optional[int], incoming: bool) -> _Rank:
+        """Which communicator a channel belongs to: lines don't say. It is one in which this process has this rank; of several the one that is being
+        made, else the last that does not have this link yet, for each has a link but once."""
+        process, current = thread.process, thread.current
+        if current is not None and current.rank == own:
+            return current
+        if len(process.ranks) == 1:
+            only = process.ranks[0]
+            if only.rank == own and peer < (only.size or 0) and (only.started or link not in only.took(incoming)):
+                return only
+        fitting = [rank for rank in process.ranks if rank.rank == own and rank.size is not None and peer < rank.size]
+        free = next((rank for rank in reversed(fitting) if link is None or link not in rank.took(incoming)), None)
+        if free is not None:
+            return free
+        if fitting and fitting[-1].started:
+            return fitting[-1]
+        return process.strays.setdefault(own, _Rank(process, own))
+
+    def _communicator(self, thread: _Thread, message: str) -> None:
+        found = _COMMUNICATOR.fullmatch(message)
+        if found is None:
+            nodes = _NODES.fullmatch(message)
+            if nodes and thread.current is not None and thread.current.pointer == nodes[1]:
+                thread.current.nodes = int(nodes[2])
+            return
+        pointer, number, size, gpu, bus_id, parent, count, color, identity, state = found.groups()
+        process, own = thread.process, int(number)
+        rank = next((item for item in process.ranks if item.pointer == pointer and item.rank == own and not item.complete), None)
+        if rank is None:
+            rank = _Rank(process, own, pointer, int(size), gpu=int(gpu), bus_id=bus_id, started=state == "START")
+            rank.name = identity or self._split(rank, parent, count, color)
+            # before 2.18 a rank says who it is when all its channels are made
+            before = process.strays.pop(own, None) if state == "COMPLETE" else None
+            if before is not None:
+                rank.take(before)
+            for name, value in thread.waiting.items():
+                setattr(rank, name, value)
+            process.ranks.append(rank)
+        rank.complete = state == "COMPLETE"
+        thread.current, thread.waiting = (None if rank.complete else rank), {}
+
+    @staticmethod
+    def _split(rank: _Rank, parent: typing.Optional[str], count: typing.Optional[str], color: typing.Optional[str]) -> str:
+        """A name for a communicator without a commId that all its ranks agree on."""
+        known = [item for item in rank.process.ranks if item.gpu == rank.gpu]
+        above = next((item.name for item in reversed(known) if item.pointer == parent), None)
+        if above is not None:
+            return f"{above} split {count or ''} color {color}".replace("  ", " ")
+        alike = sum(item.size == rank.size for item in known)
+        return f"{rank.size} ranks" + (f" number {alike + 1}" if alike else "")
+
+    def _trees(self, thread: _Thread, message: str) -> None:
+        found = _TREES.fullmatch(message)
+        if found:
+            thread.say("trees", found[1].count("["))
+
+    def _network(self, thread: _Thread, message: str) -> None:
+        found = _NETWORK.fullmatch(message)
+        if found:
+            thread.process.network = found[1]
+
+    def _bootstrap(self, thread: _Thread, message: str) -> None:
+        found = _BOOTSTRAP.fullmatch(message)
+        if found:
+            thread.process.bootstrap = found[1], found[2]
+
+    def _dma_buf(self, thread: _Thread, message: str) -> None:
+        if message.startswith("DMA-BUF is available on GPU device "):
+            thread.process.dma_buf = True
+
+    def _verbs(self, thread: _Thread, message: str) -> None:
+        if message.startswith("Failed to open libibverbs.so"):
+            thread.process.without_ib = "libibverbs is not in the image"
+
+    def _distance(self, thread: _Thread, message: str) -> None:
+        found = _DISTANCE.fullmatch(message)
+        if found:
+            # from 2.21 on the number of a system stands in the upper bits, and all of it is hexadecimal, which up to 9 is the same
+            index = int(found[1], 16) & (1 << 56) - 1
+            thread.process.distances.setdefault(index, {})[found[2]] = None
+
+    def _version(self, thread: _Thread, message: str) -> None:
+        found = _VERSION.fullmatch(message)
+        if found:
+            thread.process.version = found[1]
+            self._versions[found[1]] = None
+
+    def _bare_version(self, line: str) -> None:
+        """Rank 0 writes it without a head, too."""
+        found = _VERSION.fullmatch(line)
+        if found and len(self._versions) < _MOST:
+            self._versions[found[1]] = None
+
+    def _environment(self, process: _Process, message: str) -> None:
+        found = _SET.fullmatch(message)
+        if found and len(process.environment) < _MOST:
+            process.environment[found[1]] = found[2]
+
+    def _net(self, process: _Process, message: str) -> None:
+        using, direct = _USING.fullmatch(message), _DIRECT.fullmatch(message)
+        if using:
+            oob = _OOB.fullmatch(using[2])
+            if oob:
+                process.oob = oob[2], oob[3]
+            for device in _devices(oob[1] if oob else using[2]):
+                process.devices.setdefault(using[1], {})[device.index] = device
+        elif direct:
+            network, state, index, name, why = direct.groups()
+            process.direct[network, int(index)] = state == "Enabled", why or ""
+            process.devices.setdefault(network, {}).setdefault(int(index), NcclDevice(int(index), name))
+        elif message == "NET/IB : No device found.":
+            process.without_ib = "no RDMA device found"
+        else:
+            made = _MADE.fullmatch(message)
+            if made:
+                process.devices.setdefault("IB", {})[int(made[1])] = NcclDevice(int(made[1]), made[2])
+
+    def _warn(self, before: str, message: str) -> None:
+        head = _HEAD.fullmatch(before)
+        if head is None or _INFO in message or _WARN in message:
+            self._torn += 1
+            return
+        self._problem(head[1], head[4] or "", message)
+
+    def _problem(self, host: str, place: str, text: str) -> None:
+        kind, short = classify(text), text[:500]
+        key = kind, kind or re.sub(r"[0-9]+|0x[0-9a-f]+", "#", short)
+        seen = self._problems.get(key)
+        if seen is not None:
+            hosts = seen.hosts if host in seen.hosts or not host or len(seen.hosts) >= _HOSTS else (*seen.hosts, host)
+            self._problems[key] = dataclasses.replace(seen, count=seen.count + 1, hosts=hosts)
+        elif len(self._problems) < _MOST:
+            self._problems[key] = NcclProblem(kind, short, place, (host,) if host else (), 1, self._lines)
+
+
+def _match(ranks: typing.Mapping[int, _Rank]) -> None:
+    """Both ends of a connection over the network write a line: of which there is but one, the other end's channel is not known."""
+    for number, rank in ranks.items():
+        for mine, theirs in ((rank.sent, "received"), (rank.received, "sent")):
+            for link in mine:
+                other = ranks.get(link & 0xFFFFFFFF)
+                if other is not None and (link >> 32 << 32 | number) not in getattr(other, theirs):
+                    other.unanswered.add(link >> 32)
+
+
+def _way(tail: str) -> typing.Optional[_Way]:
+    net = _NET.fullmatch(tail)
+    if net:
+        transport: typing.Literal["NET", "COLLNET"] = "NET" if net[1] == "NET" else "COLLNET"
+        return _Way(transport, net[2], int(net[3]), net[5] is not None, int(net[4]) if net[4] else None)
+    p2p = _P2P.fullmatch(tail)
+    if p2p:
+        return _Way("P2P", p2p[1])
+    shm = _SHM.fullmatch(tail)
+    return _Way("SHM", shm[1] or "direct") if shm else None
+
+
+def _devices(text: str) -> typing.Iterator[NcclDevice]:
+    """Behind the word Using: ``[0]mlx5_0:1/IB``, of NCCL 2.21 to 2.23 also merged ones, of Socket ``[0]eth0:10.0.0.1<0>``."""
+    for found in _DEVICE.finditer(text):
+        rail = int(found[4]) if found[4] else None
+        yield NcclDevice(int(found[1]), found[2], int(found[3]), found[5], rail)
+    for found in _MERGED.finditer(text):
+        parts = _PART.findall(found[2])
+        yield NcclDevice(int(found[1]), "+".join(name for name, _link in parts), None, parts[0][1] if parts else "")
+    for found in _NETDEV.finditer(text):
+        yield NcclDevice(int(found[1]), found[2])
+
+
+def _bits(mask: int) -> typing.Tuple[int, ...]:
+    return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)

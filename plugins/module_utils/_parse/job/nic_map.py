@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The NIC map as text, and in the ConfigMap that carries it."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from ..._model.nic_map import NicLine, NicMap
+from ..kubernetes.resource import Resource, ResourceError, mapping_at, title_of
+
+#: the key that we write; of a map that someone else made, the only key counts
+KEY = "nic-map"
+#: a name of Linux, and of Kubernetes
+_NETDEV = re.compile(r"[^\s:/]{1,15}")
+_NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+def nic_map(text: str) -> NicMap:
+    """Every line is read or told of; empty ones, and those that begin with ``#``, are none."""
+    lines, broken = [], []
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            try:
+                lines.append(_line(stripped))
+            except ValueError as error:
+                broken.append((number, stripped[:200], str(error)))
+    return NicMap(tuple(lines), tuple(broken))
+
+
+def _line(text: str) -> NicLine:
+    """:raises ValueError: with what is wrong"""
+    # an IPv6 address has colons of its own
+    parts = text.split(":", 3)
+    if len(parts) != 4:
+        raise ValueError(f"it has {len(parts)} parts")
+    node, netdev, interface, address = parts
+    for what, value, form in (("node", node, _NODE), ("host netdev", netdev, _NETDEV), ("pod interface", interface, _NETDEV)):
+        if not form.fullmatch(value):
+            raise ValueError(f"'{value}' can't be the name of a {what}")
+    try:
+        return NicLine(node, netdev, interface, str(ipaddress.ip_address(address)))
+    except ValueError:
+        raise ValueError(f"'{address}' is no IP address") from None
+
+
+def text_of(resource: Resource) -> str:
+    """The map in a ConfigMap.
+
+    :raises ResourceError: it has no such key, and more or less than one other
+    """
+    data = mapping_at(resource, "data")
+    found = data.get(KEY) if KEY in data else next(iter(data.values())) if len(data) == 1 else None
+    if not isinstance(found, str):
+        raise ResourceError(f"{title_of(resource)}: expected data.{KEY}, or one key at all; it has {', '.join(map(str, data)) or 'none'}")
+    return found

@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Kubernetes' own kinds to facts: nodes, pods, budgets, workloads."""
+
+from __future__ import annotations
+
+import json
+
+from ..._model.disruption import Budget, ClusterPod
+from ..._model.kubernetes import ClusterNode, Workload
+from .resource import Resource, items_of, labels_of, mapping_at, name_of, number_of, selector_of, title_of
+
+
+def node(resource: Resource) -> ClusterNode:
+    """A v1 Node.
+
+    :raises ResourceError: no Node
+    """
+    name = name_of(resource)
+    status = mapping_at(resource, "status")
+    ready = next((item for item in items_of(status, "conditions", f"Node {name}") if item.get("type") == "Ready"), {})
+    return ClusterNode(
+        name=name,
+        labels=labels_of(resource),
+        ready=ready.get("status") == "True",
+        unschedulable=bool(mapping_at(resource, "spec").get("unschedulable", False)),
+        # extended resources are whole numbers and have a domain; cpu, memory and hugepages have not
+        allocatable={
+            str(key): number_of(value, f"Node {name}: status.allocatable[{key}]") for key, value in mapping_at(status, "allocatable").items() if "/" in str(key)
+        },
+        boot_id=str(mapping_at(status, "nodeInfo").get("bootID") or ""),
+        not_ready="" if ready.get("status") == "True" else str(ready.get("message") or ready.get("reason") or ""),
+    )
+
+
+def pod(resource: Resource) -> ClusterPod:
+    """A v1 Pod, as far as a drain cares.
+
+    :raises ResourceError: none
+    """
+    name, metadata, spec = name_of(resource), mapping_at(resource, "metadata"), mapping_at(resource, "spec")
+    what = f"Pod {name}"
+    owners = [owner for owner in items_of(metadata, "ownerReferences", what) if owner.get("controller")]
+    containers = items_of(spec, "containers", what)
+    return ClusterPod(
+        name=name,
+        namespace=str(metadata.get("namespace", "")),
+        node=str(spec.get("nodeName") or ""),
+        labels={str(key): str(value) for key, value in mapping_at(metadata, "labels").items()},
+        requests=tuple(sorted({str(key) for container in containers for key in mapping_at(container, "resources", "requests")})),
+        owner=str(owners[0].get("kind", "")) if owners else "",
+        mirror="kubernetes.io/config.mirror" in mapping_at(metadata, "annotations"),
+        ended=mapping_at(resource, "status").get("phase") in ("Succeeded", "Failed"),
+    )
+
+
+def budget(resource: Resource) -> Budget:
+    """A policy/v1 PodDisruptionBudget. One whose state is not known yet allows nothing, as the API server takes it.
+
+    :raises ResourceError: none
+    """
+    name = name_of(resource)
+    what = f"PodDisruptionBudget {name}"
+    return Budget(
+        name=name,
+        namespace=str(mapping_at(resource, "metadata").get("namespace", "")),
+        allowed=number_of(mapping_at(resource, "status").get("disruptionsAllowed", 0), f"{what}: disruptionsAllowed"),
+        selector=selector_of(mapping_at(resource, "spec"), "selector", what),
+    )
+
+
+def workload(resource: Resource) -> Workload:
+    """A Deployment or a DaemonSet; ready counts only pods of the current generation.
+
+    :raises ResourceError: neither
+    """
+    name = name_of(resource)
+    kind = resource.get("kind")
+    status = mapping_at(resource, "status")
+    containers = items_of(mapping_at(resource, "spec", "template", "spec"), "containers", title_of(resource))
+    seen = number_of(status.get("observedGeneration", 0), f"{title_of(resource)}: observedGeneration")
+    current = seen >= number_of(mapping_at(resource, "metadata").get("generation", 0), f"{title_of(resource)}: generation")
+    if kind == "DaemonSet":
+        wanted, counts = status.get("desiredNumberScheduled", 0), (status.get("numberReady", 0), status.get("updatedNumberScheduled", 0))
+    else:
+        wanted, counts = mapping_at(resource, "spec").get("replicas", 1), (status.get("availableReplicas", 0), status.get("updatedReplicas", 0))
+    ready = min(number_of(count, f"{title_of(resource)}: ready pods") for count in counts)
+    return Workload(
+        name=name,
+        namespace=str(mapping_at(resource, "metadata").get("namespace", "")),
+        wanted=number_of(wanted, f"{title_of(resource)}: wanted pods"),
+        ready=ready if current else 0,
+        images=tuple(str(container.get("image", "")) for container in containers),
+    )
+
+
+def status_message(channel: str) -> str:
+    """The words of a v1 Status, which is what the error channel of exec holds; the text itself where it has none."""
+    try:
+        status = json.loads(channel)
+    except (ValueError, RecursionError):
+        status = None
+    return str((status.get("message") if isinstance(status, dict) else None) or channel).strip()

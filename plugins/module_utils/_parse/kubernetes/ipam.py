@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Who has which addresses: attachments, pools of whereabouts and nv-ipam, networks of the cluster.
+
+Sources: k8snetworkplumbingwg multi-network specification 1.3 (NetworkAttachmentDefinition: a CNI configuration as text); containernetworking/plugins
+ipam/{host-local,static}; whereabouts 0.9 pkg/types and pkg/storage/kubernetes (an allocation's key is its distance from the network address);
+nvidia-k8s-ipam api/v1alpha1; OpenShift config.openshift.io/v1 Network; networking.k8s.io/v1 ServiceCIDR.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import typing
+
+from ..._model.addresses import Lease, SharedPool, Taken
+from .resource import Resource, ResourceError, full_name_of, items_of, json_of, mapping_at, name_of, number_of
+
+
+def _text(value: typing.Any, what: str) -> str:
+    """A network or an address, in CIDR form."""
+    try:
+        return str(ipaddress.ip_network(str(value), strict=False))
+    except ValueError as error:
+        raise ResourceError(f"{what}: {error}") from None
+
+
+def _texts(values: typing.Any, what: str) -> typing.Tuple[str, ...]:
+    if not isinstance(values, list):
+        raise ResourceError(f"{what} is no list")
+    return tuple(_text(value, what) for value in values)
+
+
+def node_networks(node: Resource) -> typing.Tuple[Taken, ...]:
+    """Addresses of a v1 Node, and what it gives to pods.
+
+    :raises ResourceError: no Node
+    """
+    name = name_of(node)
+    shown = items_of(mapping_at(node, "status"), "addresses", f"Node {name}")
+    addresses = [item.get("address") for item in shown if item.get("type") in ("InternalIP", "ExternalIP")]
+    pods = mapping_at(node, "spec").get("podCIDRs") or []
+    return (
+        *(Taken("node", network, f"node {name}") for network in _texts(addresses, f"Node {name}: status.addresses")),
+        *(Taken("pods", network, f"pods of node {name}") for network in _texts(pods, f"Node {name}: spec.podCIDRs")),
+    )
+
+
+def service_networks(resource: Resource) -> typing.Tuple[Taken, ...]:
+    """Of a ServiceCIDR.
+
+    :raises ResourceError: none
+    """
+    name = name_of(resource)
+    return tuple(
+        Taken("services", network, f"ServiceCIDR {name}") for network in _texts(mapping_at(resource, "spec").get("cidrs") or [], f"ServiceCIDR {name}")
+    )
+
+
+def service_addresses(resource: Resource) -> typing.Tuple[Taken, ...]:
+    """Of a v1 Service; a headless one has none.
+
+    :raises ResourceError: none
+    """
+    name = f"Service {full_name_of(resource)}"
+    addresses = mapping_at(resource, "spec").get("clusterIPs") or []
+    # this is how Kubernetes writes that it has none
+    return tuple(Taken("services", network, name) for network in _texts([] if addresses == ["None"] else addresses, name))
+
+
+def openshift_networks(resource: Resource) -> typing.Tuple[Taken, ...]:
+    """Of the Network (config.openshift.io/v1) of OpenShift.
+
+    :raises ResourceError: none
+    """
+    what = f"Network {name_of(resource)}"
+    status = mapping_at(resource, "status") or mapping_at(resource, "spec")
+    pods = [item.get("cidr") for item in items_of(status, "clusterNetwork", what)]
+    return (
+        *(Taken("pods", network, f"{what}: clusterNetwork") for network in _texts(pods, what)),
+        *(Taken("services", network, f"{what}: serviceNetwork") for network in _texts(status.get("serviceNetwork") or [], what)),
+    )
+
+
+def pod_networks(pod: Resource) -> typing.Tuple[str, typing.Tuple[str, ...]]:
+    """namespace/name of a v1 Pod, and its addresses on the cluster's own network: none where it uses the node's.
+
+    :raises ResourceError: no Pod
+    """
+    name = full_name_of(pod)
+    if mapping_at(pod, "spec").get("hostNetwork"):
+        return name, ()
+    addresses = [item.get("ip") for item in items_of(mapping_at(pod, "status"), "podIPs", f"Pod {name}")]
+    return name, _texts([address for address in addresses if address], f"Pod {name}: status.podIPs")
+
+
+def attachment_plugins(resource: Resource, name: str) -> typing.List[typing.Dict[str, typing.Any]]:
+    """The CNI plugins of a NetworkAttachmentDefinition, in their order.
+
+    :param name: namespace/name, for the message
+    :raises ResourceError: its configuration is not in the object, or is no JSON
+    """
+    text = mapping_at(resource, "spec").get("config")
+    if not text:
+        raise ResourceError(f"{name}: its configuration is in a file on the nodes")
+    config = json_of(text, f"{name}: its configuration")
+    if not isinstance(config, dict):
+        raise ResourceError(f"{name}: its configuration is no mapping")
+    return items_of(config, "plugins", name) or [config]
+
+
+def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) -> typing.Tuple[Taken, ...]:
+    """Networks out of which a NetworkAttachmentDefinition gives addresses; none where it gives no addresses.
+
+    :param pools: of nv-ipam, to which an attachment refers by name
+    :raises ResourceError: its configuration is not in the object or is no JSON, or its IPAM plugin keeps its ranges elsewhere
+    """
+    name = full_name_of(resource)
+    plugins = attachment_plugins(resource, name)
+    taken: typing.List[Taken] = []
+    for ipam in filter(None, (mapping_at(plugin, "ipam") for plugin in plugins)):
+        kind = str(ipam.get("type", ""))
+        taken += [Taken("attachment", network, name, kind) for network in _ranges(ipam, kind, name, pools)]
+    return tuple(taken)
+
+
+def _ranges(ipam: typing.Mapping[str, typing.Any], kind: str, what: str, pools: typing.Iterable[SharedPool]) -> typing.List[str]:
+    if kind == "whereabouts":
+        values = [ipam.get("range"), *(item.get("range") for item in items_of(ipam, "ipRanges", what))]
+        # a-b/len: the network is that of b
+        return [_text(str(value).rpartition("-")[2], what) for value in values if value]
+    if kind == "host-local":
+        rows = ipam.get("ranges") or []
+        if not isinstance(rows, list) or not all(isinstance(row, list) and all(isinstance(item, dict) for item in row) for row in rows):
+            raise ResourceError(f"{what}: ranges is no list of lists of mappings")
+        return [_text(item.get("subnet"), what) for item in [ipam, *(item for row in rows for item in row)] if item.get("subnet")]
+    if kind == "static" and ipam.get("addresses"):
+        return [_text(item.get("address"), what) for item in items_of(ipam, "addresses", what)]
+    if kind == "static":
+        raise ResourceError(f"{what}: the pods name their addresses themselves")
+    if kind == "nv-ipam":
+        names, of_kind = str(ipam.get("poolName", "")).split(","), str(ipam.get("poolType") or "ippool").lower()
+        found = [pool.network for pool in pools if pool.name in names and pool.kind.lower() == of_kind]
+        if found:
+            return found
+        raise ResourceError(f"{what}: there is no {of_kind} {' or '.join(names)}")
+    raise ResourceError(f"{what}: its addresses come from '{kind}', which keeps them elsewhere")
+
+
+def leases(pool: Resource) -> typing.Tuple[Lease, ...]:
+    """What an IPPool of whereabouts has given out.
+
+    :raises ResourceError: none
+    """
+    what = f"IPPool {name_of(pool)} of whereabouts"
+    network = ipaddress.ip_network(_text(mapping_at(pool, "spec").get("range"), what))
+    found = []
+    for distance, entry in mapping_at(pool, "spec", "allocations").items():
+        number = number_of(distance, f"{what}: allocations")
+        if not isinstance(entry, dict) or not 0 <= number < network.num_addresses:
+            raise ResourceError(f"{what}: allocation {distance} is no address of {network}")
+        found.append(Lease(str(network[number]), str(entry.get("podref", ""))))
+    return tuple(found)
+
+
+def shared_pool(resource: Resource) -> SharedPool:
+    """A pool of nv-ipam.
+
+    :raises ResourceError: none
+    """
+    name, kind = name_of(resource), str(resource.get("kind", "")).partition(".")[0]
+    what = f"{kind} {name} of nv-ipam"
+    spec = mapping_at(resource, "spec")
+    network, share = (spec.get("subnet"), spec.get("perNodeBlockSize")) if kind == "IPPool" else (spec.get("cidr"), spec.get("perNodeNetworkPrefix"))
+    return SharedPool(
+        kind=kind,
+        namespace=str(mapping_at(resource, "metadata").get("namespace", "")),
+        name=name,
+        network=_text(network, what),
+        share=number_of(share, f"{what}: share of a node"),
+        nodes=tuple(str(item.get("nodeName", "")) for item in items_of(mapping_at(resource, "status"), "allocations", what)),
+    )

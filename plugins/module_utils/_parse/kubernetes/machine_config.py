@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""OpenShift's kinds that change a machine to facts: MachineConfig, KubeletConfig, MachineConfigPool."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.disruption import MachinePool
+from ..._model.host import HostConfig
+from .resource import Resource, items_of, labels_of, mapping_at, name_of, number_of, selector_of, texts_of
+from .sriov_operator import STATE_ANNOTATIONS
+
+#: of a MachineConfigPool that the collection has paused
+PAUSED_ANNOTATION = "linerate.rdma/paused"
+#: settings of the kubelet in words
+_SETTINGS = {
+    "topologyManagerPolicy": "topology manager",
+    "topologyManagerScope": "topology manager's scope",
+    "cpuManagerPolicy": "CPU manager",
+    "reservedSystemCPUs": "system CPUs",
+}
+
+
+def machine_pool(resource: Resource) -> MachinePool:
+    """A MachineConfigPool (machineconfiguration.openshift.io/v1). Conditions by their type: their order means nothing.
+
+    :raises ResourceError: none, or a count is no number
+    """
+    name = name_of(resource)
+    what = f"MachineConfigPool {name}"
+    spec, status = mapping_at(resource, "spec"), mapping_at(resource, "status")
+    conditions = {str(item.get("type")): item for item in items_of(status, "conditions", what)}
+    told = [str(item.get("message") or "") for kind, item in sorted(conditions.items()) if kind.endswith("Degraded") and item.get("status") == "True"]
+    return MachinePool(
+        name=name,
+        selector=selector_of(spec, "nodeSelector", what),
+        labels=labels_of(resource),
+        config_selector=selector_of(spec, "machineConfigSelector", what),
+        max_unavailable=None if spec.get("maxUnavailable") is None else str(spec["maxUnavailable"]),
+        paused=bool(spec.get("paused", False)),
+        # [sriov-network-operator pkg/platforms/openshift/openshift.go OpenshiftBeforeDrainNode]
+        paused_by_operator=mapping_at(resource, "metadata", "annotations").get(f"{STATE_ANNOTATIONS}state") == "Paused",
+        paused_by_us=PAUSED_ANNOTATION in mapping_at(resource, "metadata", "annotations"),
+        wanted_config=str(mapping_at(spec, "configuration").get("name") or ""),
+        sources=tuple(str(item.get("name")) for item in items_of(mapping_at(spec, "configuration"), "source", what)),
+        current_config=str(mapping_at(status, "configuration").get("name") or ""),
+        machines=number_of(status.get("machineCount", 0), f"{what}: machineCount"),
+        updated=number_of(status.get("updatedMachineCount", 0), f"{what}: updatedMachineCount"),
+        degraded=number_of(status.get("degradedMachineCount", 0), f"{what}: degradedMachineCount"),
+        conditions={kind: str(item.get("status")) for kind, item in conditions.items()},
+        message="; ".join(dict.fromkeys(filter(None, told))),
+    )
+
+
+def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> HostConfig:
+    """A MachineConfig or a KubeletConfig: its files, kernel arguments and settings in words.
+
+    :param live: what the cluster has in its place
+    :raises ResourceError: none
+    """
+    name, spec, seen = name_of(resource), mapping_at(resource, "spec"), live or {}
+    kind = str(resource.get("kind"))
+    what = f"{kind} {name}"
+    files = [f"file {item.get('path')}" for item in items_of(mapping_at(spec, "config", "storage"), "files", what)]
+    arguments = texts_of(spec, "kernelArguments", what)
+    settings = [f"{_SETTINGS.get(key, key)} {value}" for key, value in mapping_at(spec, "kubeletConfig").items()]
+    words = [*files, *([f"kernel arguments {' '.join(arguments)}"] if arguments else []), *settings]
+    had = mapping_at(seen, "spec")
+    return HostConfig(
+        kind=kind,
+        name=name,
+        what=", ".join(words),
+        labels=labels_of(resource),
+        selector=selector_of(spec, "machineConfigPoolSelector", what),
+        # the operator names the MachineConfigs that it made, so that they go with it [pkg/controller/kubelet-config addFinalizerToKubeletConfig]
+        generated=texts_of(mapping_at(seen, "metadata"), "finalizers", what),
+        refusal=_refusal(seen, what),
+        there=live is not None and all(had.get(key) == value for key, value in spec.items()),
+    )
+
+
+def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
+    """What the operator says of a KubeletConfig as it is now: its last condition, which is of type Success or Failure (that one with status False).
+
+    [machine-config-operator pkg/controller/kubelet-config syncStatusOnly]
+    """
+    status = mapping_at(resource, "status")
+    conditions = items_of(status, "conditions", what)
+    if not conditions or status.get("observedGeneration") != mapping_at(resource, "metadata").get("generation"):
+        return None
+    last = conditions[-1]
+    return "" if last.get("type") == "Success" else str(last.get("message") or "it gives no reason")

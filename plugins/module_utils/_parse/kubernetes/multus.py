@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The networks of a pod, as multus writes them into its annotation."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.nccl import PodFunction, TrainingPod
+from .resource import Resource, ResourceError, json_of, mapping_at, name_of
+
+STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
+#: characters of a host name; the kubelet cuts a longer pod name
+_HOST_NAME = 63
+
+
+def network_status(pod: Resource) -> typing.List[typing.Dict[str, typing.Any]]:
+    """The networks of a pod, as multus writes them.
+
+    Format: annotation k8s.v1.cni.cncf.io/network-status, a JSON list (Network Plumbing Working Group's specification 1.3).
+
+    :raises ResourceError: no annotation, or broken JSON
+    """
+    what = f"pod {name_of(pod)}"
+    text = mapping_at(pod, "metadata", "annotations").get(STATUS_ANNOTATION)
+    if not text:
+        raise ResourceError(f"{what} has no annotation {STATUS_ANNOTATION}: multus did not attach it")
+    entries = json_of(text, f"{what}: the annotation {STATUS_ANNOTATION}")
+    if not isinstance(entries, list):
+        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list")
+    return [entry for entry in entries if isinstance(entry, dict)]
+
+
+def network_interface(pod: Resource, network: str) -> typing.Tuple[str, str, typing.Optional[str]]:
+    """Interface, IP address and PCI address (None where multus does not say) of a pod on ``network`` (namespace/name).
+
+    :raises ResourceError: no annotation, broken JSON, the network is not in it, or it has no address
+    """
+    what = f"pod {name_of(pod)}"
+    entries = network_status(pod)
+    entry = next((entry for entry in entries if entry.get("name") == network), None)
+    if entry is None:
+        seen = ", ".join(str(entry.get("name")) for entry in entries)
+        raise ResourceError(f"{what} is not attached to {network}; it is attached to: {seen or 'nothing'}")
+    addresses = entry.get("ips")
+    if not isinstance(addresses, list) or not addresses or not entry.get("interface"):
+        raise ResourceError(f"{what} has no IP address or no interface on {network}")
+    address = mapping_at(entry, "device-info", "pci").get("pci-address")
+    return str(entry["interface"]), str(addresses[0]), str(address).lower() if address else None
+
+
+def own_interface(pod: Resource) -> typing.Tuple[str, str, None]:
+    """The same of a pod's own network: the entry that multus calls the default, else the name that every runtime gives it.
+
+    :raises ResourceError: the pod has no address yet
+    """
+    address = mapping_at(pod, "status").get("podIP")
+    if not address:
+        raise ResourceError(f"pod {name_of(pod)} has no status.podIP")
+    try:
+        entries = json_of(mapping_at(pod, "metadata", "annotations").get(STATUS_ANNOTATION) or "[]", STATUS_ANNOTATION)
+    except ResourceError:
+        # where multus says nothing that can be read, the name is the runtime's own
+        entries = []
+    named = [entry.get("interface") for entry in entries if isinstance(entry, dict) and entry.get("default")] if isinstance(entries, list) else []
+    return str(next(filter(None, named), "eth0")), str(address), None
+
+
+def training_pod(pod: Resource) -> TrainingPod:
+    """A pod of a job, with what it got on its secondary networks.
+
+    Its host name is what NCCL calls it by: the field hostname, which Job, JobSet and the training operators set, else the pod's name, up to the
+    first dot; on the host's network the node's.
+
+    :raises ResourceError: it has no name
+    """
+    spec = mapping_at(pod, "spec")
+    node = str(spec.get("nodeName") or "")
+    host = node if spec.get("hostNetwork") is True else str(spec.get("hostname") or name_of(pod))[:_HOST_NAME]
+    try:
+        functions = tuple(_function(entry) for entry in network_status(pod) if entry.get("default") is not True)
+    except ResourceError as problem:
+        return TrainingPod(name_of(pod), host.partition(".")[0], node, None, str(problem))
+    return TrainingPod(name_of(pod), host.partition(".")[0], node, functions)
+
+
+def _function(entry: Resource) -> PodFunction:
+    pci = mapping_at(entry, "device-info", "pci")
+    address, device = pci.get("pci-address"), pci.get("rdma-device")
+    return PodFunction(
+        str(entry.get("name") or ""), str(entry.get("interface") or ""), str(address).lower() if address else None, str(device) if device else None
+    )

@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What stands around the SR-IOV network operator: node feature discovery's workers, and the objects of OLM that install it."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.feature_discovery import WorkerConfig
+from ..._model.sriov_operator import OlmObject
+from .resource import Resource, ResourceError, items_of, mapping_at, name_of, texts_of
+
+#: name of the package, and the beginning of the name of its ClusterServiceVersions
+PACKAGE = "sriov-network-operator"
+
+
+def is_worker(daemon: Resource) -> bool:
+    """Whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its container runs."""
+    containers = items_of(mapping_at(daemon, "spec", "template", "spec"), "containers", "DaemonSet")
+    words = [word for container in containers for key in ("command", "args") for word in texts_of(container, key, "DaemonSet")]
+    return any(word.rsplit("/", 1)[-1] == "nfd-worker" for word in words)
+
+
+def config_maps(daemon: Resource) -> typing.Tuple[str, ...]:
+    """Names of the ConfigMaps that a DaemonSet mounts."""
+    volumes = items_of(mapping_at(daemon, "spec", "template", "spec"), "volumes", "DaemonSet")
+    names = [mapping_at(volume, "configMap").get("name") for volume in volumes]
+    return tuple(str(name) for name in names if name)
+
+
+def worker_text(config_map: Resource) -> str:
+    """The worker's configuration, YAML; empty when the ConfigMap holds none. The chart calls it nfd-worker.conf, OpenShift nfd-worker-conf."""
+    return next((str(text) for name, text in sorted(mapping_at(config_map, "data").items()) if str(name).startswith("nfd-worker")), "")
+
+
+def worker_config(data: typing.Any) -> WorkerConfig:
+    """:param data: the configuration, loaded
+    :raises ResourceError: of another form
+    """
+    default = WorkerConfig()
+    pci = _section(_section(data, "sources"), "pci")
+    return WorkerConfig(
+        classes=tuple(item.lower() for item in _texts(pci, "deviceClassWhitelist", default.classes)),
+        fields=_texts(pci, "deviceLabelFields", default.fields),
+        sources=_texts(_section(data, "core"), "labelSources", default.sources),
+    )
+
+
+def _section(data: typing.Any, key: str) -> typing.Dict[str, typing.Any]:
+    if data is not None and not isinstance(data, dict):
+        raise ResourceError(f"configuration of nfd-worker: a {type(data).__name__} where {key} should be in a mapping")
+    value = (data or {}).get(key)
+    if value is not None and not isinstance(value, dict):
+        raise ResourceError(f"configuration of nfd-worker: {key} is no mapping")
+    return value or {}
+
+
+def _texts(data: typing.Mapping[str, typing.Any], key: str, default: typing.Tuple[str, ...]) -> typing.Tuple[str, ...]:
+    value = data.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ResourceError(f"configuration of nfd-worker: {key} is no list of texts: {value!r}")
+    return tuple(value)
+
+
+def olm_object(resource: Resource) -> typing.Optional[OlmObject]:
+    """A ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of the operator; None when it is about another one.
+
+    :raises ResourceError: neither has a name
+    """
+    name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
+    found = OlmObject(str(resource.get("kind", "")), name, str(mapping_at(resource, "metadata").get("namespace", "")))
+    if found.kind == "Subscription":
+        if spec.get("name") != PACKAGE:
+            return None
+        told = [f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}" for item in _true(items_of(status, "conditions", name))]
+        return OlmObject(found.kind, name, found.namespace, str(status.get("state") or ""), "; ".join(told), str(status.get("installedCSV") or ""))
+    if not name.startswith(PACKAGE):
+        return None
+    message = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
+    return OlmObject(found.kind, name, found.namespace, str(status.get("phase") or ""), message, str(spec.get("version") or ""))
+
+
+def _true(conditions: typing.Iterable[Resource]) -> typing.Iterator[Resource]:
+    """Those of a Subscription's conditions that hold; each of its types names a trouble."""
+    return (item for item in conditions if item.get("status") == "True")

@@ -1,0 +1,210 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The kinds of the SR-IOV network operator, and its installation, to facts."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.disruption import LabelSelector, NodePool, OperatorSettings
+from ..._model.sriov_operator import NodeState, OperatorInstallation, Policy, StateInterface, StateVf, SupportedNic, VfGroup, WantedInterface
+from .core import workload
+from .resource import Resource, ResourceError, items_of, mapping_at, name_of, number_of, selector_of, texts_of, title_of
+
+#: with what the operator's annotations of nodes, node states and pools begin
+STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
+
+
+def node_state(resource: Resource) -> NodeState:
+    """A SriovNetworkNodeState.
+
+    :raises ResourceError: none, or a number is none
+    """
+    name = name_of(resource)
+    what = f"SriovNetworkNodeState {name}"
+    status = mapping_at(resource, "status")
+    annotations = mapping_at(resource, "metadata", "annotations")
+    return NodeState(
+        node=name,
+        wanted=tuple(_wanted(item, what) for item in items_of(mapping_at(resource, "spec"), "interfaces", what)),
+        interfaces=tuple(_interface(item, what) for item in items_of(status, "interfaces", what)),
+        sync_status=str(status.get("syncStatus") or ""),
+        last_sync_error=str(status.get("lastSyncError") or ""),
+        current_state=str(annotations.get(f"{STATE_ANNOTATIONS}current-state", "")),
+        desired_state=str(annotations.get(f"{STATE_ANNOTATIONS}desired-state", "")),
+        generation=number_of(mapping_at(resource, "metadata").get("generation", 0), what),
+        wanted_rdma_mode=str(mapping_at(resource, "spec", "system").get("rdmaMode") or ""),
+        rdma_mode=str(mapping_at(status, "system").get("rdmaMode") or ""),
+    )
+
+
+def _wanted(item: Resource, what: str) -> WantedInterface:
+    return WantedInterface(
+        address=str(item.get("pciAddress", "")).lower(),
+        vfs_count=number_of(item.get("numVfs", 0), f"{what}: spec numVfs"),
+        name=str(item.get("name", "")),
+        groups=tuple(_group(group, what) for group in items_of(item, "vfGroups", what)),
+        mtu=number_of(item.get("mtu") or 0, f"{what}: spec mtu"),
+        link_type=str(item.get("linkType") or ""),
+        eswitch_mode=str(item.get("eSwitchMode") or ""),
+        external=bool(item.get("externallyManaged", False)),
+    )
+
+
+def _group(group: Resource, what: str) -> VfGroup:
+    first, last = vf_range(str(group.get("vfRange", "")), what)
+    return VfGroup(
+        policy=str(group.get("policyName", "")),
+        resource=str(group.get("resourceName", "")),
+        device_type=str(group.get("deviceType") or ""),
+        mtu=number_of(group.get("mtu") or 0, f"{what}: mtu of a vfGroup"),
+        rdma=bool(group.get("isRdma", False)),
+        first=first,
+        last=last,
+    )
+
+
+def vf_range(text: str, what: str) -> typing.Tuple[int, int]:
+    """Indices of virtual functions, as ``0-3``.
+
+    :raises ResourceError: another form
+    """
+    first, dash, last = text.partition("-")
+    if not dash:
+        raise ResourceError(f"{what}: '{text}' is no range of virtual functions such as 0-3")
+    return number_of(first, f"{what}: vfRange"), number_of(last, f"{what}: vfRange")
+
+
+def _interface(item: Resource, what: str) -> StateInterface:
+    return StateInterface(
+        name=str(item.get("name", "")),
+        address=str(item.get("pciAddress", "")).lower(),
+        vendor=str(item.get("vendor", "")).lower(),
+        device=str(item.get("deviceID", "")).lower(),
+        driver=item.get("driver"),
+        link_type=item.get("linkType"),
+        mtu=item.get("mtu"),
+        total_vfs=number_of(item.get("totalvfs", 0), f"{what}: totalvfs"),
+        vfs_count=number_of(item.get("numVfs", 0), f"{what}: numVfs"),
+        vfs=tuple(
+            StateVf(
+                index=number_of(vf.get("vfID"), f"{what}: vfID"),
+                address=str(vf.get("pciAddress", "")).lower(),
+                driver=vf.get("driver"),
+                name=vf.get("name"),
+                guid=vf.get("guid"),
+                mtu=vf.get("mtu"),
+            )
+            for vf in items_of(item, "Vfs", what)
+        ),
+        eswitch_mode=item.get("eSwitchMode"),
+        admin_state=item.get("linkAdminState"),
+    )
+
+
+def policy(resource: Resource) -> Policy:
+    """A SriovNetworkNodePolicy.
+
+    :raises ResourceError: none
+    """
+    name = name_of(resource)
+    what = f"SriovNetworkNodePolicy {name}"
+    spec, selector = mapping_at(resource, "spec"), mapping_at(resource, "spec", "nicSelector")
+    return Policy(
+        name=name,
+        resource_name=str(spec.get("resourceName", "")),
+        vfs_count=number_of(spec.get("numVfs", 0), f"{what}: numVfs"),
+        node_selector={str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()},
+        vendor=str(selector.get("vendor") or "").lower(),
+        device=str(selector.get("deviceID") or "").lower(),
+        root_devices=tuple(address.lower() for address in texts_of(selector, "rootDevices", what)),
+        pf_names=texts_of(selector, "pfNames", what),
+        # where nothing is said, the webhook writes 99 [sriov-network-operator pkg/webhook/mutate.go]
+        priority=number_of(spec.get("priority", 99), f"{what}: priority"),
+        device_type=str(spec.get("deviceType") or ""),
+        mtu=number_of(spec.get("mtu") or 0, f"{what}: mtu"),
+        rdma=bool(spec.get("isRdma", False)),
+        link_type=str(spec.get("linkType") or ""),
+        eswitch_mode=str(spec.get("eSwitchMode") or ""),
+        external=bool(spec.get("externallyManaged", False)),
+        net_filter=str(selector.get("netFilter") or ""),
+        vdpa_type=str(spec.get("vdpaType") or ""),
+        exclude_topology=bool(spec.get("excludeTopology", False)),
+    )
+
+
+def node_pool(resource: Resource) -> NodePool:
+    """A SriovNetworkPoolConfig.
+
+    :raises ResourceError: none
+    """
+    name, spec = name_of(resource), mapping_at(resource, "spec")
+    limit = spec.get("maxUnavailable")
+    return NodePool(
+        name=name,
+        # without a selector it has all nodes [sriov-network-operator controllers/drain_controller_helper.go findNodePoolConfig]
+        selector=selector_of(spec, "nodeSelector", f"SriovNetworkPoolConfig {name}") or LabelSelector(),
+        max_unavailable=None if limit is None else str(limit),
+        rdma_mode=str(spec.get("rdmaMode") or ""),
+        offload=bool(mapping_at(spec, "ovsHardwareOffloadConfig").get("name")),
+    )
+
+
+def operator_settings(resource: Resource) -> OperatorSettings:
+    """A SriovOperatorConfig.
+
+    :raises ResourceError: none
+    """
+    name, spec = name_of(resource), mapping_at(resource, "spec")
+    return OperatorSettings(
+        disable_drain=bool(spec.get("disableDrain", False)),
+        mode=str(spec.get("configurationMode") or "daemon"),
+        disabled_plugins=texts_of(spec, "disablePlugins", f"SriovOperatorConfig {name}"),
+    )
+
+
+def supported_nics(resource: Resource) -> typing.Tuple[SupportedNic, ...]:
+    """The operator's ConfigMap supported-nic-ids, whose values are ``vendor device virtual-device``. [sriov-network-operator api/v1/helper.go]
+
+    :raises ResourceError: a value of another form
+    """
+    found = []
+    for name, value in sorted(mapping_at(resource, "data").items()):
+        ids = str(value).lower().split()
+        if len(ids) != 3:
+            raise ResourceError(f"{title_of(resource)}: data[{name}] is '{value}'; expected three PCI ids: vendor, physical and virtual function")
+        found.append(SupportedNic(*ids))
+    return tuple(found)
+
+
+def installation(resource: Resource) -> OperatorInstallation:
+    """The operator's Deployment.
+
+    :raises ResourceError: none
+    """
+    labels = mapping_at(resource, "metadata", "labels")
+    containers = items_of(mapping_at(resource, "spec", "template", "spec"), "containers", title_of(resource))
+    environment = {str(entry.get("name")): str(entry.get("value", "")) for container in containers for entry in items_of(container, "env", title_of(resource))}
+    work = workload(resource)
+    image = next(iter(work.images), "")
+    tag = image.rsplit(":", 1)[1] if ":" in image.rsplit("/", 1)[-1] and "@" not in image else ""
+    return OperatorInstallation(
+        deployment=work,
+        version=str(labels.get("app.kubernetes.io/version") or environment.get("RELEASE_VERSION") or tag),
+        origin=_origin(labels, work.namespace),
+        resource_prefix=environment.get("RESOURCE_PREFIX", ""),
+    )
+
+
+def _origin(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
+    if "olm.owner" in labels:
+        return "olm"
+    if "network-operator" in str(labels.get("helm.sh/chart", "")) and not str(labels["helm.sh/chart"]).startswith("sriov-network-operator"):
+        return "nvidia-network-operator"
+    if namespace == "nvidia-network-operator":
+        return "nvidia-network-operator"
+    return "helm" if labels.get("app.kubernetes.io/managed-by") == "Helm" else "unknown"

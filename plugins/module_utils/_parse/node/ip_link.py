@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""``ip -json link show`` to what physical functions have set for their VFs. Form: iproute2 4.16 to 6.15, ip/ipaddress.c print_vfinfo.
+
+A VF's key that is not there means one of two things: VLAN and priority are left out when they are 0, all others when the driver does not tell.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from ..._model.errors import ParseError
+from ..._model.hca import VfAdministration
+from .sysfs import guid_of_bytes
+
+_TOOL = "ip -json link show"
+#: in the words of sysfs
+_LINK_POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}
+_MOST = 0xFFFFFFFF
+
+Value = typing.TypeVar("Value")
+Object = typing.Dict[str, typing.Any]
+#: by number of the VF
+Settings = typing.Dict[int, VfAdministration]
+
+
+def vf_settings(text: str) -> typing.Dict[str, Settings]:
+    """By network interface, for those that show VFs.
+
+    :raises ParseError: not in this form, or two VFs of one interface with the same number
+    """
+    try:
+        links = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ParseError(_TOOL, text, "JSON") from None
+    found: typing.Dict[str, Settings] = {}
+    for link in _objects("", links):
+        vfs = _objects("vfinfo_list", link.get("vfinfo_list", []))
+        settings = {_number("vf", vf.get("vf")): _administration(vf) for vf in vfs}
+        name = link.get("ifname")
+        if len(settings) < len(vfs):
+            raise ParseError(f"{_TOOL}, vfinfo_list of {name}", str(vfs), "a list with each VF once")
+        if settings:
+            found[_expect("ifname", name, str, "the name of an interface")] = settings
+    return found
+
+
+def _administration(vf: Object) -> VfAdministration:
+    # a VF has one VLAN at most, and yet a list of them
+    vlan = next(iter(_objects("vlan_list", vf.get("vlan_list", []))), vf)
+    rate = _expect("rate", vf.get("rate", {}), dict, "an object")
+    return VfAdministration(
+        node_guid=_guid(vf.get("node guid")),
+        port_guid=_guid(vf.get("port guid")),
+        link_policy=_link_policy(vf.get("link_state")),
+        vlan=_number("vlan", vlan.get("vlan", 0)),
+        vlan_qos=_number("qos", vlan.get("qos", 0)),
+        trust=_switch("trust", vf.get("trust")),
+        spoof_check=_switch("spoofchk", vf.get("spoofchk")),
+        min_tx_rate=_number("min_tx", rate["min_tx"]) if "min_tx" in rate else None,
+        max_tx_rate=_number("max_tx", rate["max_tx"]) if "max_tx" in rate else None,
+    )
+
+
+def _expect(key: str, value: typing.Any, kind: typing.Type[Value], expected: str) -> Value:
+    if not isinstance(value, kind):
+        raise ParseError(f"{_TOOL}, {key}", str(value), expected)
+    return value
+
+
+def _objects(key: str, value: typing.Any) -> typing.List[Object]:
+    return [_expect(key, item, dict, "a list of objects") for item in _expect(key, value, list, "a list of objects")]
+
+
+def _number(key: str, value: typing.Any) -> int:
+    number = _expect(key, value, int, "a number")
+    if isinstance(value, bool) or not 0 <= number <= _MOST:
+        raise ParseError(f"{_TOOL}, {key}", str(value), "a number of 32 bits")
+    return number
+
+
+def _switch(key: str, value: typing.Any) -> typing.Optional[bool]:
+    return None if value is None else _expect(key, value, bool, "true or false")
+
+
+def _guid(value: typing.Any) -> typing.Optional[str]:
+    return None if value is None else guid_of_bytes(_expect("guid", value, str, "a GUID"))
+
+
+def _link_policy(value: typing.Any) -> typing.Optional[str]:
+    if value is None:
+        return None
+    policy = _LINK_POLICIES.get(_expect("link_state", value, str, "a link state"))
+    if policy is None:
+        raise ParseError(f"{_TOOL}, link_state", value, f"one of {', '.join(_LINK_POLICIES)}")
+    return policy

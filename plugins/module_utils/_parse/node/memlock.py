@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""What the pod that proves locked memory printed: ``ulimit -l`` and ibv_rc_pingpong, which registers its buffer before it does anything else.
+
+Texts of ibv_rc_pingpong: rdma-core 44 and 56, from its source (libibverbs/examples/rc_pingpong.c).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..._model.errors import RdmaError
+from ..._model.host import MemlockProof
+
+_KEYS = re.compile(r"^(user|soft|hard|device|asked|code) (\S+)$", re.MULTILINE)
+#: the registration failed
+_REFUSED = ("Couldn't register MR",)
+#: printed only after the registration, also where what comes behind it fails
+_REGISTERED = ("local address:", "Couldn't create CQ", "Couldn't create QP", "Failed to modify QP to INIT", "Couldn't get local LID", "Couldn't get port info")
+_LONGEST = 300
+
+
+class MemlockError(RdmaError):
+    """Text that is not what the pod prints."""
+
+
+def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
+    """:raises MemlockError: the limits or the user are not in it"""
+    seen = dict(_KEYS.findall(text))
+    for key in ("user", "soft", "hard", "asked"):
+        if key not in seen:
+            raise MemlockError(f"no line '{key} ...' in what the pod printed: {text.strip()[:_LONGEST] or 'nothing'}")
+    proof = MemlockProof(
+        fabric=fabric,
+        node=node,
+        pod=pod,
+        user=_number(seen["user"], "user"),
+        soft=_limit(seen["soft"], "soft"),
+        hard=_limit(seen["hard"], "hard"),
+        device=seen.get("device", ""),
+        asked=_number(seen["asked"], "asked"),
+    )
+    lines = [line.strip()[:_LONGEST] for line in text.splitlines() if line.strip() and not _KEYS.match(line)]
+    for line in lines:
+        if any(mark in line for mark in _REFUSED):
+            return dataclasses.replace(proof, registered=0, evidence=line)
+    for line in lines:
+        if any(mark in line for mark in _REGISTERED):
+            return dataclasses.replace(proof, registered=proof.asked, evidence=line)
+    return dataclasses.replace(proof, evidence=lines[-1] if lines else "", error=_cause(proof, lines, seen.get("code", "")))
+
+
+def _cause(proof: MemlockProof, lines: typing.Sequence[str], code: str) -> str:
+    said = lines[-1] if lines else "it printed nothing"
+    if not proof.device:
+        return "the pod has no RDMA device on its interface"
+    if code in ("126", "127"):
+        return f"the image has no ibv_rc_pingpong or no timeout: {said}"
+    return f"ibv_rc_pingpong ended with {code or 'no exit code'} before it registered memory: {said}"
+
+
+def _number(text: str, key: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        raise MemlockError(f"'{key} {text[:_LONGEST]}' is no number")
+    return int(text)
+
+
+def _limit(text: str, key: str) -> int:
+    """Bytes; ulimit -l prints KiB."""
+    return -1 if text == "unlimited" else _number(text, key) * 1024

@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Texts of sysfs files to values. Forms: Linux 6.12 drivers/infiniband/core/sysfs.c, drivers/pci/pci-sysfs.c, and what older kernels wrote.
+
+Each function takes the text of one file without its last newline, and raises ParseError on what it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.errors import ParseError
+
+_ENUM = re.compile(r"\A[0-9]+: ([A-Za-z_ <>]+)\Z")
+_RATE = re.compile(r"\A([0-9]+(?:\.[0-9]+)?) Gb/sec \(([0-9]+)X(?: ([A-Z]+[0-9]*))?\)\Z")
+_PCIE_SPEED = re.compile(r"\A([0-9]+(?:\.[0-9]+)?) GT/s(?: PCIe)?\Z")
+_GUID = re.compile(r"\A[0-9a-f]{4}(?::[0-9a-f]{4}){3}\Z")
+_GID = re.compile(r"\A[0-9a-f]{4}(?::[0-9a-f]{4}){7}\Z")
+_GUID_OF_BYTES = re.compile(r"\A[0-9a-f]{2}(?::[0-9a-f]{2}){7}\Z")
+_HARDWARE_ADDRESS_20 = re.compile(r"\A[0-9a-f]{2}(?::[0-9a-f]{2}){19}\Z")
+_HEX = re.compile(r"\A0x[0-9a-f]+\Z")
+_DECIMAL = re.compile(r"\A-?[0-9]{1,18}\Z")
+_PCI_ADDRESS = re.compile(r"\A[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
+
+_LINK_POLICIES = ("Follow", "Up", "Down")
+
+#: ARPHRD_INFINIBAND in /sys/class/net/*/type
+IPOIB_TYPE = 32
+
+
+class Rate(typing.NamedTuple):
+    """``rate`` of a port.
+
+    :ivar gbps: as the kernel prints it: signalling rate for SDR to QDR, data rate above
+    :ivar width: lanes
+    :ivar speed: name of the speed; None where an old kernel leaves it out
+    """
+
+    gbps: float
+    width: int
+    speed: typing.Optional[str]
+
+
+def number(text: str) -> int:
+    """A decimal number: ``numa_node``, ``mtu``, ``sriov_totalvfs``."""
+    if not _DECIMAL.match(text):
+        raise ParseError("sysfs", text, "a decimal number")
+    return int(text)
+
+
+def hexadecimal(text: str) -> int:
+    """``0x1``: ``lid``, ``vendor``, ``class``."""
+    if not _HEX.match(text):
+        raise ParseError("sysfs", text, "a number of the form 0x1")
+    return int(text, 16)
+
+
+def enumeration(text: str) -> str:
+    """``4: ACTIVE`` to ``ACTIVE``, ``2: Polling`` to ``Polling``."""
+    match = _ENUM.match(text)
+    if not match:
+        raise ParseError("sysfs", text, "of the form '4: ACTIVE'")
+    return match.group(1)
+
+
+def rate(text: str) -> Rate:
+    """``400 Gb/sec (4X NDR)``; kernels before 4.x leave the name of SDR empty: ``10 Gb/sec (4X)``."""
+    match = _RATE.match(text)
+    if not match:
+        raise ParseError("sysfs", text, "of the form '400 Gb/sec (4X NDR)'")
+    return Rate(float(match.group(1)), int(match.group(2)), match.group(3))
+
+
+def guid(text: str) -> str:
+    """``b83f:d203:00e0:0000`` to ``0xb83fd20300e00000``."""
+    if not _GUID.match(text):
+        raise ParseError("sysfs", text, "a GUID of the form b83f:d203:00e0:0000")
+    return "0x" + text.replace(":", "")
+
+
+def port_guid_of_gid(text: str) -> str:
+    """Lower half of a GID, ``fe80:0000:0000:0000:b83f:d203:00e0:0001``: on InfiniBand this is the port's GUID."""
+    if not _GID.match(text):
+        raise ParseError("sysfs", text, "a GID of eight groups of four hex digits")
+    return "0x" + "".join(text.split(":")[4:])
+
+
+class IpoibAddress(typing.NamedTuple):
+    """The 20 bytes of an IPoIB hardware address (row S1.1): 1 byte flags, 3 bytes queue pair, 8 bytes subnet prefix, 8 bytes port GUID."""
+
+    queue_pair: int
+    subnet_prefix: str
+    port_guid: str
+
+
+def ipoib_address(text: str) -> IpoibAddress:
+    """``00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86``."""
+    if not _HARDWARE_ADDRESS_20.match(text):
+        raise ParseError("sysfs", text, "an IPoIB hardware address of 20 bytes")
+    digits = text.replace(":", "")
+    return IpoibAddress(int(digits[2:8], 16), f"0x{digits[8:24]}", f"0x{digits[24:]}")
+
+
+def guid_of_bytes(text: str) -> str:
+    """``00:11:22:33:44:55:66:77`` (sriov/0/node, sriov/0/port) to ``0x0011223344556677`` [src mlnx-ofa_kernel sriov_sysfs.c]."""
+    if not _GUID_OF_BYTES.match(text):
+        raise ParseError("sysfs", text, "a GUID of the form 00:11:22:33:44:55:66:77")
+    return "0x" + text.replace(":", "")
+
+
+def link_policy(text: str) -> str:
+    """``Follow``, ``Up`` or ``Down`` (sriov/0/policy) [src mlnx-ofa_kernel sriov_sysfs.c]."""
+    if text not in _LINK_POLICIES:
+        raise ParseError("sysfs", text, f"one of {', '.join(_LINK_POLICIES)}")
+    return text
+
+
+def pcie_speed(text: str) -> typing.Optional[float]:
+    """``32.0 GT/s PCIe``, ``8 GT/s`` (older kernels) to GT/s; ``Unknown``, which virtual functions have, to None."""
+    if text.startswith("Unknown"):
+        return None
+    match = _PCIE_SPEED.match(text)
+    if not match:
+        raise ParseError("sysfs", text, "a PCIe speed of the form '32.0 GT/s PCIe'")
+    return float(match.group(1))
+
+
+def pcie_width(text: str) -> typing.Optional[int]:
+    """Lanes; 0 and 255, which the kernel gives for a link that it does not know, to None."""
+    width = number(text)
+    return None if width in (0, 255) else width
+
+
+def numa_node(text: str) -> typing.Optional[int]:
+    """-1, which means that the platform does not say, to None."""
+    node = number(text)
+    return None if node < 0 else node
+
+
+def is_pci_address(name: str) -> bool:
+    """Whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
+    return bool(_PCI_ADDRESS.match(name))

@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""JSON of an iperf3 client (``-J``), versions 3.7 to 3.18, to a bandwidth.
+
+The exit code lies: up to 3.12 at least, a client that cannot connect, or whose server was killed, writes ``error`` into its JSON and exits with 0.
+What counts is what the receiver counted: the sender also counts what it has still in its buffers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import typing
+
+from ..._model.errors import RdmaError
+
+#: sums over all streams, as received: one direction, and the way back of ``--bidir``
+_SUMS = ("sum_received", "sum_received_bidir_reverse")
+
+
+class Iperf3Error(RdmaError):
+    """Text that is no result of iperf3. The message says what was missing, and quotes what was seen."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """:ivar average_gbps: over the whole test, all streams and both directions together, in Gb/s (decimal)
+    :ivar streams: that ran at once, in one direction
+    """
+
+    average_gbps: float
+    streams: int
+
+
+def parse(text: str) -> Report:
+    """Parse what a client printed (lines before and after the JSON do no harm).
+
+    :raises Iperf3Error: no JSON, an error in it, no sum of what was received, or a value that is no measurement
+    """
+    data = _data(text)
+    if data is None:
+        last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+        raise Iperf3Error(f"no JSON of iperf3; the last line was '{last[:200]}'" if last else "no output")
+    if data.get("error"):
+        raise Iperf3Error(str(data["error"])[:300])
+    end, start = data.get("end"), data.get("start")
+    sums = [end[name] for name in _SUMS if isinstance(end.get(name), dict)] if isinstance(end, dict) else []
+    if not sums or not isinstance(start, dict):
+        raise Iperf3Error("no sum of what was received in the JSON of iperf3; expected end.sum_received")
+    connected = start.get("connected")
+    streams = len(connected) if isinstance(connected, list) else 0
+    return Report(sum(_gbps(item.get("bits_per_second")) for item in sums), max(1, streams // len(sums)))
+
+
+def error(text: str) -> str:
+    """What the client says went wrong; empty where it says nothing."""
+    data = _data(text)
+    return str(data.get("error") or "")[:300] if data is not None else ""
+
+
+def _gbps(value: typing.Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        raise Iperf3Error(f"bits_per_second is {str(value)[:40]}, which is no measurement")
+    return float(value) / 1e9
+
+
+def _data(text: str) -> typing.Optional[typing.Dict[str, typing.Any]]:
+    """The JSON object, which begins in a line of its own."""
+    lines = text.splitlines()
+    first = next((number for number, line in enumerate(lines) if line.strip() == "{"), None)
+    if first is None:
+        return None
+    try:
+        data, _end = json.JSONDecoder().raw_decode("\n".join(lines[first:]))
+    except (ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None

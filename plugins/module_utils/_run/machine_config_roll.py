@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""MachineConfigs and KubeletConfigs in one roll: their pools are paused, take all that there is, and are let go once (row S3.4).
+
+A pool that somebody else has paused is left alone. One that a stopped run of ours has paused is let go by the next one: the annotation tells.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.controllers.machine_config_operator import current, taken
+from .._check.controllers.sriov_operator import stand_of
+from .._model.apply import AppliedObject
+from .._model.disruption import MachinePool
+from .._model.host import HostConfig, Roll
+from .._observe import machines
+from .._observe.apply import Outcome, apply_all
+from .._observe.kubernetes import Clock, Cluster, Resource
+from .._parse.kubernetes import machine_config
+
+#: seconds between two looks; that the machine config controller has for each of its steps
+LOOK, RENDER = 5.0, 300.0
+#: seconds without another configuration until it is the last one: the controller waits 5 s after a change [pkg/controller/render renderDelay]
+SETTLED = 10.0
+Say = typing.Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """:ivar paused: names of the pools that wait to be let go
+    :ivar error: why the configuration did not get ready; the pools are to be let go all the same
+    """
+
+    outcomes: typing.Tuple[Outcome, ...]
+    paused: typing.Tuple[str, ...] = ()
+    error: str = ""
+
+
+class Roller:
+    """Works on the MachineConfigPools of one cluster."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._sleep = pause
+        self._say = say
+
+    def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
+        """Pause the pools that take one of them which is not there, apply all of them, and wait until the pools have rendered them.
+
+        :raises ApiError: the server cannot be reached, or does not let us pause
+        """
+        wanted = [("", config) for config in configs]
+        planned = apply_all(self._cluster, wanted, True, self._clock, self._sleep)
+        changing = [config for config, outcome in zip(configs, planned) if outcome.changed]
+        if check_mode or not changing or any(outcome.applied.action == "refused" for outcome in planned):
+            return Prepared(planned)
+        before = self._pause([machine_config.host_config(config) for config in changing])
+        outcomes = apply_all(self._cluster, wanted, False, self._clock, self._sleep)
+        names = {config["metadata"]["name"] for config, outcome in zip(configs, outcomes) if outcome.changed}
+        self._say(f"{', '.join(sorted(names))} applied while {', '.join(before) or 'no MachineConfigPool'} is paused")
+        accepted, refusal = self._await_accepted(changing)
+        late = self._await_rendered(before, accepted, True)
+        return Prepared(outcomes, tuple(before), "; ".join(filter(None, (refusal, late))))
+
+    def remove(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
+        """The way back: pause the pools that take one which is there, delete all of them, and wait until the pools are rendered without.
+
+        :raises ApiError: the server cannot be reached, or does not let us read, pause or delete
+        """
+        found = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
+        there = [machine_config.host_config(live, live) for live in found]
+        outcomes = tuple(Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live) for config, live in zip(there, found))
+        if check_mode or not there:
+            return Prepared(outcomes)
+        before = self._pause(there)
+        for config in there:
+            self._cluster.delete(config.kind, "", config.name)
+        self._say(f"{', '.join(config.name for config in there)} deleted while {', '.join(before) or 'no MachineConfigPool'} is paused")
+        return Prepared(outcomes, tuple(before), self._await_rendered(before, there, False))
+
+    def release(self, names: typing.Sequence[str], limit: float) -> typing.Tuple[Roll, ...]:
+        """Let the pools go, and wait until all of their nodes have the new configuration.
+
+        :param limit: seconds
+        :raises ApiError: the server cannot be reached
+        """
+        left = [pool.name for pool in machines.machine_pools(self._cluster) if pool.paused_by_us and pool.name not in names]
+        for name in (*names, *left):
+            self._set_paused(name, False)
+        begin, rolls = self._clock(), {name: Roll(name) for name in (*names, *left)}
+        waiting = dict(rolls)
+        while waiting:
+            seen = {pool.name: pool for pool in machines.machine_pools(self._cluster)}
+            now = self._clock() - begin
+            for name in tuple(waiting):
+                rolls[name] = _look(rolls[name], seen.get(name), now)
+                if rolls[name].error or (name in seen and current(seen[name])):
+                    del waiting[name]
+                    self._say(_told(rolls[name]))
+            if waiting and now >= limit:
+                return tuple(dataclasses.replace(roll, error=_late(roll, seen, limit)) if name in waiting else roll for name, roll in rolls.items())
+            if waiting:
+                self._sleep(LOOK)
+        return tuple(rolls.values())
+
+    def _pause(self, changing: typing.Sequence[HostConfig]) -> typing.Dict[str, MachinePool]:
+        """The pools that take one of them, paused now, as they were before. What somebody else has paused stays that one's."""
+        pools = machines.machine_pools(self._cluster)
+        mine = (pool for pool in pools if pool.paused_by_us or not pool.paused)
+        before = {pool.name: pool for pool in mine if any(taken(pool, config, pools) for config in changing)}
+        for name in before:
+            self._set_paused(name, True)
+        return before
+
+    def _set_paused(self, name: str, paused: bool) -> None:
+        """The annotation says who did it; null takes it away."""
+        change = {"metadata": {"annotations": {machine_config.PAUSED_ANNOTATION: "true" if paused else None}}, "spec": {"paused": paused}}
+        self._cluster.patch("MachineConfigPool", "", name, change)
+
+    def _await_accepted(self, configs: typing.Sequence[Resource]) -> typing.Tuple[typing.Tuple[HostConfig, ...], str]:
+        """Until the operator has made MachineConfigs of the KubeletConfigs, or has refused one: all that the pools will take, and why not more."""
+        end = self._clock() + RENDER
+        while True:
+            seen = tuple(machines.host_config(self._cluster, config) for config in configs)
+            accepted = tuple(config for config in seen if config.kind == "MachineConfig" or config.refusal == "")
+            refused = [f"KubeletConfig {config.name} was not accepted: {config.refusal}" for config in seen if config.refusal]
+            if refused or len(accepted) == len(seen):
+                return accepted, "; ".join(refused)
+            if self._clock() >= end:
+                return accepted, f"the machine config operator did not say within {RENDER:.0f} s whether it accepts the KubeletConfig"
+            self._sleep(LOOK)
+
+    def _await_rendered(self, before: typing.Mapping[str, MachinePool], configs: typing.Sequence[HostConfig], present: bool) -> str:
+        """Until each pool has rendered all that it takes (or none of it), and nothing else for a while; why not, otherwise."""
+        end = self._clock() + RENDER
+        since: typing.Dict[typing.Tuple[str, str], float] = {}
+        while True:
+            pools, now = machines.machine_pools(self._cluster), self._clock()
+            since = {(pool.name, pool.wanted_config): since.get((pool.name, pool.wanted_config), now) for pool in pools}
+            settled = [pool for pool in pools if pool.name in before and now - since[pool.name, pool.wanted_config] >= SETTLED]
+            ready = [pool.name for pool in settled if _rendered(pool, before[pool.name], _names(pool, configs, pools), present)]
+            late = sorted(set(before) - set(ready))
+            if not late:
+                return ""
+            if now >= end:
+                names = ", ".join(late)
+                return f"MachineConfigPool {names}: the new configuration was not rendered within {RENDER:.0f} s; does the machine config controller run?"
+            self._sleep(LOOK)
+
+
+def _names(pool: MachinePool, configs: typing.Sequence[HostConfig], pools: typing.Sequence[MachinePool]) -> typing.Set[str]:
+    """Of the MachineConfigs that the pool takes."""
+    return {name for config in configs for name in taken(pool, config, pools)}
+
+
+def _rendered(pool: MachinePool, before: MachinePool, names: typing.Set[str], present: bool) -> bool:
+    # of a KubeletConfig that was never accepted a pool has nothing to take or to lose
+    changes = bool(names) if present else not names.isdisjoint(before.sources)
+    settled = names <= set(pool.sources) if present else names.isdisjoint(pool.sources)
+    return settled and (pool.wanted_config != before.wanted_config or not changes)
+
+
+def _look(roll: Roll, pool: typing.Optional[MachinePool], now: float) -> Roll:
+    if pool is None:
+        return dataclasses.replace(roll, seconds=now, error="the MachineConfigPool is gone")
+    # each configuration that the nodes are given is a roll; a pool that has it before it is let go had nothing to roll
+    new = pool.wanted_config != roll.config and (bool(roll.config) or not current(pool))
+    error = f"{stand_of(pool)} and is degraded: {pool.message or 'it gives no reason'}" if pool.conditions.get("Degraded") == "True" else ""
+    return dataclasses.replace(roll, rolls=roll.rolls + new, config=pool.wanted_config, machines=pool.machines, updated=pool.updated, seconds=now, error=error)
+
+
+def _told(roll: Roll) -> str:
+    how = roll.error or f"{roll.updated} of {roll.machines} machines on {roll.config}, rolls: {roll.rolls}"
+    return f"MachineConfigPool {roll.pool}: {how} ({roll.seconds:.0f} s)"
+
+
+def _late(roll: Roll, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
+    return f"{stand_of(seen[roll.pool])} after {limit:.0f} s"

@@ -1,0 +1,242 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""Measurements between pods: rping and ib_write_bw between each two of them, or iperf3 where they have no RDMA device.
+
+Nothing of it is judged here but who is worth a second look; a failure is kept with its kind and the line that shows it.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import itertools
+import typing
+
+from .._check.bandwidth import verdicts
+from .._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, SweepRow
+from .._model.intent import Fabric
+from .._model.kubernetes import CommandResult
+from .._model.profiles import rails as fabric_rails
+from .._observe.kubernetes import ApiError, Clock, Cluster, Shell
+from .._parse.pods import iperf3, perftest, rping
+from .._parse.pods.failure import LOST, RETRIED, Failure, classify
+from .._render import commands
+from .._schedule.measurements import Step, Task, again, orders, steps
+from .pods import Plan, Pods, Say, failure_of, workers
+
+Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
+
+#: how often a client is tried while its server is not reached yet, and a pair whose measurement got lost on the way although its pods live
+TRIES, ATTEMPTS = 5, 3
+#: seconds of a ping, of a server's start
+PING_LIMIT, SERVER_LIMIT = 30, 20
+#: seconds that the limit outside a pod is longer than the one inside
+SLACK = 20
+#: seconds that the server of a failed client has to end by itself; text that it never prints; exit codes of a process that was killed
+SETTLE, NEVER, KILLED = 2.0, "\0", (137, 143)
+#: looks at the suspects after the rounds, at most
+LOOKS = 3
+#: each measurement takes the next ones: ping, bandwidth, sweep. Pods have ports of their own, so that few are enough for all
+FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
+
+
+class Bench:
+    """One run: no pod outlives it, whatever happens in between."""
+
+    def __init__(self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
+        self._plan = plan
+        self._clock = clock
+        self._say = say
+        self._pods = Pods(cluster, plan, clock, pause, say)
+        self._blocks = itertools.count()
+
+    def run(self) -> BandwidthFacts:
+        """Pods, measurements, removal: fabric after fabric, since all pods at the same time may ask for more than the nodes have.
+
+        :raises ApiError: the server cannot be reached before anything was made
+        """
+        leftovers = self._pods.remove()
+        if leftovers:
+            self._say(f"removed the pods of an interrupted earlier run: {', '.join(leftovers)}")
+        pods: typing.List[RdmaPod] = []
+        pairs: typing.List[PairResult] = []
+        try:
+            with workers(self._plan.parallel) as pool:
+                for fabric in self._plan.fabrics:
+                    mine = self._pods.start(pool, fabric)
+                    pods += mine
+                    pairs += self._measure(pool, fabric, mine)
+                    self._pods.discard(pool, mine)
+        finally:
+            # also when the run is interrupted: a pod that stays holds a virtual function
+            remaining = self._pods.end()
+        order = {name: place for place, name in enumerate(self._plan.nodes)}
+        # sorted is stable: the fabrics stay in their order
+        return BandwidthFacts(tuple(sorted(pods, key=lambda item: (order[item.node], item.rail))), tuple(pairs), leftovers, remaining)
+
+    def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]) -> typing.List[PairResult]:
+        usable = {(item.rail, item.node): item for item in pods if not item.error}
+        rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
+        results: typing.List[PairResult] = []
+        for step in steps(rails, fabric.bandwidth):
+            results += self._step(pool, fabric, usable, step)
+        for _number in range(LOOKS):
+            looks = again(*verdicts(fabric, tuple(usable.values()), results), fabric.bandwidth)
+            if not looks:
+                break
+            for step in looks:
+                self._say(f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} again, to tell the ends apart")
+                results += [dataclasses.replace(result, again=True) for result in self._step(pool, fabric, usable, step)]
+        return results
+
+    def _step(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, usable: typing.Mapping[typing.Tuple[int, str], RdmaPod], step: Step
+    ) -> typing.List[PairResult]:
+        def both(task: Task) -> typing.List[PairResult]:
+            its = orders(task, fabric.bandwidth)
+            return [self._pair(fabric, one, usable[one.rail, one.client], usable[one.rail, one.server]) for one in its]
+
+        return [result for results in pool.map(both, step) for result in results]
+
+    def _next_ports(self) -> int:
+        return FIRST_PORT + PORTS * (next(self._blocks) % PORT_BLOCKS)
+
+    def _pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod) -> PairResult:
+        start = self._clock()
+        rail = f" rail {task.rail}" if fabric.select.hcas_per_node > 1 else ""
+        ran: typing.Tuple[str, ...] = ()
+        for left in reversed(range(ATTEMPTS)):
+            # an earlier attempt's port may not be free yet
+            result = self._attempt(fabric, task, client, server, self._next_ports())
+            ran += result.commands
+            figure = f"{result.average_gbps:.4f} Gb/s" if result.average_gbps is not None else f"{result.failure}: {result.evidence}"
+            how = "TCP" if result.transport == "TCP" else f"{result.pings or 0} pings"
+            again = bool(left) and not LOST.isdisjoint((result.failure, result.ping_failure))
+            self._say(f"{fabric.name} {client.node} -> {server.node}{rail}: {how}, {figure}{'; once more' if again else ''}")
+            if not again:
+                break
+        return dataclasses.replace(result, commands=ran, seconds=round(self._clock() - start, 1))
+
+    def _attempt(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int) -> PairResult:
+        """rping, then ib_write_bw, then the sweep where one is wanted; each only after the one before it worked. Without RDMA devices, iperf3 alone."""
+        result = PairResult(fabric.name, client.node, server.node, rail=task.rail)
+        if client.device is None or server.device is None:
+            return self._tcp(fabric, client, server, port, dataclasses.replace(result, transport="TCP", streams=commands.STREAMS))
+        address = server.address or ""
+        limit = min(PING_LIMIT, fabric.pods.limit_seconds)
+        ran, failure = self._both(
+            (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit)), commands.PING_SERVER_UP, limit, False
+        )
+        result = dataclasses.replace(result, pings=rping.parse(ran.output).count if ran else None, commands=(_line(ran),) if ran else ())
+        if failure is not None:
+            return dataclasses.replace(result, ping_failure=failure.kind, ping_evidence=failure.evidence, failure="ping", evidence=failure.evidence)
+        report, result, failure = self._bandwidth(fabric, client, server, port + 1, result, False)
+        if report is None or failure is not None:
+            return dataclasses.replace(result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else "")
+        row = report.largest
+        result = dataclasses.replace(result, average_gbps=row.average_gbps, peak_gbps=row.peak_gbps, message_bytes=row.message_bytes, iterations=row.iterations)
+        if not fabric.bandwidth.sweep:
+            return result
+        report, result, failure = self._bandwidth(fabric, client, server, port + 2, result, True)
+        if report is None or failure is not None:
+            return dataclasses.replace(result, sweep_failure=f"{failure.kind}: {failure.evidence}" if failure else "it did not run")
+        return dataclasses.replace(result, sweep=tuple(SweepRow(row.message_bytes, row.average_gbps) for row in report.rows))
+
+    def _tcp(self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult) -> PairResult:
+        there = (server, commands.tcp_bandwidth(fabric, server.address or "", server.cpus, port))
+        here = (client, commands.tcp_bandwidth(fabric, client.address or "", client.cpus, port, server.address or ""))
+        ran, failure = self._both(there, here, commands.TCP_SERVER_UP, fabric.pods.limit_seconds, True, _tcp_failure)
+        result = dataclasses.replace(result, commands=(_line(ran),) if ran else ())
+        if ran is None or failure is not None:
+            return dataclasses.replace(result, failure=failure.kind if failure else "not_run", evidence=failure.evidence if failure else "")
+        try:
+            report = iperf3.parse(ran.output)
+        except iperf3.Iperf3Error as error:
+            return dataclasses.replace(result, failure="no_measurement", evidence=str(error))
+        return dataclasses.replace(result, average_gbps=report.average_gbps, streams=report.streams)
+
+    def _bandwidth(
+        self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool
+    ) -> typing.Tuple[typing.Optional[perftest.Report], PairResult, typing.Optional[Failure]]:
+        """What ib_write_bw reported, the result with its command, and the failure if there is one."""
+        there = (server, commands.write_bandwidth(fabric, server.device or "", server.cpus, port, sweep=sweep))
+        here = (client, commands.write_bandwidth(fabric, client.device or "", client.cpus, port, server.address or "", sweep))
+        ran, failure = self._both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True)
+        if ran is None:
+            return None, result, failure
+        result = dataclasses.replace(result, commands=(*result.commands, _line(ran)))
+        if failure is not None:
+            return None, result, failure
+        try:
+            return perftest.parse(ran.output), result, None
+        except perftest.PerftestError as error:
+            return None, result, Failure("no_measurement", str(error))
+
+    def _both(
+        self,
+        there: typing.Tuple[RdmaPod, commands.Command],
+        here: typing.Tuple[RdmaPod, commands.Command],
+        up: str,
+        limit: int,
+        judge_server: bool,
+        judge: typing.Optional[Judge] = None,
+    ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
+        """Run a server, and its client once the server is up. What the client did, and the failure of either. A server that is left behind ends by its
+        own limit, or when its pod gets its next command.
+
+        :param judge_server: whether the server's exit code counts; rping's does not (it fails on success)
+        :param judge: of what the client did; its exit code, unless something else is given
+        """
+        try:
+            server, client = self._pods.shell(there[0]), self._pods.shell(here[0])
+            server.start(there[1])
+            ran, failure = self._client(server, client, here[1], up, limit, judge_server, judge or failure_of)
+        except ApiError as error:
+            ran, failure = None, Failure("exec_lost", str(error)[:300])
+        if failure is not None:
+            failure = self._pods.fate(there[0], here[0]) or failure
+        return ran, failure
+
+    def _client(
+        self, server: Shell, client: Shell, command: commands.Command, up: str, limit: int, judge_server: bool, judge: Judge
+    ) -> typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
+        if not server.wait_for(up, SERVER_LIMIT) and not server.running:
+            ended = server.wait(0)
+            return None, failure_of(ended) or Failure("peer_gone", "the server ended at once")
+        for _number in range(TRIES):
+            client.start(command)
+            ran = client.wait(limit + SLACK)
+            failure = judge(ran)
+            # it said that it is about to listen: a client that came a moment too early tries again, as long as the server runs
+            if failure is None or failure.kind not in RETRIED or not server.running:
+                break
+        if failure is None and judge_server:
+            failure = failure_of(server.wait(SLACK))
+        elif failure is not None:
+            failure = self._killed(server, limit, failure) or failure
+        return ran, failure
+
+    def _killed(self, server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
+        """Whether the server was killed, and not by its limit: then what the client says of it is but the consequence."""
+        server.wait_for(NEVER, SETTLE)
+        if server.running:
+            return None
+        ended = server.wait(0)
+        if ended.exit_code in KILLED and ended.seconds < limit:
+            return Failure("peer_gone", f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300])
+        return None
+
+
+def _tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
+    """iperf3 exits with 0 also where its JSON tells of an error."""
+    failure, error = failure_of(result), iperf3.error(result.output)
+    return classify(result.exit_code or 1, result.timed_out, error) if error and (failure is None or failure.kind == "exit_code") else failure
+
+
+def _line(result: CommandResult) -> str:
+    """For the report: the command, how it ended and how long it took."""
+    return f"{result.command} -> {'no exit code' if result.exit_code is None else result.exit_code} in {result.seconds:.1f} s"

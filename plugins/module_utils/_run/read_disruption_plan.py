@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The plan before the act: what the operator's rules need of the cluster, read once. Pods are read only when a node loses something."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.network.disruption.machine_config import left_paused
+from .._check.network.disruption.sriov import Live, disturbed, plan
+from .._model.disruption import DisruptionPlan, NodePool, OperatorSettings
+from .._model.host import HostConfig
+from .._model.sriov_operator import Policy
+from .._observe import machines
+from .._observe.kubernetes import ApiError, Cluster, Resource
+from .._parse.kubernetes import core as kubernetes
+from .._parse.kubernetes import machine_config, sriov_operator
+from .._parse.kubernetes.resource import name_of
+
+#: of another kind of cluster: where the API server does not know them, there are none
+_OPTIONAL = ("MachineConfigPool",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rendered:
+    """What is to be applied; an object of the same name in the cluster is replaced."""
+
+    policies: typing.Tuple[Policy, ...] = ()
+    pools: typing.Tuple[NodePool, ...] = ()
+    host_configs: typing.Tuple[Resource, ...] = ()
+
+
+class _Reader:
+    """Lists kinds and keeps why one could not be read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.unread: typing.Dict[str, str] = {}
+
+    def items(self, kind: str, namespace: str = "") -> typing.Tuple[Resource, ...]:
+        try:
+            return self._cluster.list(kind, namespace).items
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            if not (error.absent and kind in _OPTIONAL):
+                self.unread[kind] = "the API server does not know the kind" if error.absent else error.text
+            return ()
+
+    def host_config(self, wanted: Resource) -> HostConfig:
+        """One that cannot be read is taken for one that is not there, and closes the gate."""
+        try:
+            return machines.host_config(self._cluster, wanted)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            self.unread[wanted["kind"]] = error.text
+            return machine_config.host_config(wanted)
+
+
+def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], prefix: str) -> DisruptionPlan:
+    """:param namespace: of the operator
+    :raises ApiError: the server cannot be reached
+    :raises ResourceError: an object that is none of its kind
+    """
+    reader = _Reader(cluster)
+    live = Live(
+        nodes=tuple(map(kubernetes.node, reader.items("Node"))),
+        states={name_of(item): sriov_operator.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)},
+        policies=tuple(map(sriov_operator.policy, reader.items("SriovNetworkNodePolicy", namespace))),
+        pools=tuple(
+            {pool.name: pool for pool in (*map(sriov_operator.node_pool, reader.items("SriovNetworkPoolConfig", namespace)), *rendered.pools)}.values()
+        ),
+        settings=_settings(reader, namespace),
+        host_configs=tuple(map(reader.host_config, rendered.host_configs)),
+        unread=reader.unread,
+    )
+    planned = plan(live, rendered.policies, inventory, prefix)
+    if not disturbed(planned.nodes) and not live.host_configs:
+        return planned
+    machine_pools = tuple(map(machine_config.machine_pool, reader.items("MachineConfigPool")))
+    new = any(not config.there for config in live.host_configs)
+    if not disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
+        return planned
+    if new and not machine_pools:
+        reader.unread.setdefault("MachineConfig", "no MachineConfigPool can be seen that would take it; without OpenShift, rdma_cluster.host is for containerd")
+    kubelet = any(config.kind == "KubeletConfig" and not config.there for config in live.host_configs)
+    whole = dataclasses.replace(
+        live,
+        machine_pools=machine_pools,
+        kubelet_configs=machines.others(reader.items("KubeletConfig"), rendered.host_configs) if kubelet else (),
+        budgets=tuple(map(kubernetes.budget, reader.items("PodDisruptionBudget"))),
+        pods=tuple(map(kubernetes.pod, reader.items("Pod"))),
+    )
+    return plan(whole, rendered.policies, inventory, prefix)
+
+
+def _settings(reader: _Reader, namespace: str) -> OperatorSettings:
+    configs = [item for item in reader.items("SriovOperatorConfig", namespace) if name_of(item) == "default"]
+    if not configs:
+        reader.unread.setdefault("SriovOperatorConfig", f"there is none called default in namespace {namespace}")
+        return OperatorSettings()
+    return sriov_operator.operator_settings(configs[0])

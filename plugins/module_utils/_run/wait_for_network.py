@@ -1,0 +1,277 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The wait for the network: what the feed brings, judged at every change (see _check/network/wait/sriov.py)."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.network.wait.sriov import Course, Judgement, Patience, Target, World, judge, judge_release
+from .._model.wait import SyncFacts, SyncNode
+from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
+from .._parse.kubernetes import core as kubernetes
+from .._parse.kubernetes import machine_config, nvidia_network_operator, sriov_operator
+from .._parse.kubernetes.pod_state import stand_of_pod
+from .._parse.kubernetes.resource import name_of
+from .watch import REQUIRED, Change, Feed
+
+#: what is watched, and where in World it goes
+_FIELDS = {
+    "Node": "nodes",
+    "SriovNetworkNodeState": "states",
+    "SriovNetworkNodePolicy": "policies",
+    "NetworkAttachmentDefinition": "attachments",
+    # these only explain why a node waits: where they cannot be read the wait goes on
+    "SriovNetworkPoolConfig": "pools",
+    "MachineConfigPool": "machine_pools",
+    "PodDisruptionBudget": "budgets",
+    "Pod": "daemons",
+}
+KINDS = tuple(_FIELDS)
+#: where no fabric has virtual functions
+_PLAIN_KINDS = ("Node", "NetworkAttachmentDefinition")
+#: of the pods, only the config daemon's
+SELECTORS = {"Pod": "app=sriov-network-config-daemon"}
+#: of the operator's namespace
+IN_NAMESPACE = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "Pod")
+#: how long the first answers may take without a word
+QUIET_SECONDS = 5.0
+#: news of this time is judged in one step: at 1,000 nodes a judgement for each event would be 1,000,000
+SETTLE_SECONDS = 0.1
+#: for which a node must stay ready that became so while we looked. The config daemon ends the device plugin before it says Succeeded, and the kubelet
+#: tells every 10 s only what the node offers: until then it may be what the plugin offered that is gone
+STEADY_SECONDS = 12.0
+#: how old the pods of a node whose drain takes long, and the log of a daemon that takes long, may get
+LOOK_SECONDS = 30.0
+
+
+def kinds_of(targets: typing.Iterable[Target]) -> typing.Tuple[str, ...]:
+    """What must be watched for these targets."""
+    targets = tuple(targets)
+    reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
+    plain = bool(targets) and not any(target.functions for target in targets)
+    return (*(_PLAIN_KINDS if plain else KINDS), *sorted(reporting))
+
+
+_PARSERS: typing.Dict[str, typing.Callable[[Resource], typing.Any]] = {
+    "Node": kubernetes.node,
+    "SriovNetworkNodeState": sriov_operator.node_state,
+    "SriovNetworkNodePolicy": sriov_operator.policy,
+    "NetworkAttachmentDefinition": nvidia_network_operator.attachment,
+    "SriovNetworkPoolConfig": sriov_operator.node_pool,
+    "MachineConfigPool": machine_config.machine_pool,
+    "PodDisruptionBudget": kubernetes.budget,
+    "Pod": lambda item: (name_of(item), stand_of_pod(item)),
+}
+
+
+def take(world: World, change: Change) -> World:
+    """The world after a change.
+
+    :raises ResourceError: an object that is none of its kind
+    """
+    kind = change.kind
+    if change.action == "error":
+        return _blinded(world, kind, change.error)
+    # a kind that is read again is neither unread nor stale
+    changed: typing.Dict[str, typing.Any] = {
+        name: {other: reason for other, reason in getattr(world, name).items() if other != kind} for name in ("unread", "blind", "stale")
+    }
+    after = {} if change.action == "replace" else dict(_known(world, kind))
+    news = {}
+    for item in change.items:
+        key = _key(kind, item)
+        if change.action != "drop":
+            news[key] = after[key] = _PARSERS.get(kind, nvidia_network_operator.reported)(item)
+        # the pod of a node may be gone after its successor has come
+        elif kind != "Pod" or after.get(key, ("",))[0] == name_of(item):
+            after.pop(key, None)
+    changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**world.reports, kind: after}
+    return dataclasses.replace(world, **changed, courses=_courses(world, kind, news))
+
+
+def _known(world: World, kind: str) -> typing.Mapping[str, typing.Any]:
+    """What was known of a kind; what is not in _FIELDS says itself how far it is."""
+    known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
+    return known or {}
+
+
+def _blinded(world: World, kind: str, error: str) -> World:
+    """A kind that was read once is still known as it was; the watch goes on by itself."""
+    if kind in world.unread and kind in REQUIRED:
+        return dataclasses.replace(world, unread={**world.unread, kind: error})
+    if kind not in REQUIRED and not _known(world, kind):
+        unread = {other: reason for other, reason in world.unread.items() if other != kind}
+        return dataclasses.replace(world, unread=unread, blind={**world.blind, kind: error})
+    return dataclasses.replace(world, stale={**world.stale, kind: error})
+
+
+def _key(kind: str, item: Resource) -> str:
+    if kind == "Pod":
+        return kubernetes.pod(item).node
+    name = name_of(item)
+    if kind in ("NetworkAttachmentDefinition", "PodDisruptionBudget") or kind.endswith(".nv-ipam.nvidia.com"):
+        return f"{item['metadata'].get('namespace')}/{name}"
+    return name
+
+
+def _courses(world: World, kind: str, news: typing.Mapping[str, typing.Any]) -> typing.Mapping[str, Course]:
+    """What the nodes went through, with the news of one kind."""
+    if kind not in ("Node", "SriovNetworkNodeState"):
+        return world.courses
+    courses = dict(world.courses)
+    for name, item in news.items():
+        old = courses.get(name, Course())
+        if kind == "SriovNetworkNodeState":
+            courses[name] = old if old.generation == item.generation else dataclasses.replace(old, generation=item.generation, boots=0, losses=0)
+        else:
+            booted = bool(old.boot_id and item.boot_id and old.boot_id != item.boot_id)
+            lost = old.ready and not item.ready and not booted
+            boots, losses = old.boots + booted, old.losses + lost
+            courses[name] = Course(old.generation, item.boot_id or old.boot_id, item.ready, boots, losses)
+    return courses
+
+
+def wait(
+    feed: Feed,
+    targets: typing.Sequence[Target],
+    limit: float,
+    clock: Clock,
+    say: typing.Callable[[str], None],
+    release: bool = False,
+    grace: typing.Optional[typing.Mapping[str, float]] = None,
+    settle: float = SETTLE_SECONDS,
+    steady: float = STEADY_SECONDS,
+) -> SyncFacts:
+    """Wait until each node of each target is ready or has failed, at most ``limit`` seconds.
+
+    :param clock: monotonic seconds
+    :param say: takes a line for the reader whenever a node's state changes
+    :param release: wait for the way back instead
+    :param grace: see Patience
+    :param settle: seconds for which news is gathered before it is judged
+    :param steady: seconds for which a node with virtual functions must stay ready, unless it was ready from the beginning
+    """
+    start = clock()
+    world = World(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
+    patience, told, looked = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {}), Looks(feed)
+    young = Young({target.fabric for target in targets if target.functions and not release}, steady)
+    while True:
+        now = clock()
+        judgements = judge_release(targets, world) if release else judge(targets, world)
+        nodes = patience.apply(judgements, now)
+        if not world.unread or now - start >= QUIET_SECONDS:
+            _tell(nodes, told, say, now - start)
+        _tell_api(world, told, say, now - start)
+        finished = all(node.phase != "waiting" for node in nodes)
+        left = 0.0 if world.unread else young.left(nodes, now)
+        if (finished and left <= 0.0) or now - start >= limit:
+            return SyncFacts(finished, not finished, round(now - start, 1), nodes if finished else _last(nodes, world))
+        explained = looked.at(judgements, world, now)
+        if explained is not world:
+            world = explained
+            continue
+        pauses = [pause for pause in (patience.wake(now), looked.wake(now), start + limit - now, left or None) if pause is not None]
+        change = feed.get(min(pauses))
+        settled = clock() + settle
+        while change is not None:
+            world = take(world, change)
+            change = feed.get(max(0.0, settled - clock()))
+
+
+class Young:
+    """How long nodes have been ready."""
+
+    def __init__(self, fabrics: typing.Container[str], steady: float) -> None:
+        """:param fabrics: whose nodes must stay ready for ``steady`` seconds"""
+        self._fabrics = fabrics
+        self._steady = steady
+        self._since: typing.Optional[typing.Dict[typing.Tuple[str, str], float]] = None
+
+    def left(self, nodes: typing.Iterable[SyncNode], now: float) -> float:
+        """Seconds until all that are ready have been so for long enough; what is ready at the first call was so before."""
+        ready = {(node.fabric, node.node) for node in nodes if node.phase == "ready" and node.fabric in self._fabrics}
+        start = now - self._steady if self._since is None else now
+        self._since = {key: (self._since or {}).get(key, start) for key in ready}
+        return max([0.0, *(since + self._steady - now for since in self._since.values())])
+
+
+class Looks:
+    """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: the pods of a drain, the log of a config daemon."""
+
+    _PODS = ("drain_blocked", "drain_held")
+    _LOGS = ("sync_stuck", "sync_failing")
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        #: (node, what): when it became suspect, or was looked at last
+        self._since: typing.Dict[typing.Tuple[str, str], float] = {}
+
+    def at(self, judgements: typing.Iterable[Judgement], world: World, now: float) -> World:
+        """The world with what is due. What is suspect for the first time is given the same time to pass."""
+        suspects = {(item.node.node, "pods" if item.suspect in self._PODS else "log") for item in judgements if item.suspect in (*self._PODS, *self._LOGS)}
+        # pods are looked at at once: a drain that is held is seen on the first look
+        self._since = {key: self._since.get(key, now if key[1] == "log" else now - LOOK_SECONDS) for key in suspects}
+        due = [key for key, since in self._since.items() if now - since >= LOOK_SECONDS]
+        # a log that was read for an earlier trouble says nothing about a later one
+        logs = {node: text for node, text in world.logs.items() if (node, "log") in suspects}
+        if not due and len(logs) == len(world.logs):
+            return world
+        self._since.update(dict.fromkeys(due, now))
+        nodes = [node for node, what in due if what == "pods"]
+        pods = {**world.pods, **self._feed.pods(nodes)} if nodes else world.pods
+        for node in (node for node, what in due if what == "log"):
+            name, _stand = (world.daemons or {}).get(node, ("", None))
+            logs[node] = self._feed.daemon_error(name) if name else ""
+        return dataclasses.replace(world, pods=pods, logs=logs)
+
+    def wake(self, now: float) -> typing.Optional[float]:
+        """Seconds until something is due; None when nothing is."""
+        return max(0.0, min(self._since.values()) + LOOK_SECONDS - now) if self._since else None
+
+
+def look(cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing.Sequence[Target], release: bool = False) -> SyncFacts:
+    """One look, without a wait. A kind that the server does not know yet has no objects.
+
+    :raises ApiError: a kind cannot be read
+    """
+    world = World()
+    for kind in kinds_of(targets):
+        try:
+            items = cluster.list(kind, namespaces.get(kind, ""), SELECTORS.get(kind, "")).items
+        except ApiError as error:
+            if not error.absent and kind in REQUIRED:
+                raise
+            items = ()
+        world = take(world, Change(kind, "replace", items))
+    judgements = judge_release(targets, world) if release else judge(targets, world)
+    nodes = tuple(judgement.node for judgement in judgements)
+    return SyncFacts(all(node.phase != "waiting" for node in nodes), False, 0.0, nodes)
+
+
+def _last(nodes: typing.Tuple[SyncNode, ...], world: World) -> typing.Tuple[SyncNode, ...]:
+    """Nodes at the end of the time, those that still wait with what keeps the news from us."""
+    if not world.stale:
+        return nodes
+    away = f"; this is how it last was: {'; '.join(f'{kind}: {error}' for kind, error in sorted(world.stale.items())[:1])}"
+    return tuple(dataclasses.replace(node, detail=node.detail + away) if node.phase == "waiting" else node for node in nodes)
+
+
+def _tell(nodes: typing.Iterable[SyncNode], told: typing.Dict[typing.Tuple[str, str], str], say: typing.Callable[[str], None], seconds: float) -> None:
+    for node in nodes:
+        line = f"{node.phase}: {node.detail}"
+        if told.get((node.fabric, node.node)) != line:
+            told[(node.fabric, node.node)] = line
+            say(f"{seconds:.0f} s  {node.fabric} {node.node} {line}")
+
+
+def _tell_api(world: World, told: typing.Dict[typing.Tuple[str, str], str], say: typing.Callable[[str], None], seconds: float) -> None:
+    line = "does not answer; what it said last stays, and it is asked again" if world.stale else "answers again"
+    if told.get(("", "api"), "answers again") != line:
+        told[("", "api")] = line
+        say(f"{seconds:.0f} s  the API server {line}")

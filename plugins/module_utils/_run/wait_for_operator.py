@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The wait until the operator serves. A poll: it is short, and what it looks at is spread over many kinds."""
+
+from __future__ import annotations
+
+import typing
+
+from .._check.operators.check import serving
+from .._model.intent import Cluster as ClusterIntent
+from .._model.sriov_operator import OperatorFacts
+from .._observe.kubernetes import Clock, Cluster
+from .._observe.sriov_operator import observe
+
+PAUSE_SECONDS = 2.0
+
+
+def wait_until_serving(
+    cluster: Cluster,
+    intent: ClusterIntent,
+    nodes: typing.Sequence[str],
+    limit: float,
+    clock: Clock,
+    pause: typing.Callable[[float], None],
+    say: typing.Callable[[str], None],
+) -> OperatorFacts:
+    """The facts once nothing keeps the operator from serving, or those at the end of the time.
+
+    :param pause: sleeps; given in, so that a test needs no time
+    :raises ApiError: the server cannot be reached
+    """
+    start, told = clock(), typing.cast(typing.Tuple[str, ...], ())
+    while True:
+        facts = observe(cluster, intent.operator_namespace)
+        missing = serving(intent, facts, nodes)
+        if missing != told:
+            for line in missing or ("the operator serves",):
+                say(f"{clock() - start:.0f} s  {line}")
+            told = missing
+        if not missing or clock() - start >= limit:
+            return facts
+        pause(PAUSE_SECONDS)

@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""News of objects: one list and one watch a kind, each in a thread of its own, through which an API server may come and go."""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import threading
+import typing
+
+from .._model.disruption import ClusterPod
+from .._observe.kubernetes import ApiError, Cluster, Resource
+from .._parse.kubernetes import core as kubernetes
+from .._parse.kubernetes.config_daemon_log import last_error
+
+#: kinds without which nothing can be judged: one that the API server does not know is asked for again
+REQUIRED = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "NetworkAttachmentDefinition")
+#: seconds between two tries: doubled from the first to the second while the API server is away; the third for what it refuses
+RETRY_SECONDS = (0.25, 4.0, 30.0)
+#: from this number of nodes on, one list of all pods costs less than one for each node
+MANY_NODES = 10
+#: seconds of a log that are read: a sync that fails is repeated more often than that
+LOG_SECONDS = 120
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """News of one kind.
+
+    :ivar items: all objects (``replace``), or the one that is new or changed (``put``) or gone (``drop``)
+    :ivar error: why the kind cannot be read just now; what was known stays
+    """
+
+    kind: str
+    action: typing.Literal["replace", "put", "drop", "error"]
+    items: typing.Tuple[Resource, ...] = ()
+    error: str = ""
+
+
+class Feed(typing.Protocol):
+    """Where changes come from."""
+
+    def get(self, timeout: float) -> typing.Optional[Change]:
+        """The next change, None when none came within ``timeout`` seconds."""
+
+    def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, typing.Tuple[ClusterPod, ...]]:
+        """The pods of these nodes, as they are now."""
+
+    def daemon_error(self, pod: str) -> str:
+        """The last error in the log of a config daemon; empty when it has none, or cannot be read."""
+
+
+class WatchFeed:
+    """Lists and watches each kind in a thread of its own; survives an API server that goes away and comes back."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespaces: typing.Mapping[str, str],
+        kinds: typing.Sequence[str],
+        selector: str = "",
+        selectors: typing.Optional[typing.Mapping[str, str]] = None,
+    ) -> None:
+        """:param namespaces: of each kind; a kind that is not named is read in all namespaces
+        :param selector: label selector for all kinds
+        :param selectors: of a kind, instead of ``selector``
+        """
+        self._cluster = cluster
+        self._namespaces = namespaces
+        self._kinds = kinds
+        self._selectors = {kind: (selectors or {}).get(kind, selector) for kind in kinds}
+        self._queue: queue.Queue[Change] = queue.Queue()
+        self._stop = threading.Event()
+
+    def start(self) -> None:
+        for kind in self._kinds:
+            # daemons: a thread that sits in a read must not keep the module alive
+            threading.Thread(target=self._follow, args=(kind,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def get(self, timeout: float) -> typing.Optional[Change]:
+        try:
+            return self._queue.get(timeout=max(0.0, timeout))
+        except queue.Empty:
+            return None
+
+    def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, typing.Tuple[ClusterPod, ...]]:
+        found: typing.Dict[str, typing.List[ClusterPod]] = {node: [] for node in nodes}
+        fields = [f"spec.nodeName={node}" for node in nodes] if len(nodes) < MANY_NODES else [""]
+        try:
+            for field in fields:
+                for item in self._cluster.list("Pod", fields=field).items:
+                    pod = kubernetes.pod(item)
+                    if pod.node in found:
+                        found[pod.node].append(pod)
+        except ApiError:
+            # they only explain a drain that takes long; that it does is seen without them
+            return {}
+        return {node: tuple(pods) for node, pods in found.items()}
+
+    def daemon_error(self, pod: str) -> str:
+        try:
+            return last_error(self._cluster.log(self._namespaces.get("Pod", ""), pod, LOG_SECONDS))
+        except ApiError as error:
+            return "" if error.status in (0, 404) else f"(it cannot be read: {error.text})"
+
+    def _follow(self, kind: str) -> None:
+        version, failures, away = "", 0, False
+        while not self._stop.is_set():
+            try:
+                if not version:
+                    version = self._list(kind)
+                events = self._cluster.watch(kind, version, self._namespaces.get(kind, ""), self._selectors[kind])
+                if away:
+                    # the watch goes on where it was: what is known is true again
+                    self._queue.put(Change(kind, "put"))
+                quiet, away = True, False
+                for event in events:
+                    version, failures, quiet = self._take(kind, event, version), 0, False
+                if quiet:
+                    # a server, or a proxy, that ends watches at once must not be asked without a pause
+                    self._stop.wait(RETRY_SECONDS[1])
+            except ApiError as error:
+                if error.absent and kind not in REQUIRED and not version:
+                    # a kind of another cluster: there are none, and there will be none
+                    self._queue.put(Change(kind, "replace"))
+                    return
+                # what the server itself refuses (a version that is too old, 410) is not asked again: list anew
+                version = version if error.status == 0 else ""
+                failures += 1
+                if error.status == 410 and failures == 1:
+                    continue
+                away = True
+                self._queue.put(Change(kind, "error", error=str(error)))
+                first, most, refused = RETRY_SECONDS
+                passing = error.status in (0, 410, 429) or error.status >= 500
+                self._stop.wait(min(first * 2 ** min(failures - 1, 10), most) if passing else refused)
+
+    def _list(self, kind: str) -> str:
+        """Hand on all objects of a kind; the version from which its watch goes on."""
+        listing = self._cluster.list(kind, self._namespaces.get(kind, ""), self._selectors[kind])
+        if not listing.version:
+            raise ApiError(200, "Unreadable", "the list has no resourceVersion, so it cannot be followed", f"GET {kind}")
+        self._queue.put(Change(kind, "replace", listing.items))
+        return listing.version
+
+    def _take(self, kind: str, event: Resource, version: str) -> str:
+        """Hand on an event of a watch; the version from which it would go on."""
+        item = event.get("object", {})
+        if event.get("type") != "BOOKMARK":
+            self._queue.put(Change(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},)))
+        return str(item.get("metadata", {}).get("resourceVersion", version))
