@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """How long the second site.yml takes against the first, on the lab: ``build/venv/bin/python -m tests.benchmarks.second_run`` after 'make lab'.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Who may do what: docs/rbac.yml is enough to operate, and its lower level is told what it lacks before anything is made."""

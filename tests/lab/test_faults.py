@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Faults, injected for real: each ends its stage with a finding of its own and a non-zero exit, and is gone when it is taken back."""

@@ -1,8 +1,4 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-#
-# PRIVATE to the collection linerate.rdma: no other code may import this.
 
 """Stage discover: have the nodes the HCAs and NICs that the intent asks for, and what do their ports say. Check ids: ``discover.*``.
 

@@ -1,8 +1,4 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-#
-# PRIVATE to the collection linerate.rdma: no other code may import this.
 
 """What networks are compared by: figures that a job or nccl-tests gave on each of them (rows S2.5, S2.6, S3.8), and what stage bandwidth measured."""
 

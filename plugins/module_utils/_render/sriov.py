@@ -1,8 +1,4 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-#
-# PRIVATE to the collection linerate.rdma: no other code may import this.
 
 """A fabric's objects for the SR-IOV network operator: policy and network (rows S1.5, S1.7, S1.9, S2.1).
 

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """What a module, a role and a stage must declare. A module that says it supports check mode and does not is a lie that only users notice."""

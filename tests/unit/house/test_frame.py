@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The frame under a real ansible-playbook: real playbooks, modules and roles of the frame; only what the stages look at is made up.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Node feature discovery's worker and OLM's objects: their forms in Helm's chart and in OpenShift, and what is none."""

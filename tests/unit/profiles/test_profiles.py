@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Each profile from intent to objects: one folder a profile, with an intent and what becomes of it. LINERATE_UPDATE_GOLDEN=1 writes them anew.

@@ -1,5 +1,3 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Rendered jobs against golden files (LINERATE_UPDATE_GOLDEN=1 writes them anew), and their start scripts, run in a file tree that stands for a pod."""

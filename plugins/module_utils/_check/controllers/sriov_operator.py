@@ -1,8 +1,4 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-#
-# PRIVATE to the collection linerate.rdma: no other code may import this.
 
 """What the SR-IOV network operator makes of policies: which node and function they take, what it wants of each function, when that needs a change,
 which pool a node is drained in, and which pods go. Pure; read from the operator's source, release 1.6.0, and named with each rule.

@@ -1,8 +1,4 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-#
-# PRIVATE to the collection linerate.rdma: no other code may import this.
 
 """Stage virtual_functions: do the node's own sysfs, the operator's report and the kubelet's offer agree with the intent, and if not, which layer
 is the one that is wrong. Check ids: ``virtual_functions.*``."""

@@ -1,8 +1,4 @@
-# Copyright: (c) 2026, The linerate.rdma authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-#
-# PRIVATE to the collection linerate.rdma: no other code may import this.
 
 """What will the fabrics' policies do to the nodes before they are applied: which drain or reboot, why, in how many waves, and what keeps them from it.
 May they? Pure; what the operator does is in _check/controllers/sriov_operator.py, what is read in _run/read_disruption_plan.py.
