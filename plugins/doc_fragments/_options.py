@@ -52,8 +52,47 @@ options:
   cluster:
     description: The variable C(rdma_cluster), as the user wrote it.
     type: raw
-  record_dir:
-    description: Folder of the records, on the controller.
+  report_dir:
+    description: Folder of the report, on the controller. Records are in its folder C(stages), facts in C(facts).
     type: path
+    required: true
+"""
+
+    FACTS = r"""
+options:
+  facts_dir:
+    description:
+      - Folder of the report, on the controller. With O(run), what is seen becomes a fact there, and the answer has only counts and single values.
+      - Needed where a fleet is large. A thousand answers in Ansible's variables take hours.
+    type: path
+  run:
+    description: Identity of the run that the facts are of, as M(linerate.rdma.stage_begin) returned it.
+    type: str
+"""
+
+    CLUSTER_FACTS = r"""
+options:
+  facts_dir:
+    description:
+      - Folder of the report, on the controller. With O(run), the answer becomes a fact there, and Ansible gets only counts and single values.
+      - What a stage needs of earlier facts, such as the names of its nodes, is read from there, too.
+    type: path
+  run:
+    description: Identity of the run that the facts are of, as M(linerate.rdma.stage_begin) returned it.
+    type: str
+  fact:
+    description: Kind of the fact, for a module that a run calls more than once. The default is a kind of the module's own.
+    type: str
+"""
+
+    FOLDER = r"""
+options:
+  facts_dir:
+    description: Folder of the report, on the controller.
+    type: path
+    required: true
+  run:
+    description: Identity of the run that the facts are of, as M(linerate.rdma.stage_begin) returned it.
+    type: str
     required: true
 """

@@ -15,6 +15,9 @@ from ._model.load import LoadError
 #: raw: the intent's own loader names the path of what is wrong; Ansible's conversion would hide it
 INTENT_SPEC: typing.Dict[str, typing.Any] = {"fabrics": {"type": "raw", "required": True}, "cluster": {"type": "raw"}}
 
+#: options that the action plugin of an observer takes before the module starts; see plugin_utils/_observer.py
+OBSERVER_SPEC: typing.Dict[str, typing.Any] = {"facts_dir": {"type": "path"}, "run": {"type": "str"}}
+
 
 def run(module: AnsibleModule, work: typing.Callable[[], typing.Dict[str, typing.Any]]) -> None:
     """Do the work of a module and end it.

@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the modules of the stage frame share: their options, the clock, and how a record becomes a result. Sits above all layers, below the modules."""
+"""What the frame around the stages does: begin a run, let a stage start, judge it. Sits above all layers, below modules and plugins."""
 
 from __future__ import annotations
 
 import datetime
+import os
 import secrets
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ._check.frame import Moment, Wishes
+from ._check.stage import Moment, Wishes, judge_error, judge_stage, may_start
+from ._check.validate import Facts
+from ._folder import changes_of, facts_of, unseen
+from ._model.facts import RunStart
 from ._model.findings import STAGES, Finding, Waiver, judge
 from ._model.records import CLOSED, OPEN, Record, describe, record_data
-from ._observe.records import read_records, write_record
+from ._model.version import COLLECTION_VERSION
+from ._observe.facts import FactFolder, now
+from ._observe.records import read_heads, write_record
 
+#: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame
 FRAME_SPEC: typing.Dict[str, typing.Any] = {
     "stage": {"type": "str", "required": True, "choices": list(STAGES)},
     "run": {"type": "str"},
@@ -22,13 +29,12 @@ FRAME_SPEC: typing.Dict[str, typing.Any] = {
     "fabrics": {"type": "raw"},
     "waivers": {"type": "raw"},
     "cluster": {"type": "raw"},
-    "record_dir": {"type": "path", "required": True},
+    "report_dir": {"type": "path", "required": True},
 }
+#: lines of a judgement on a terminal; the record has all
+MOST_LINES = 400
 
-
-def now() -> str:
-    """UTC, ISO 8601, with seconds."""
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+Data = typing.Dict[str, typing.Any]
 
 
 def new_run() -> str:
@@ -36,25 +42,52 @@ def new_run() -> str:
     return f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-def moment_of(params: typing.Mapping[str, typing.Any], check_mode: bool) -> Moment:
-    """Where the stage stands. A record that can't be read counts as none: the report says why, and judges it as not run."""
-    run = params["run"] or new_run()
-    records, _unreadable = read_records(params["record_dir"])
-    return Moment(
-        stage=params["stage"],
-        run=run,
-        started=params.get("started") or now(),
-        finished=now(),
-        check_mode=check_mode,
-        records={stage: record for stage, record in records.items() if record.run == run},
-    )
+def records_dir(report_dir: str) -> str:
+    """Where the records of the stages lie."""
+    return os.path.join(report_dir, "stages")
 
 
-def wishes_of(params: typing.Mapping[str, typing.Any]) -> Wishes:
-    return Wishes(params["fabrics"], params["waivers"], params["cluster"])
+def start_run(options: Data, nodes: typing.Sequence[str], variables: typing.Sequence[str], check_mode: bool, ansible_version: str) -> FactFolder:
+    """Begin a run: its identity, and what it began with, in the folder of the report.
+
+    :param options: of the frame, as the user gave them
+    :param variables: names of all variables that start with ``rdma_``
+    :raises FileError: the folder can't be written
+    """
+    folder = FactFolder(options["report_dir"], new_run())
+    versions = {"linerate.rdma": COLLECTION_VERSION, "ansible-core": ansible_version}
+    wishes = {name: options[name] for name in ("fabrics", "waivers", "cluster")}
+    folder.begin(RunStart(folder.run, now(), check_mode, tuple(map(str, nodes)), tuple(sorted(variables)), versions=versions, **wishes))
+    return folder
 
 
-def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]) -> typing.Dict[str, typing.Any]:
+def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
+    """Whether the stage may start, and what its nodes still have to be asked for.
+
+    :raises FileError: the folder can't be read or written
+    """
+    moment, start = _moment(options, folder.run, check_mode), folder.start()
+    record = may_start(moment, _wishes(options), Facts(start.nodes, start.variables))
+    look = [] if record else unseen(folder, options["stage"])
+    return {**_conclude(moment, record, options["report_dir"]), "look": look}
+
+
+def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
+    """Judge the stage by the facts of this run, and leave the record.
+
+    :raises FileError: the folder can't be read or written
+    """
+    moment, wishes, stage = _moment(options, folder.run, check_mode), _wishes(options), options["stage"]
+    if options["error"] is not None:
+        record = judge_error(moment, wishes, options["error"])
+    else:
+        facts, counts = facts_of(folder, stage)
+        changes = [*options["changes"], *changes_of(folder, stage)]
+        record = judge_stage(moment, wishes, facts, changes, counts)
+    return _conclude(moment, record, options["report_dir"])
+
+
+def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]) -> Data:
     """The result of a module that judges by itself, beside the stages. A closed gate fails the module.
 
     :param subject: what the findings are about, for the first line
@@ -68,20 +101,39 @@ def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Findi
     return result
 
 
-def conclude(moment: Moment, record: typing.Optional[Record], record_dir: str) -> typing.Dict[str, typing.Any]:
-    """The result of a module of the frame; writes the record, if there is one. Never 'changed': a record is not what the user asked to change.
+def _moment(options: Data, run: str, check_mode: bool) -> Moment:
+    """Where the stage stands. A record that can't be read counts as none: the report says why, and judges it as not run."""
+    heads = read_heads(records_dir(options["report_dir"]))
+    return Moment(
+        stage=options["stage"],
+        run=run,
+        started=options.get("started") or now(),
+        finished=now(),
+        check_mode=check_mode,
+        records={stage: record for stage, record in heads.items() if record.run == run},
+    )
 
-    :raises RecordError: the record can't be written
+
+def _wishes(options: Data) -> Wishes:
+    return Wishes(options["fabrics"], options["waivers"], options["cluster"])
+
+
+def _conclude(moment: Moment, record: typing.Optional[Record], report_dir: str) -> Data:
+    """The result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not what the user asked to change.
+
+    :raises FileError: the record can't be written
     """
-    result: typing.Dict[str, typing.Any] = {
+    lines = describe(record) if record else []
+    if len(lines) > MOST_LINES:
+        lines = [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines, all of them in the record"]
+    result: Data = {
         "stage": moment.stage,
         "run": moment.run,
         "started": moment.started,
         "go": record is None,
         "gate": record.gate if record else "open",
-        "lines": describe(record) if record else [],
+        "lines": lines,
     }
     if record:
-        result["path"] = write_record(record_dir, record)
-        result["findings"] = record_data(record)["judged"]
+        result["path"] = write_record(records_dir(report_dir), record)
     return result

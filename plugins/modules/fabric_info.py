@@ -56,6 +56,7 @@ options:
     type: int
     default: 10
 extends_documentation_fragment:
+  - linerate.rdma._options.facts
   - linerate.rdma._attributes.reads
 """
 
@@ -154,6 +155,10 @@ topology:
         later: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 140}}], checked: 65, failures: 0}
         seconds: 10.0
         error: null
+counts:
+  description: With O(facts_dir), how much each fact holds. The facts themselves are in the folder then.
+  returned: with O(facts_dir)
+  type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -177,6 +182,7 @@ def main() -> None:
             "timeout": {"type": "int", "default": 120},
             "activity": {"type": "int", "default": 40},
             "errors": {"type": "int", "default": 10},
+            **_ansible.OBSERVER_SPEC,
         },
         supports_check_mode=True,
     )

@@ -96,6 +96,8 @@ options:
       - Most seconds for one destination. For O(mode=ping).
     type: int
     default: 10
+extends_documentation_fragment:
+  - linerate.rdma._options.facts
 attributes:
   check_mode:
     description: Can run in check mode and tell what it would do.
@@ -160,6 +162,10 @@ pings:
       received: 500
       resent: 0
       error: null
+counts:
+  description: With O(facts_dir), how much each fact holds. The facts themselves are in the folder then.
+  returned: with O(facts_dir)
+  type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -191,6 +197,7 @@ def main() -> None:
             "timeout_ms": {"type": "int", "default": 200},
             "parallel": {"type": "int", "default": 8},
             "limit": {"type": "int", "default": 10},
+            **_ansible.OBSERVER_SPEC,
         },
         supports_check_mode=True,
     )

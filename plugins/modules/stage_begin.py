@@ -14,23 +14,14 @@ author:
 description:
   - Part of the frame around the stages, used by the role C(linerate.rdma.stage). Runs on the controller and touches no host.
   - A stage may start when no earlier stage of the same run has closed its gate, and when the intent is right.
-  - When it may not, a record that says why is written to O(record_dir).
+  - When it may not, a record that says why is written to the folder C(stages) in O(report_dir).
+  - Without O(run) it begins a run. Who takes part (the inventory's group C(rdma_nodes)) and what the intent says is kept in C(run.json) in O(report_dir).
 options:
   run:
     description:
       - Identity of the run, as the first stage of it returned it in RV(run).
       - Leave it out or empty to begin a new run.
     type: str
-  nodes:
-    description: Names of the hosts that take part.
-    type: list
-    elements: str
-    default: []
-  variables:
-    description: Names of the variables that start with C(rdma_), to find misspelt ones.
-    type: list
-    elements: str
-    default: []
 extends_documentation_fragment:
   - linerate.rdma._options.frame
   - linerate.rdma._attributes.records
@@ -43,8 +34,7 @@ EXAMPLES = r"""
   linerate.rdma.stage_begin:
     stage: fabric
     fabrics: "{{ rdma_fabrics }}"
-    nodes: "{{ groups['rdma_nodes'] }}"
-    record_dir: build/report/stages
+    report_dir: build/report
   register: stage_result
 """
 
@@ -75,38 +65,14 @@ lines:
   type: list
   elements: str
   returned: always
-findings:
-  description: Findings with the waivers that cover them.
-  type: list
-  elements: dict
-  returned: when the stage may not start
 path:
   description: The record that was written.
   type: str
   returned: when the stage may not start
+look:
+  description: Kinds of facts about nodes that the stage needs and this run has not looked at yet.
+  type: list
+  elements: str
+  returned: always
+  sample: [hcas, subnets]
 """
-
-import typing
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import may_start
-from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import Facts
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, conclude, moment_of, wishes_of
-
-
-def begin(params: typing.Dict[str, typing.Any], check_mode: bool) -> typing.Dict[str, typing.Any]:
-    moment = moment_of(params, check_mode)
-    facts = Facts(nodes=tuple(params["nodes"]), variables=tuple(params["variables"]))
-    return conclude(moment, may_start(moment, wishes_of(params), facts), params["record_dir"])
-
-
-def main() -> None:
-    names = {"type": "list", "elements": "str", "default": []}
-    module = AnsibleModule(argument_spec=dict(FRAME_SPEC, nodes=names, variables=names), supports_check_mode=True)
-    run(module, lambda: begin(module.params, module.check_mode))
-
-
-if __name__ == "__main__":
-    main()

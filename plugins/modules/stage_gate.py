@@ -13,27 +13,25 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Part of the frame around the stages, used by the role C(linerate.rdma.stage). Runs on the controller and touches no host.
-  - Runs the check of the stage over O(facts) and the intent, judges the findings against the waivers, and writes the record.
-  - A closed gate does not fail the module, since the run may still have a report to write; see RV(gate).
+  - Reads the facts of the run, runs the check of the stage over them and the intent, judges the findings against the waivers, and writes the record.
+  - A closed gate does not fail the task, since the run may still have a report to write; see RV(gate).
 options:
   run:
     description: Identity of the run, as M(linerate.rdma.stage_begin) returned it.
     type: str
+    required: true
   started:
     description: When the stage was begun, as M(linerate.rdma.stage_begin) returned it.
     type: str
-  facts:
-    description: What the stage observed; the data of its check's C(Facts).
-    type: raw
   changes:
     description:
-      - What the stage changed, or in check mode what it would change; one line of text each.
+      - What the stage changed and no fact tells, or in check mode what it would change; one line of text each.
       - In check mode, a stage that would change something leaves its gate V(pending), and so do the stages after it.
     type: list
     elements: str
     default: []
   error:
-    description: Text of the failure, when the role of the stage failed. Then O(facts) are recorded, not judged.
+    description: Text of the failure, when the role of the stage failed. Then nothing is judged.
     type: str
 extends_documentation_fragment:
   - linerate.rdma._options.frame
@@ -51,8 +49,7 @@ EXAMPLES = r"""
     started: "{{ stage_result.started }}"
     fabrics: "{{ rdma_fabrics }}"
     waivers: "{{ rdma_waivers }}"
-    facts: "{{ fabric_facts }}"
-    record_dir: build/report/stages
+    report_dir: build/report
   register: stage_result
 """
 
@@ -85,46 +82,8 @@ lines:
   type: list
   elements: str
   returned: always
-findings:
-  description: Findings with the waivers that cover them.
-  type: list
-  elements: dict
-  returned: always
 path:
   description: The record that was written.
   type: str
   returned: always
 """
-
-import typing
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import judge_error, judge_stage
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, conclude, moment_of, wishes_of
-
-
-def judge(params: typing.Dict[str, typing.Any], check_mode: bool) -> typing.Dict[str, typing.Any]:
-    moment, wishes = moment_of(params, check_mode), wishes_of(params)
-    if params["error"] is not None:
-        record = judge_error(moment, wishes, params["error"], params["facts"])
-    else:
-        record = judge_stage(moment, wishes, params["facts"], params["changes"])
-    return conclude(moment, record, params["record_dir"])
-
-
-def main() -> None:
-    spec = dict(
-        FRAME_SPEC,
-        started={"type": "str"},
-        facts={"type": "raw"},
-        changes={"type": "list", "elements": "str", "default": []},
-        error={"type": "str"},
-    )
-    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    run(module, lambda: judge(module.params, module.check_mode))
-
-
-if __name__ == "__main__":
-    main()

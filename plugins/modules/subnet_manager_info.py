@@ -44,6 +44,7 @@ options:
     default:
       - /sys
 extends_documentation_fragment:
+  - linerate.rdma._options.facts
   - linerate.rdma._attributes.reads
 """
 
@@ -105,6 +106,10 @@ subnets:
         lid: 7
         description: sm-1 mlx5_0
         is_manager: true
+counts:
+  description: With O(facts_dir), how much each fact holds. The facts themselves are in the folder then.
+  returned: with O(facts_dir)
+  type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -129,6 +134,7 @@ def main() -> None:
         argument_spec={
             "ports": {"type": "list", "elements": "dict", "options": port},
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
+            **_ansible.OBSERVER_SPEC,
         },
         supports_check_mode=True,
     )

@@ -8,7 +8,7 @@ import os
 import re
 import typing
 
-from .._model.hca import Hca
+from .._model.hca import Hca, NodeHcas
 from .._model.platform import GpuDriver, NodePlatform, PciEvidence
 from . import sysfs
 
@@ -16,15 +16,17 @@ _ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.s
 _IOMMU_TABLES = ("DMAR", "IORT", "IVRS")
 
 
-def read_platform(roots: typing.Sequence[str], kernel_arguments: str = "/proc/cmdline", gpu_driver: str = "/proc/driver/nvidia/version") -> NodePlatform:
+def read_platform(
+    roots: typing.Sequence[str], hcas: NodeHcas, kernel_arguments: str = "/proc/cmdline", gpu_driver: str = "/proc/driver/nvidia/version"
+) -> NodePlatform:
     """Evidence of one node. IOMMU and ACPI come from the roots that have them, functions from all.
 
     :param roots: sysfs roots, usually just /sys
+    :param hcas: what the same roots show of HCAs
     :param kernel_arguments: the file with the kernel's command line
     :param gpu_driver: the file in which NVIDIA's driver says what it is
     """
     system = os.uname()
-    hcas = sysfs.read_node(roots)
     readers = [sysfs.Reader(root) for root in roots]
     command_line = sysfs.Reader(os.path.dirname(kernel_arguments))
     driver = sysfs.Reader(os.path.dirname(gpu_driver))

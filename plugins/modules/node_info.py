@@ -3,23 +3,33 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Everything about a node's HCAs, in one pass."""
+"""What a node shows of its HCAs and its platform, in one look."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: hca_info
-short_description: Show the HCAs of a node with their ports, PCI functions and VFs
+module: node_info
+short_description: Show the HCAs of a node, and its evidence for IOMMU and SR-IOV
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads sysfs, and where there are virtual functions C(ip link) for what is set for them. It needs no right beyond reading, and takes one round trip.
+  - Reads sysfs, procfs and PCI configuration space, and C(ip link) for what is set for VFs. It needs no right beyond reading, and takes one round trip.
   - Shows every RDMA device, and every PCI network function that has SR-IOV, is a virtual function, is of class InfiniBand or comes from a
     vendor of HCAs. Plain network cards are left out, unless O(netdevs) names them.
   - Files may vanish or refuse to be read while VFs are made. What vanished is left out; what could not be read is C(null) and is listed under
     RV(hcas.hcas[].unread) and RV(hcas.errors).
+  - Of the platform it shows whether the firmware hands over an IOMMU, whether the kernel uses it, and which network functions can make VFs.
+    It does not ask the BIOS or the HCA's firmware for their settings.
 options:
+  gather_subset:
+    description:
+      - What to read. A subset with C(!) before its name is left out.
+      - V(hcas) are HCAs, ports, PFs and VFs. V(platform) is the evidence for IOMMU and SR-IOV, and NVIDIA's driver.
+    type: list
+    elements: str
+    choices: [all, hcas, platform, "!hcas", "!platform"]
+    default: [all]
   sysfs:
     description:
       - Where sysfs is mounted. With several folders their devices are shown as one list.
@@ -33,26 +43,29 @@ options:
     type: list
     elements: str
     default: []
+  moment:
+    description:
+      - With O(facts_dir), when in a run the node is looked at. The facts are of a kind of their own then, C(hcas_<moment>).
+    type: str
 extends_documentation_fragment:
+  - linerate.rdma._options.facts
   - linerate.rdma._attributes.reads
 """
 
 EXAMPLES = r"""
-- name: See the HCAs of the node
-  linerate.rdma.hca_info:
-  register: hcas
+- name: See what the node has
+  linerate.rdma.node_info:
+  register: node
 
-- name: Read a second tree beside the kernel's own
-  linerate.rdma.hca_info:
-    sysfs:
-      - /sys
-      - /opt/simulated/sys
+- name: See its HCAs alone
+  linerate.rdma.node_info:
+    gather_subset: [hcas]
 """
 
 RETURN = r"""
 hcas:
   description: The HCAs of the node, and what could not be read.
-  returned: success
+  returned: with the subset V(hcas)
   type: dict
   contains:
     hcas:
@@ -204,24 +217,121 @@ hcas:
       type: list
       elements: str
       sample: ["/sys/class/infiniband/mlx5_0/ports/1/state: Invalid argument"]
+platform:
+  description: The evidence. V(null) means that it could not be read, an empty list that it was read and there is none.
+  returned: with the subset V(platform)
+  type: dict
+  contains:
+    kernel:
+      description: Release of the kernel.
+      returned: success
+      type: str
+      sample: 6.12.95+deb12-amd64
+    machine:
+      description: Machine type.
+      returned: success
+      type: str
+      sample: x86_64
+    kernel_arguments:
+      description: Those arguments of the kernel's command line that concern IOMMU and PCI.
+      returned: success
+      type: list
+      elements: str
+      sample: [intel_iommu=on, iommu=pt]
+    iommu_devices:
+      description: IOMMUs that translate.
+      returned: success
+      type: list
+      elements: str
+      sample: [dmar0]
+    iommu_groups:
+      description: Number of IOMMU groups.
+      returned: success
+      type: int
+      sample: 42
+    acpi_tables:
+      description: Those of the tables DMAR (Intel), IVRS (AMD) and IORT (Arm) that the BIOS hands over.
+      returned: success
+      type: list
+      elements: str
+      sample: [DMAR]
+    functions:
+      description: Network functions, those of RV(hcas.hcas).
+      returned: success
+      type: list
+      elements: dict
+      sample:
+        - address: "0000:3c:00.0"
+          driver: mlx5_core
+          sriov_total: 16
+          sriov_current: 8
+          iommu_group: 31
+          physical_function: null
+          unread: []
+    gpu:
+      description: NVIDIA's driver, as far as it decides how NICs reach the memory of GPUs; V(null) where it is not loaded.
+      returned: success
+      type: dict
+      sample:
+        version: 570.86.15
+        open: true
+        peermem: false
+        peer_clients: []
+        ofed: null
+    errors:
+      description: What could not be read, and why.
+      returned: success
+      type: list
+      elements: str
+      sample: []
+counts:
+  description: With O(facts_dir), how much each fact holds. The facts themselves are in the folder then.
+  returned: with O(facts_dir)
+  type: dict
+  sample: {hcas: 72, platform: 72}
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import ip_link, sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import ip_link, platform, sysfs
+
+SUBSETS = ("hcas", "platform")
+
+
+def chosen(words):
+    """Subsets that are asked for, as gather_subset of ansible.builtin.setup reads its words."""
+    taken = [word for word in words if not word.startswith("!")]
+    return [name for name in SUBSETS if (not taken or "all" in taken or name in taken) and f"!{name}" not in words]
+
+
+def read(params):
+    subsets = chosen(params["gather_subset"])
+    hcas = sysfs.read_node(params["sysfs"], params["netdevs"])
+    answer = {"hcas": to_data(ip_link.with_vf_settings(hcas))} if "hcas" in subsets else {}
+    if "platform" in subsets:
+        answer["platform"] = to_data(platform.read_platform(params["sysfs"], hcas))
+    return answer
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
+            "gather_subset": {
+                "type": "list",
+                "elements": "str",
+                "choices": ["all", *SUBSETS, *(f"!{name}" for name in SUBSETS)],
+                "default": ["all"],
+            },
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
             "netdevs": {"type": "list", "elements": "str", "default": []},
+            **_ansible.OBSERVER_SPEC,
+            "moment": {"type": "str"},
         },
         supports_check_mode=True,
     )
-    _ansible.run(module, lambda: {"hcas": to_data(ip_link.with_vf_settings(sysfs.read_node(module.params["sysfs"], module.params["netdevs"])))})
+    _ansible.run(module, lambda: read(module.params))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keeps what fabric_info saw as facts, and asks the ports that were chosen for it. The module itself is an ordinary one."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result
+
+
+class ActionModule(Observer):
+    """Without ``ports`` a node looks from those that fabric_ports chose; most nodes have none, and are not even asked."""
+
+    MODULE = "linerate.rdma.fabric_info"
+    KINDS = {"topology": "topologies"}
+
+    def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
+        if folder is None or "ports" in given:
+            return given
+        return {**given, "ports": (folder.value("vantage_points") or {}).get(node, [])}
+
+    def kinds(self, given: Result) -> typing.Mapping[str, str]:
+        return self.KINDS if given.get("ports") else {}

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keeps what another module saw as a fact. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """Writes one file."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        **FOLDER_SPEC,
+        "kind": {"type": "str", "required": True},
+        "value": {"type": "raw"},
+        "error": {"type": "str"},
+    }
+    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"mutually_exclusive": [("value", "error")], "required_one_of": [("value", "error")]}
+
+    def work(self, options: Result, variables: Result) -> Result:
+        folder = FactFolder(options["facts_dir"], options["run"])
+        return {"path": folder.write(options["kind"], str(variables["inventory_hostname"]), options["value"], options["error"])}

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keeps what ibping measured as facts, and gives each node its part of the plan. The module itself is an ordinary one."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result
+
+
+class ActionModule(Observer):
+    """Each mode has facts of its own."""
+
+    MODULE = "linerate.rdma.ibping"
+
+    def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
+        part = {"serve": "servers", "ping": "clients"}.get(str(given.get("mode")))
+        if folder is None or part is None or part in given:
+            return given
+        fact = folder.read("ping_plan", node)
+        plan = fact.value if fact is not None and fact.value is not None else {}
+        return {**given, part: plan.get(part, [])}
+
+    def kinds(self, given: Result) -> typing.Mapping[str, str]:
+        return {
+            "serve": {"servers": "ping_servers"},
+            "ping": {"pings": "pings"},
+            "stop": {"servers": "ping_servers_stopped"},
+        }.get(str(given.get("mode")), {})

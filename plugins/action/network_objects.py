@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Writes and lints the objects of the fabrics. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import plan
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """One pure function between the facts that it takes and the facts that it leaves."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        **FOLDER_SPEC,
+        "fabrics": {"type": "raw", "required": True},
+        "waivers": {"type": "raw"},
+        "cluster": {"type": "raw"},
+    }
+
+    def work(self, options: Result, variables: Result) -> Result:
+        folder, intent = FactFolder(options["facts_dir"], options["run"]), parse_intent(options["fabrics"], options["waivers"], options["cluster"])
+        addresses = load(AddressFacts, folder.value("addresses")["addresses"], "addresses")
+        operators = load(OperatorFacts, folder.value("operators_before_network")["operators"], "operators")
+        planned = plan(intent, folder.start().nodes, ground_of(folder), addresses, operators)
+        folder.write("network_objects", value=planned)
+        return {"objects": len(planned.objects), "hosts": len(planned.hosts), "held": sorted(planned.lint.held), "unmade": sorted(planned.unmade)}

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plans who pings whom. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import is_infiniband
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import ping_schedule
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """Leaves each node its part of the plan as a fact."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        **FOLDER_SPEC,
+        "fabrics": {"type": "raw", "required": True},
+        "most_rounds": {"type": "int"},
+        "parallel": {"type": "int", "default": 8},
+        "limit": {"type": "int", "default": 10},
+        "forks": {"type": "int", "default": 5},
+    }
+
+    def work(self, options: Result, variables: Result) -> Result:
+        folder, intent = FactFolder(options["facts_dir"], options["run"]), parse_intent(options["fabrics"])
+        applies = any(is_infiniband(fabric) for fabric in intent.fabrics)
+        ground = ground_of(folder)
+        planned = ping_schedule(intent, ground, options["most_rounds"], options["parallel"], options["limit"], options["forks"])
+        for node, part in planned.nodes.items() if applies else ():
+            folder.write("ping_plan", node, part)
+        return {
+            "applies": applies,
+            "nodes": len(planned.nodes),
+            "pairs": planned.pairs,
+            "seconds": planned.seconds,
+            "most_seconds": planned.most_seconds,
+        }

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Begins a run, and decides whether a stage may start. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.release import __version__ as ansible_version
+
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, start_run
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """Takes the nodes from the inventory itself: they are no arguments."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = FRAME_SPEC
+
+    def work(self, options: Result, variables: Result) -> Result:
+        check_mode = bool(self._task.check_mode)
+        if options["run"]:
+            return begin(options, FactFolder(options["report_dir"], options["run"]), check_mode)
+        nodes = variables.get("groups", {}).get("rdma_nodes", [])
+        names = [name for name in variables if name.startswith("rdma_")]
+        return begin(options, start_run(options, nodes, names, check_mode, ansible_version), check_mode)

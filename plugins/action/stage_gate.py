@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judges a stage by the facts of its run. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, judge_facts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """Reads the facts itself: they are no arguments."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        **FRAME_SPEC,
+        "run": {"type": "str", "required": True},
+        "started": {"type": "str"},
+        "changes": {"type": "list", "elements": "str", "default": []},
+        "error": {"type": "str"},
+    }
+
+    def work(self, options: Result, variables: Result) -> Result:
+        return judge_facts(options, FactFolder(options["report_dir"], options["run"]), bool(self._task.check_mode))

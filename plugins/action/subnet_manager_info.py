@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keeps what subnet_manager_info saw as facts. The module itself is an ordinary one."""
+
+from __future__ import annotations
+
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
+
+
+class ActionModule(Observer):
+    """An observer with one kind of facts."""
+
+    MODULE = "linerate.rdma.subnet_manager_info"
+    KINDS = {"subnets": "subnets"}

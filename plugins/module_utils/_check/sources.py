@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which facts each stage is judged by: where each field of its ``Facts`` comes from. Pure; _frame.py reads them."""
+
+from __future__ import annotations
+
+import typing
+
+
+class OfNodes(typing.NamedTuple):
+    """A fact of each node, with its value or its error.
+
+    :ivar kind: of the fact
+    :ivar key: of the value, where only a part of it counts
+    :ivar chosen: kind of the cluster whose value names the nodes that were asked; the others count as seen, with nothing
+    """
+
+    kind: str
+    key: str = ""
+    chosen: str = ""
+
+
+class Planned(typing.NamedTuple):
+    """The value of a fact of each node that has one. No node is missing for want of it."""
+
+    kind: str
+
+
+class OfCluster(typing.NamedTuple):
+    """One key of a fact about the cluster; the default of the field where this run has no such fact."""
+
+    kind: str
+    key: str
+
+
+class OfRun(typing.NamedTuple):
+    """A field of what the run began with."""
+
+    field: str
+
+
+Source = typing.Union[OfNodes, Planned, OfCluster, OfRun]
+
+#: shown by sysfs, procfs and PCI configuration space of a node, in one look
+HCAS = OfNodes("hcas")
+PLATFORM = OfNodes("platform")
+#: asked through the ports of a node
+SUBNETS = OfNodes("subnets")
+TOPOLOGIES = OfNodes("topologies", chosen="vantage_points")
+#: what several stages build on; a run looks once
+SHARED = (HCAS, PLATFORM, SUBNETS, TOPOLOGIES)
+
+NODES = OfRun("nodes")
+
+#: stage: field of its Facts: where it comes from
+SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
+    "validate": {"nodes": NODES, "variables": OfRun("variables")},
+    "discover": {"nodes": HCAS},
+    "fabric": {"nodes": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
+    "reachability": {
+        "nodes": HCAS,
+        "subnets": SUBNETS,
+        "topologies": TOPOLOGIES,
+        "plan": Planned("ping_plan"),
+        "servers": OfNodes("ping_servers"),
+        "pings": OfNodes("pings"),
+        "stopped": OfNodes("ping_servers_stopped"),
+    },
+    "platform": {"nodes": HCAS, "subnets": SUBNETS, "platforms": PLATFORM},
+    "operators": {"nodes": NODES, "operators": OfCluster("operators", "operators"), "rights": OfCluster("access", "rights"), "hcas": HCAS},
+    "network": {
+        "nodes": NODES,
+        "applied": OfCluster("applied", "applied"),
+        "leftovers": OfCluster("applied", "leftovers"),
+        "sync": OfCluster("sync", "sync"),
+        "unmade": OfCluster("network_objects", "unmade"),
+        "lint": OfCluster("network_objects", "lint"),
+        "ipam": OfCluster("addresses", "addresses"),
+        "check_mode": OfRun("check_mode"),
+        "allowed": OfCluster("disruption", "allowed"),
+        "plan": OfCluster("disruption", "plan"),
+        "rolls": OfCluster("rolls", "rolls"),
+        "kubelet": OfCluster("rolls", "kubelet"),
+        "roll_error": OfCluster("roll_prepared", "error"),
+    },
+    "virtual_functions": {
+        "nodes": OfNodes("hcas_after_network"),
+        "subnets": SUBNETS,
+        "operators": OfCluster("operators_after_network", "operators"),
+        "pods": OfCluster("vf_pods", "pods"),
+        "held": OfNodes("hcas_in_use"),
+    },
+    "host": {
+        "nodes": NODES,
+        "proofs": OfCluster("memlock", "proofs"),
+        "runtimes": OfNodes("containerd", key="limit"),
+        "platforms": PLATFORM,
+        "policies": OfCluster("cluster_policy", "policies"),
+        "check_mode": OfRun("check_mode"),
+    },
+    "bandwidth": {"nodes": NODES, "bandwidth": OfCluster("bandwidth", "bandwidth"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
+    "compare": {"bandwidth": OfCluster("bandwidth", "fabrics")},
+    "training": {"log": OfCluster("nccl_log", "log"), "pods": OfCluster("job_pods", "pods"), "hcas": HCAS, "subnets": SUBNETS},
+    "teardown": {
+        "nodes": NODES,
+        "removed": OfCluster("removed", "applied"),
+        "sync": OfCluster("sync", "sync"),
+        "operators": OfCluster("operators", "operators"),
+        "rolls": OfCluster("rolls", "rolls"),
+        "roll_error": OfCluster("roll_prepared", "error"),
+        "drop_ins": OfNodes("containerd", key="state"),
+    },
+}
+
+#: stage: kinds whose values say under ``changes`` what was made, one line of text each
+CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
+    "network": (OfCluster("disruption", "changes"), OfCluster("roll_prepared", "changes"), OfCluster("applied", "changes")),
+    "virtual_functions": (OfCluster("vf_pods", "changes"),),
+    "host": (OfNodes("containerd", key="changes"), OfCluster("cluster_policy", "changes")),
+    "bandwidth": (OfCluster("bandwidth", "changes"),),
+}
+
+
+def shared(stage: str) -> typing.Tuple[OfNodes, ...]:
+    """What a stage needs to have been looked at on the nodes before its own observers start."""
+    return tuple(source for source in SHARED if source in SOURCES[stage].values())

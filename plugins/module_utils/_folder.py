@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the folder of the facts to what the pure core takes: facts of a stage, what was observed, the intent. Sits above all layers, below modules and plugins."""
+
+from __future__ import annotations
+
+import typing
+
+from ._check.sources import CHANGES, SOURCES, OfCluster, OfNodes, OfRun, Planned, Source, shared
+from ._model.fabric import ObservedSubnets
+from ._model.facts import FactCount, RunStart
+from ._model.hca import ObservedHcas
+from ._model.load import load
+from ._observe.facts import FactFolder
+from ._plan.observed import Observed, observed
+
+Data = typing.Dict[str, typing.Any]
+
+
+def facts_of(folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None) -> typing.Tuple[Data, typing.Tuple[FactCount, ...]]:
+    """The data of a stage's ``Facts``, and how many facts it was made of.
+
+    :param parts: fields that are needed; None: all. To read all of a large cluster takes its time
+    :raises FileError: a file can't be read
+    """
+    start, data, counts = folder.start(), {}, []
+    for field, source in SOURCES[stage].items():
+        if parts is not None and field not in parts:
+            continue
+        there, value = _read(folder, start, source)
+        if there:
+            data[field] = value
+        if isinstance(source, OfNodes):
+            missing = sum(item["error"] is not None for item in value.values())
+            counts.append(FactCount(source.kind, len(value) - missing, missing))
+        elif isinstance(source, OfCluster) and all(item.kind != source.kind for item in counts):
+            counts.append(FactCount(source.kind, int(there), int(not there)))
+    return data, tuple(counts)
+
+
+def changes_of(folder: FactFolder, stage: str) -> typing.List[str]:
+    """What the stage made, by its facts, or in check mode what it would make; one line of text each, none twice.
+
+    :raises FileError: a file can't be read
+    """
+    start, lines = folder.start(), []
+    disruption = folder.value("disruption") if stage == "network" else None
+    if disruption is not None and not disruption["allowed"] and not start.check_mode:
+        # the plan was refused, and all that came after it was a dry run
+        return []
+    for source in CHANGES.get(stage, ()):
+        there, value = _read(folder, start, source)
+        if there and isinstance(source, OfNodes):
+            lines += [line for item in value.values() for line in item["value"] or ()]
+        elif there:
+            lines += value
+    return list(dict.fromkeys(lines))
+
+
+def unseen(folder: FactFolder, stage: str) -> typing.List[str]:
+    """Kinds of what nodes show that the stage needs and this run has not looked at yet on each node."""
+    nodes = folder.start().nodes
+    return [source.kind for source in shared(stage) if not _all_seen(folder, source, nodes)]
+
+
+def ground_of(folder: FactFolder) -> Observed:
+    """HCAs and subnet managers of the nodes that could be asked.
+
+    :raises LoadError: a fact has not the form that this version gives it
+    """
+    nodes = folder.start().nodes
+    hcas = load(typing.Dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
+    return observed(hcas, load(typing.Dict[str, ObservedSubnets], folder.of_nodes("subnets", nodes), "subnets"))
+
+
+def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) -> bool:
+    if source.chosen:
+        return folder.has(source.chosen)
+    return all(folder.has(source.kind, node) for node in nodes)
+
+
+def _read(folder: FactFolder, start: RunStart, source: Source) -> typing.Tuple[bool, typing.Any]:
+    """Whether there is such a fact, and its value."""
+    if isinstance(source, OfRun):
+        return True, getattr(start, source.field)
+    if isinstance(source, OfNodes):
+        return True, _of_nodes(folder, start.nodes, source)
+    if isinstance(source, Planned):
+        answers = {node: folder.read(source.kind, node) for node in start.nodes}
+        return True, {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}
+    value = folder.value(source.kind)
+    return value is not None and source.key in value, (value or {}).get(source.key)
+
+
+def _of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> typing.Dict[str, Data]:
+    chosen = folder.value(source.chosen) if source.chosen else None
+    asked = [node for node in nodes if chosen is None or node in chosen]
+    answers = folder.of_nodes(source.kind, asked)
+    if source.key:
+        answers = {node: {"value": None if item["value"] is None else item["value"].get(source.key), "error": item["error"]} for node, item in answers.items()}
+    return {node: answers.get(node, {"value": [], "error": None}) for node in nodes}
+
+
+

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Facts: what an observer saw, in an envelope that says of whom, when, and in which run. They live in files; see _observe/facts.py.
+
+What a run began with is kept beside them, so that a folder can be judged without the inventory, the cluster, or this machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+#: goes up when a field of Fact or RunStart changes its meaning, or a kind changes its form
+FACT_SCHEMA = 1
+#: stands for the node in a fact about the whole cluster; each kind is either of nodes or of the cluster
+CLUSTER = "cluster"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fact:
+    """One observation of one kind of one node, or why there is none.
+
+    :ivar run: identity of the run; a fact of another run is never counted
+    :ivar time: when it was written, UTC, ISO 8601
+    :ivar node: name in the inventory, or CLUSTER
+    :ivar value: what was seen, as plain data; None with an error
+    :ivar error: why nothing was seen; None with a value
+    :ivar schema: see FACT_SCHEMA
+    """
+
+    run: str
+    time: str
+    node: str
+    kind: str
+    value: typing.Any = None
+    error: typing.Optional[str] = None
+    schema: int = FACT_SCHEMA
+
+
+@dataclasses.dataclass(frozen=True)
+class RunStart:
+    """What a run began with.
+
+    :ivar run: identity of the run
+    :ivar started: UTC, ISO 8601
+    :ivar check_mode: whether ansible-playbook ran with --check
+    :ivar nodes: names of the inventory's group ``rdma_nodes``
+    :ivar variables: names of all variables that start with ``rdma_``
+    :ivar fabrics: the variable rdma_fabrics as the user wrote it
+    :ivar waivers: the variable rdma_waivers, likewise
+    :ivar cluster: the variable rdma_cluster, likewise
+    :ivar versions: of what made the run, by name
+    """
+
+    run: str
+    started: str
+    check_mode: bool = False
+    nodes: typing.Tuple[str, ...] = ()
+    variables: typing.Tuple[str, ...] = ()
+    fabrics: typing.Any = None
+    waivers: typing.Any = None
+    cluster: typing.Any = None
+    versions: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    schema: int = FACT_SCHEMA
+
+
+@dataclasses.dataclass(frozen=True)
+class FactCount:
+    """How many facts of a kind a stage was judged by.
+
+    :ivar seen: nodes with a value; 1 or 0 of a kind of the cluster
+    :ivar missing: nodes with an error in its place
+    """
+
+    kind: str
+    seen: int
+    missing: int
+
+
+def contradiction(fact: Fact) -> str:
+    """What in a fact can't be true, in one sentence; empty when it holds together. Files get edited, and put together by hand."""
+    if fact.value is not None and fact.error is not None:
+        return "it has a value and an error"
+    return "it has neither a value nor an error" if fact.value is None and not fact.error else ""

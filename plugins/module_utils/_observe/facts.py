@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The folder of the facts: ``<report>/facts/<kind>/<node>.json``, and ``<report>/run.json`` with what the run began with.
+
+Whoever observes writes; whoever judges reads. A file is written whole or not at all, and holds no secret.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import typing
+from urllib.parse import quote
+
+from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
+from .._model.load import LoadError, load, to_data
+from .._model.redact import redact
+from .files import FileError, read_json, write_text
+
+Observed = typing.Dict[str, typing.Any]
+
+_KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
+
+
+def file_name(node: str) -> str:
+    """The name of a node's file: nothing in a host's name leads out of the folder.
+
+    >>> file_name("worker-1.example"), file_name("../etc")
+    ('worker-1.example.json', '%2E.%2Fetc.json')
+    """
+    name = quote(node, safe="")
+    return f"{'%2E' + name[1:] if name.startswith('.') else name}.json"
+
+
+class FactFolder:
+    """The facts of one run in a report's folder.
+
+    :param report_dir: the folder of the report
+    :param run: identity of the run whose facts count
+    """
+
+    def __init__(self, report_dir: str, run: str) -> None:
+        self.report_dir = report_dir
+        self.run = run
+
+    def path(self, kind: str, node: str = CLUSTER) -> str:
+        """Where a fact lies.
+
+        :raises FileError: no name of a kind
+        """
+        if not _KIND.match(kind):
+            raise FileError(f"'{kind}' is no kind of fact; expected lower-case letters, digits and underscores")
+        return os.path.join(self.report_dir, "facts", kind, file_name(node))
+
+    def write(self, kind: str, node: str = CLUSTER, value: typing.Any = None, error: typing.Optional[str] = None) -> str:
+        """Keep what was seen, or why nothing was.
+
+        :param value: plain data or dataclasses
+        :returns: path of the file
+        :raises FileError: it can't be written, or is neither a value nor an error
+        """
+        fact = Fact(self.run, now(), node, kind, to_data(value), error)
+        wrong = contradiction(fact)
+        if wrong:
+            raise FileError(f"fact {kind} of {node}: {wrong}")
+        path = self.path(kind, node)
+        write_text(path, json.dumps(redact(to_data(fact)), separators=(",", ":"), sort_keys=True) + "\n")
+        return path
+
+    def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
+        """A fact of this run; None when there is none, or only one of another run.
+
+        :raises FileError: there is a file, and it is no such fact
+        """
+        path = self.path(kind, node)
+        data = read_json(path)
+        if data is None:
+            return None
+        fact: Fact = _load(Fact, data, path)
+        if (fact.kind, fact.node) != (kind, node):
+            raise FileError(f"{path} says that it is {fact.kind} of {fact.node}", "Remove the file and run the stage again")
+        wrong = contradiction(fact)
+        if wrong:
+            raise FileError(f"{path}: {wrong}", "Remove the file and run the stage again")
+        return fact if fact.run == self.run else None
+
+    def has(self, kind: str, node: str = CLUSTER) -> bool:
+        """Whether this run has looked, with whatever outcome: by the time of the file, since a thousand facts are a hundred megabytes."""
+        try:
+            return os.path.getmtime(self.path(kind, node)) >= os.path.getmtime(os.path.join(self.report_dir, "run.json"))
+        except OSError:
+            return False
+
+    def of_nodes(self, kind: str, nodes: typing.Iterable[str]) -> typing.Dict[str, Observed]:
+        """For each of these nodes ``value`` and ``error``, of which one is None. No node is ever dropped."""
+        return {node: self._observed(kind, node) for node in nodes}
+
+    def value(self, kind: str) -> typing.Any:
+        """The value of a fact about the cluster; None when this run has none.
+
+        :raises FileError: it can't be read, or nothing was seen
+        """
+        fact = self.read(kind)
+        if fact is not None and fact.error is not None:
+            raise FileError(fact.error)
+        return None if fact is None else fact.value
+
+    def begin(self, start: RunStart) -> str:
+        """Keep what this run began with.
+
+        :returns: path of the file
+        :raises FileError: it can't be written
+        """
+        path = os.path.join(self.report_dir, "run.json")
+        write_text(path, json.dumps(redact(to_data(start)), indent=1, sort_keys=True) + "\n")
+        return path
+
+    def start(self) -> RunStart:
+        """What this run began with.
+
+        :raises FileError: nobody began it in this folder, or it can't be read
+        """
+        found = read_start(self.report_dir)
+        if found is None or found.run != self.run:
+            there = f"it is of run {found.run}" if found else "there is no such file"
+            raise FileError(f"{os.path.join(self.report_dir, 'run.json')} is not of run {self.run}: {there}", "Give each run of ansible-playbook a folder")
+        return found
+
+    def _observed(self, kind: str, node: str) -> Observed:
+        try:
+            fact = self.read(kind, node)
+        except FileError as error:
+            return {"value": None, "error": str(error)}
+        if fact is None:
+            return {"value": None, "error": f"was not asked: this run has no fact {kind} of it (left out by --limit?)"}
+        return {"value": fact.value, "error": fact.error}
+
+
+def read_start(report_dir: str) -> typing.Optional[RunStart]:
+    """What the run of a folder began with; None where there is no such file.
+
+    :raises FileError: it can't be read
+    """
+    path = os.path.join(report_dir, "run.json")
+    data = read_json(path)
+    return None if data is None else _load(RunStart, data, path)
+
+
+def now() -> str:
+    """UTC, ISO 8601, with seconds."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+
+
+def _load(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
+    """:raises FileError: of a newer schema, or not of this form"""
+    schema = data.get("schema") if isinstance(data, dict) else None
+    # first of all: the fields of a newer schema may be unknown here, and that would be a riddle to the reader
+    if isinstance(schema, int) and schema > FACT_SCHEMA:
+        raise FileError(f"{path} has schema {schema}, of a newer version of linerate.rdma; this one knows {FACT_SCHEMA}", "Install the newer version")
+    try:
+        return load(cls, data)
+    except LoadError as error:
+        raise FileError(f"{path}: {error}", "Remove the file and run the stage again") from error

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files that the collection keeps: written whole or not at all, and read with a cause when they can't be."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import typing
+
+from .._model.errors import RdmaError
+
+
+class FileError(RdmaError):
+    """A file that can't be written or read; names the file and the cause."""
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a file in one step, so that an interrupted run leaves no half of it; makes its folder.
+
+    :raises FileError: it can't be written
+    """
+    directory = os.path.dirname(path) or "."
+    try:
+        os.makedirs(directory, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=directory, prefix=".", suffix=".tmp")
+        try:
+            # a tool may print what is no text at all; half a report would be worse than an escape in it
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(text)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise FileError(f"{path} can't be written: {error.strerror}", "Look whether there is room, and whether this user may write there") from error
+
+
+def read_json(path: str) -> typing.Any:
+    """Plain data of a file; None when there is none.
+
+    :raises FileError: it can't be read, or is no JSON
+    """
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return json.load(stream)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileError(f"{path} can't be read: {error}") from error

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage network, before anything is touched: from intent and facts to objects, to what speaks against them, and to what must come of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check import ipam
+from .._check.linter import held, lint_all, remaining
+from .._check.network import LintFacts
+from .._check.policy_rules import world_of
+from .._check.readiness import Target
+from .._model.addresses import AddressFacts
+from .._model.cluster import AppliedObject, OperatorFacts
+from .._model.intent import Cluster, Fabric, Intent
+from .._model.profiles import attachment_name, reporting, resource_of, traits
+from .._parse.sriov_operator import policy
+from .._render import host, network
+from .observed import Observed
+
+#: an object to apply and the fabric that it is for; empty for what fabrics share
+Item = typing.Dict[str, typing.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkPlan:
+    """What stage network would apply.
+
+    :ivar hosts: MachineConfigs and KubeletConfigs, which reboot nodes
+    :ivar objects: what the fabrics need, without those that are held back, in the order in which they can be applied
+    :ivar unmade: fabrics whose objects could not be written, each with the reason
+    :ivar lint: what speaks against them
+    """
+
+    hosts: typing.Tuple[Item, ...] = ()
+    objects: typing.Tuple[Item, ...] = ()
+    unmade: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    lint: LintFacts = LintFacts()
+
+
+def plan(intent: Intent, nodes: typing.Sequence[str], ground: Observed, addresses: AddressFacts, operators: OperatorFacts) -> NetworkPlan:
+    """Write the objects of all fabrics and judge them by what is there.
+
+    Left out is a fabric whose addresses somebody else uses, and one with a failure of the linter that no waiver covers.
+
+    :param nodes: names of the nodes that must take part
+    :param addresses: which IP addresses the cluster uses already
+    :param operators: what the operator reports of the nodes, and which policies are there
+    """
+    refused = ipam.refused(intent, ipam.check(intent, nodes, addresses))
+    rendered = network.render([fabric for fabric in intent.fabrics if fabric.name not in refused], intent.cluster, _functions(intent, ground))
+    # the linter reads what will be applied, and not what was meant
+    policies = [(name, policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"]
+    findings = lint_all(intent.fabrics, policies, world_of(operators, ground.hcas, intent.cluster), nodes)
+    stopped = held(findings, intent.waivers)
+    objects = [{"fabric": name, "object": item} for name, item in rendered.objects]
+    return NetworkPlan(
+        tuple({"fabric": "", "object": item} for item in host.host_configs(intent.cluster.host)),
+        tuple(network.without(remaining(objects, stopped), intent, stopped)),
+        {**rendered.unmade, **refused},
+        LintFacts(tuple(item for mine in findings.values() for item in mine), stopped, operators.errors),
+    )
+
+
+def targets(intent: Intent, nodes: typing.Sequence[str], applied: typing.Sequence[AppliedObject], every: bool = False) -> typing.Tuple[Target, ...]:
+    """What must come of the fabrics of which the API server took all; with ``every``, all fabrics whose VFs must go."""
+    chosen = []
+    for fabric in intent.fabrics:
+        its = traits(fabric)
+        mine = [item for item in applied if item.fabric == fabric.name and (item.kind == "SriovNetworkNodePolicy" or not its.functions)]
+        there = (its.functions or not every) and (mine or every or not its.members)
+        if there and not any(item.action == "refused" for item in mine):
+            chosen.append(target_of(fabric, intent.cluster, tuple(item.name for item in mine if its.functions), tuple(nodes)))
+    return tuple(chosen)
+
+
+def target_of(fabric: Fabric, cluster: Cluster, policies: typing.Tuple[str, ...], nodes: typing.Tuple[str, ...]) -> Target:
+    """What must come of a fabric."""
+    return Target(
+        fabric=fabric.name,
+        policies=policies,
+        resource=resource_of(fabric, cluster),
+        attachment=attachment_name(fabric),
+        nodes=nodes,
+        hcas_per_node=fabric.select.hcas_per_node,
+        predicates=traits(fabric).predicates,
+        objects=reporting(fabric),
+        plugin=network.plugin(fabric, cluster),
+        pool=f"{fabric.pool.kind}.nv-ipam.nvidia.com {fabric.pool.namespace}/{fabric.pool.name}" if fabric.pool and not traits(fabric).functions else "",
+    )
+
+
+def _functions(intent: Intent, ground: Observed) -> typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]]:
+    """PCI addresses of each fabric's physical functions on each node. A fabric that can't be made out has none."""
+    return {
+        fabric.name: {
+            node: tuple(member.hca.pci.address for member in members if member.hca.pci) for node, members in ground.members(fabric).members.items()
+        }
+        for fabric in intent.fabrics
+    }

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the nodes showed, as far as they could be asked: the ground of every plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.membership import Membership, resolve
+from .._model.fabric import ObservedSubnets, SeenSubnet
+from .._model.hca import NodeHcas, ObservedHcas
+from .._model.intent import Fabric, Intent
+
+#: fabric: node: PCI address of a physical function: its rail
+Rails = typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Observed:
+    """Of the nodes that gave an answer.
+
+    :ivar hcas: by node
+    :ivar subnets: what each port sees, by node
+    """
+
+    hcas: typing.Mapping[str, NodeHcas]
+    subnets: typing.Mapping[str, typing.Tuple[SeenSubnet, ...]]
+
+    def members(self, fabric: Fabric) -> Membership:
+        """Who is on the fabric."""
+        return resolve(fabric, self.hcas, self.subnets)
+
+
+def observed(hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]) -> Observed:
+    """The nodes that answered; one that did not is a finding of the stage that asked it, and takes part in no plan."""
+    return Observed(
+        {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None},
+        {name: seen.value for name, seen in subnets.items() if seen.value is not None and seen.error is None},
+    )
+
+
+def rails(intent: Intent, ground: Observed) -> Rails:
+    """The rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that can't be made out has none."""
+    return {
+        fabric.name: {
+            node: {member.hca.pci.address: member.rail for member in members if member.hca.pci} for node, members in ground.members(fabric).members.items()
+        }
+        for fabric in intent.fabrics
+    }

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The seam between Ansible and the action plugins that run on the controller alone, without a module: they read and write the report's folder."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError
+
+Result = typing.Dict[str, typing.Any]
+Spec = typing.Mapping[str, typing.Any]
+
+#: where the facts of a run lie; the documentation is the fragment linerate.rdma._options.facts
+FOLDER_SPEC: Spec = {"facts_dir": {"type": "path", "required": True}, "run": {"type": "str", "required": True}}
+
+
+class ControllerAction(ActionBase):
+    """An action without a module: its options are checked, and an error of the collection becomes a message.
+
+    :ivar SPEC: argument spec, as modules have it
+    """
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+    _supports_async = False
+    SPEC: Spec = {}
+    RULES: typing.Mapping[str, typing.Any] = {}
+
+    def work(self, options: Result, variables: Result) -> Result:
+        """What the action does.
+
+        :param options: checked by SPEC, with its defaults
+        :param variables: of the host that the task runs for
+        :raises RdmaError: with what the user shall see
+        """
+        raise NotImplementedError
+
+    def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
+        result: Result = super().run(tmp, task_vars)
+        _checked, options = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
+        try:
+            return {**result, "changed": False, **self.work(options, task_vars or {})}
+        except LoadError as error:
+            failure = {"kind": "LoadError", "path": error.path, "seen": error.seen, "expected": error.expected}
+            return {**result, "failed": True, "msg": str(error), "failure": failure}
+        except RdmaError as error:
+            return {**result, "failed": True, "msg": str(error), "failure": {"kind": type(error).__name__, "seen": error.seen, "remedy": error.remedy}}

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs an observer on a node and keeps what it saw in the folder of facts, on the controller. Ansible gets counts: a thousand answers in its variables cost hours."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+
+Result = typing.Dict[str, typing.Any]
+Variables = typing.Optional[typing.Dict[str, typing.Any]]
+
+#: options of an observer that its action plugin takes, and its module never sees
+FOLDER_OPTIONS = ("facts_dir", "run")
+
+
+class Observer(ActionBase):
+    """Action plugin of a module that looks at a node.
+
+    With the options ``facts_dir`` and ``run`` each key of ``KINDS`` becomes a fact of the node. Without them the module answers as any module does.
+    """
+
+    TRANSFERS_FILES = False
+    #: full name of the module
+    MODULE = ""
+    #: key of the module's answer: kind of the fact
+    KINDS: typing.Mapping[str, str] = {}
+
+    def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
+        """What the module is called with; a subclass may take it from facts."""
+        return given
+
+    def kinds(self, given: Result) -> typing.Mapping[str, str]:
+        """What this call looks at; a subclass may ask its options."""
+        return self.KINDS
+
+    def run(self, tmp: typing.Optional[str] = None, task_vars: Variables = None) -> Result:
+        result: Result = super().run(tmp, task_vars)
+        given = dict(self._task.args)
+        options = {name: given.pop(name, None) for name in FOLDER_OPTIONS}
+        node = str((task_vars or {})["inventory_hostname"])
+        try:
+            folder = FactFolder(str(options["facts_dir"]), str(options["run"])) if options["facts_dir"] and options["run"] else None
+            arguments = self.arguments(folder, node, given)
+            kinds = self.kinds(arguments)
+            if folder is None:
+                return {**result, **self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)}
+            return {**result, **self._kept(folder, node, kinds, arguments, task_vars)}
+        except RdmaError as error:
+            return {**result, "failed": True, "msg": str(error)}
+
+    def _kept(self, folder: FactFolder, node: str, kinds: typing.Mapping[str, str], arguments: Result, task_vars: Variables) -> Result:
+        """Run the module and write its facts, also when nothing came back."""
+        if not kinds:
+            return {"changed": False, "counts": {}}
+        try:
+            answer = self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)
+        except AnsibleConnectionFailure as error:
+            _fail(folder, node, kinds.values(), f"unreachable: {error}")
+            raise
+        if answer.get("unreachable"):
+            _fail(folder, node, kinds.values(), f"unreachable: {_text(answer)}")
+            return answer
+        if answer.get("failed"):
+            _fail(folder, node, kinds.values(), f"failed: {_text(answer)}")
+            return answer
+        for key, kind in kinds.items():
+            if answer.get(key) is None:
+                _fail(folder, node, [kind], f"the module's answer has no '{key}'; it has: {', '.join(sorted(map(str, answer)))}")
+            else:
+                folder.write(kind, node, answer[key])
+        return {"changed": bool(answer.get("changed")), "counts": {kind: size(answer.get(key)) for key, kind in kinds.items()}}
+
+
+def size(value: typing.Any) -> int:
+    """How much an answer holds: its entries, or those of its longest list."""
+    if isinstance(value, dict):
+        return max((len(item) for item in value.values() if isinstance(item, (list, tuple))), default=len(value))
+    return len(value) if isinstance(value, (list, tuple)) else int(value is not None)
+
+
+def _fail(folder: FactFolder, node: str, kinds: typing.Iterable[str], error: str) -> None:
+    for kind in kinds:
+        folder.write(kind, node, error=error)
+
+
+def _text(result: Result) -> str:
+    """Message of a failed result. When the module never answered, its interpreter's words are the ones that say why."""
+    parts = [str(result.get(name) or "").strip() for name in ("msg", "module_stderr", "stderr")]
+    return "; ".join(part for part in parts if part) or "no message"
