@@ -14,7 +14,7 @@ class ActionModule(Observer):
     """Without ``ports`` a node looks from those that fabric_ports chose; most nodes have none, and are not even asked."""
 
     MODULE = "linerate.rdma.fabric_info"
-    KINDS = {"topology": "topologies"}
+    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"topology": "topologies"}
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
         if folder is None or "ports" in given:

@@ -8,8 +8,8 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.cluster import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import plan

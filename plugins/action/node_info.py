@@ -13,7 +13,7 @@ class ActionModule(Observer):
     """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen before it."""
 
     MODULE = "linerate.rdma.node_info"
-    KINDS = {"hcas": "hcas", "platform": "platform"}
+    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"hcas": "hcas", "platform": "platform"}
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
         moment = given.pop("moment", None)

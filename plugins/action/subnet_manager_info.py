@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import typing
+
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
 
 
@@ -11,4 +13,4 @@ class ActionModule(Observer):
     """An observer with one kind of facts."""
 
     MODULE = "linerate.rdma.subnet_manager_info"
-    KINDS = {"subnets": "subnets"}
+    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"subnets": "subnets"}

@@ -26,10 +26,9 @@ options:
     PODS = r"""
 options:
   nodes:
-    description: Nodes that take part, as the cluster names them.
+    description: Nodes that take part, as the cluster names them. The default is those of the run, by C(facts_dir).
     type: list
     elements: str
-    required: true
   pod_seconds:
     description: Limit of the wait for the pods, and of their removal.
     type: int

@@ -17,6 +17,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 
 from ._ansible import INTENT_SPEC
+from ._fact_modules import FACT_SPEC
 from ._observe.kubernetes import ApiError, Cluster, api_error
 
 try:
@@ -44,10 +45,15 @@ def cluster_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
     return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
 
 
+def facts_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
+    """The same of a module whose answer can become a fact; the doc fragment is linerate.rdma._options.cluster_facts besides."""
+    return cluster_spec(**FACT_SPEC, **options)
+
+
 def pods_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
     """The same of a module that works for the intent in pods on the nodes; the doc fragments are linerate.rdma._options.intent and .pods besides."""
-    nodes = {"type": "list", "elements": "str", "required": True}
-    return cluster_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
+    nodes = {"type": "list", "elements": "str"}
+    return facts_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
 
 
 def connect(module: AnsibleModule) -> Cluster:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the folder of the facts to what the pure core takes: facts of a stage, what was observed, the intent. Sits above all layers, below modules and plugins."""
+"""From the folder of the facts to what the pure core takes: facts of a stage, what was observed, the intent.
+
+Sits above all layers, below modules and plugins.
+"""
 
 from __future__ import annotations
 
 import typing
 
-from ._check.sources import CHANGES, SOURCES, OfCluster, OfNodes, OfRun, Planned, Source, shared
+from ._check.sources import CHANGES, SOURCES, Joined, OfCluster, OfNodes, OfRun, Planned, Source, shared
 from ._model.fabric import ObservedSubnets
 from ._model.facts import FactCount, RunStart
 from ._model.hca import ObservedHcas
@@ -88,6 +91,8 @@ def _read(folder: FactFolder, start: RunStart, source: Source) -> typing.Tuple[b
     if isinstance(source, Planned):
         answers = {node: folder.read(source.kind, node) for node in start.nodes}
         return True, {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}
+    if isinstance(source, Joined):
+        return True, [item for kind in source.kinds for item in (folder.value(kind) or {}).get(source.key, ())]
     value = folder.value(source.kind)
     return value is not None and source.key in value, (value or {}).get(source.key)
 
@@ -99,6 +104,3 @@ def _of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) 
     if source.key:
         answers = {node: {"value": None if item["value"] is None else item["value"].get(source.key), "error": item["error"]} for node, item in answers.items()}
     return {node: answers.get(node, {"value": [], "error": None}) for node in nodes}
-
-
-

@@ -11,8 +11,8 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ._check.stage import Moment, Wishes, judge_error, judge_stage, may_start
-from ._check.validate import Facts
+from ._check.frame import Moment, Wishes, judge_error, judge_stage, may_start
+from ._check.validate.check import Facts
 from ._folder import changes_of, facts_of, unseen
 from ._model.facts import RunStart
 from ._model.findings import STAGES, Finding, Waiver, judge

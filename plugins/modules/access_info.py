@@ -16,6 +16,7 @@ description:
   - Writes nothing. What Helm needs to install an operator is not asked about.
 extends_documentation_fragment:
   - linerate.rdma._options.intent
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -58,9 +59,10 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC, run
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.rbac import needed
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -72,8 +74,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=cluster_spec(**INTENT_SPEC), supports_check_mode=True)
-    run(module, lambda: work(module))
+    module = AnsibleModule(argument_spec=facts_spec(**INTENT_SPEC), supports_check_mode=True)
+    run_with_fact(module, lambda: work(module), "access")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ options:
     elements: str
     default: []
 extends_documentation_fragment:
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -79,8 +80,8 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.addresses import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError, parse_network
@@ -97,8 +98,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 def main() -> None:
     ranges = {"type": "list", "elements": "str", "default": []}
-    module = AnsibleModule(argument_spec=cluster_spec(ranges=ranges), supports_check_mode=True)
-    run(module, lambda: work(module))
+    module = AnsibleModule(argument_spec=facts_spec(ranges=ranges), supports_check_mode=True)
+    run_with_fact(module, lambda: work(module), "addresses")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ options:
     description: The variable C(rdma_cluster), as the user wrote it.
     type: raw
 extends_documentation_fragment:
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -62,8 +63,8 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -84,8 +85,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=cluster_spec(cluster={"type": "raw"}), supports_check_mode=True)
-    run(module, lambda: work(module))
+    module = AnsibleModule(argument_spec=facts_spec(cluster={"type": "raw"}), supports_check_mode=True)
+    run_with_fact(module, lambda: work(module), "cluster_policy")
 
 
 if __name__ == "__main__":

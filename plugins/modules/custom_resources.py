@@ -39,6 +39,9 @@ options:
         description: The object, with C(kind), C(apiVersion) and C(metadata.name).
         type: dict
         required: true
+  objects_from:
+    description: Take the objects from this fact of the run, which M(linerate.rdma.network_objects) has written.
+    type: str
   on_refusal:
     description:
       - Whether the module fails when an object was refused, after all others, or tells of it in RV(applied) only.
@@ -112,6 +115,7 @@ options:
     type: int
     default: 300
 extends_documentation_fragment:
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -203,8 +207,8 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.yaml import yaml_dump
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, objects_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, apply_all, leftovers, remove_all
 
@@ -247,7 +251,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         module.fail_json(msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted")
     beside: typing.Dict[str, typing.Any] = {}
     if options["state"] == "present":
-        wanted = [(item["fabric"], item["object"]) for item in options["objects"]]
+        wanted = [(item["fabric"], item["object"]) for item in objects_of(module, "hosts", "objects")]
         outcomes = apply_all(cluster, wanted, module.check_mode)
         if options["find_leftovers"]:
             beside["leftovers"] = to_data(leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted]))
@@ -269,11 +273,11 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 
 def main() -> None:
-    item = {"fabric": {"type": "str", "default": ""}, "object": {"type": "dict", "required": True}}
     module = AnsibleModule(
-        argument_spec=cluster_spec(
+        argument_spec=facts_spec(
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
-            objects={"type": "list", "elements": "dict", "default": [], "options": item},
+            objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},
+            objects_from={"type": "str"},
             on_refusal={"type": "str", "choices": ["fail", "tell"], "default": "fail"},
             kinds={"type": "list", "elements": "str", "choices": [*KINDS, NIC_MAP], "default": KINDS},
             find_leftovers={"type": "bool", "default": False},
@@ -284,7 +288,7 @@ def main() -> None:
         ),
         supports_check_mode=True,
     )
-    run(module, lambda: work(module))
+    run_with_fact(module, lambda: work(module), "applied")
 
 
 if __name__ == "__main__":

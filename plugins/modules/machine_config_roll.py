@@ -39,6 +39,9 @@ options:
         description: The object.
         type: dict
         required: true
+  objects_from:
+    description: Take the objects from this fact of the run, which M(linerate.rdma.network_objects) has written.
+    type: str
   pools:
     description: For O(state=released), the pools that were paused.
     type: list
@@ -52,6 +55,7 @@ options:
     description: File to which progress is written, one line each. The action plugin of this name makes one and shows the lines.
     type: path
 extends_documentation_fragment:
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -117,8 +121,8 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, objects_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import kubelet_stand
@@ -127,7 +131,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
-    configs = [item["object"] for item in options["objects"] if item["object"].get("kind") in HOST_KINDS]
+    configs = [item["object"] for item in objects_of(module, "hosts") if item["object"].get("kind") in HOST_KINDS]
     answer = {"changed": False, "paused": [], "error": "", "rolls": [], "changes": [], "kubelet": to_data(KubeletStand())}
     if options["state"] != "released" and not configs:
         return answer
@@ -143,18 +147,18 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 
 def main() -> None:
-    item = {"fabric": {"type": "str", "default": ""}, "object": {"type": "dict", "required": True}}
     module = AnsibleModule(
-        argument_spec=cluster_spec(
+        argument_spec=facts_spec(
             state={"type": "str", "choices": ["prepared", "removed", "released"], "required": True},
-            objects={"type": "list", "elements": "dict", "default": [], "options": item},
+            objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},
+            objects_from={"type": "str"},
             pools={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 1800},
             progress_file={"type": "path"},
         ),
         supports_check_mode=True,
     )
-    run(module, lambda: work(module))
+    run_with_fact(module, lambda: work(module), "rolls" if module.params["state"] == "released" else "roll_prepared", keep=("paused",))
 
 
 if __name__ == "__main__":

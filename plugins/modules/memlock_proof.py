@@ -19,6 +19,7 @@ description:
 extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.pods
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -90,9 +91,9 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host.check import proven
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import nodes_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
@@ -104,14 +105,14 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     memlock = intent.cluster.host.memlock
     if memlock is None or module.check_mode:
         return {"proofs": []}
-    task = Task(proven(intent), intent.cluster, memlock, tuple(options["nodes"]), options["pod_seconds"])
+    task = Task(proven(intent), intent.cluster, memlock, nodes_of(module), options["pod_seconds"])
     return {"proofs": to_data(Prover(connect(module), task, time.monotonic, time.sleep).run())}
 
 
 def main() -> None:
     end_by_interrupt()
     module = AnsibleModule(argument_spec=pods_spec(), supports_check_mode=True)
-    run(module, lambda: work(module))
+    run_with_fact(module, lambda: work(module), "memlock")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ options:
     description: The log itself.
     type: str
 extends_documentation_fragment:
+  - linerate.rdma._options.cluster_facts
   - linerate.rdma._attributes.reads
 seealso:
   - name: Stage training
@@ -154,7 +155,7 @@ log:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import FACT_SPEC, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
@@ -162,13 +163,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nc
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"paths": {"type": "list", "elements": "path"}, "text": {"type": "str"}},
+        argument_spec={"paths": {"type": "list", "elements": "path"}, "text": {"type": "str"}, **FACT_SPEC},
         required_one_of=[("paths", "text")],
         mutually_exclusive=[("paths", "text")],
         supports_check_mode=True,
     )
     paths, text = module.params["paths"], module.params["text"]
-    _ansible.run(module, lambda: {"log": to_data(nccl_log.parse_text(text) if paths is None else nccl_log.parse(read_lines(paths)))})
+    log = nccl_log.parse_text if paths is None else nccl_log.parse
+    run_with_fact(module, lambda: {"log": to_data(log(text if paths is None else read_lines(paths)))}, "nccl_log")
 
 
 if __name__ == "__main__":

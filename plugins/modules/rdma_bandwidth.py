@@ -39,6 +39,7 @@ options:
 extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.pods
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -65,6 +66,16 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+changes:
+  description: One line for each pod of an earlier run that was removed.
+  returned: success
+  type: list
+  elements: str
+fabrics:
+  description: The figures of each fabric that has some, in Gb/s.
+  returned: success
+  type: list
+  elements: dict
 bandwidth:
   description: What was measured.
   returned: success
@@ -94,29 +105,34 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import nodes_of, rails_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Rails, unstarted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, unstarted
+
+
+def answer(facts: BandwidthFacts) -> typing.Dict[str, typing.Any]:
+    changes = [f"removed leftover pod {name}" for name in facts.leftovers]
+    return {"changed": bool(changes), "bandwidth": to_data(facts), "fabrics": to_data(bandwidths(facts)), "changes": changes}
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
-    rails = load(Rails, options["rails"], "rails")
-    plan = Plan(intent.fabrics, intent.cluster, tuple(options["nodes"]), rails, options["parallel"], options["pod_seconds"])
+    plan = Plan(intent.fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), options["parallel"], options["pod_seconds"])
     if module.check_mode:
-        return {"bandwidth": to_data(BandwidthFacts(unstarted(plan, NOT_CHECKED), ()))}
+        return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), ()))
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     cluster = connect(module)
     with progress(options["progress_file"]) as say:
         facts = Bench(cluster, plan, time.monotonic, time.sleep, say).run()
-    return {"changed": bool(facts.leftovers), "bandwidth": to_data(facts)}
+    return answer(facts)
 
 
 def main() -> None:
@@ -129,7 +145,7 @@ def main() -> None:
         ),
         supports_check_mode=True,
     )
-    run(module, lambda: work(module))
+    run_with_fact(module, lambda: work(module), "bandwidth")
 
 
 if __name__ == "__main__":

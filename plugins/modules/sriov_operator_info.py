@@ -39,6 +39,7 @@ options:
     description: File to which a line is added whenever what is missing changes. Without it the lines go to Ansible's output.
     type: path
 extends_documentation_fragment:
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -62,6 +63,16 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+namespaces:
+  description: Namespaces of the operators that were found.
+  returned: success
+  type: list
+  elements: str
+configs:
+  description: Namespaces with a C(SriovOperatorConfig).
+  returned: success
+  type: list
+  elements: str
 operators:
   description: What was found.
   returned: success
@@ -131,8 +142,8 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import with_discovery
@@ -141,20 +152,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operat
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
-    options, cluster = module.params, connect(module)
+    options, cluster, folder = module.params, connect(module), folder_of(module)
+    nodes = options["nodes"] or (folder.start().nodes if folder else [])
     selector = {key: str(value) for key, value in options["node_selector"].items()}
     if module.check_mode or not options["wait_seconds"]:
         facts = observe(cluster, options["namespace"])
     else:
         intent = ClusterIntent(node_selector=selector, operator_namespace=options["namespace"])
         with progress(options["progress_file"]) as say:
-            facts = wait_until_serving(cluster, intent, options["nodes"], options["wait_seconds"], time.monotonic, time.sleep, say)
-    return {"operators": to_data(with_discovery(cluster, facts, selector, options["nodes"]))}
+            facts = wait_until_serving(cluster, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
+    namespaces = sorted({item.deployment.namespace for item in facts.installations})
+    seen = with_discovery(cluster, facts, selector, nodes)
+    return {"operators": to_data(seen), "namespaces": namespaces, "configs": list(seen.configs)}
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=cluster_spec(
+        argument_spec=facts_spec(
             namespace={"type": "str", "default": "sriov-network-operator"},
             nodes={"type": "list", "elements": "str", "default": []},
             node_selector={"type": "dict", "default": {}},
@@ -163,7 +177,7 @@ def main() -> None:
         ),
         supports_check_mode=True,
     )
-    run(module, lambda: work(module))
+    run_with_fact(module, lambda: work(module), "operators", keep=("namespaces", "configs"))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ options:
       - The filters P(linerate.rdma.render_network#filter) and P(linerate.rdma.render_host#filter) make it.
     type: list
     elements: dict
-    required: true
+    default: []
     suboptions:
       fabric:
         description: Name of the fabric to which the object belongs.
@@ -37,15 +37,18 @@ options:
         description: The object.
         type: dict
         required: true
+  objects_from:
+    description: Take the objects from this fact of the run, which M(linerate.rdma.network_objects) has written.
+    type: str
   nodes:
     description: Nodes that must take part. Other nodes that the policies select are planned as well.
     type: list
     elements: str
-    required: true
   cluster:
     description: The variable C(rdma_cluster), as the user wrote it.
     type: raw
 extends_documentation_fragment:
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -107,9 +110,9 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import lines, may_go_on, untouched
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, nodes_of, objects_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -118,9 +121,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
-    nodes = module.params["nodes"]
+    nodes = nodes_of(module)
     intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
-    objects = [item["object"] for item in module.params["objects"]]
+    objects = [item["object"] for item in objects_of(module, "hosts", "objects")]
     rendered = Rendered(
         tuple(policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
@@ -134,16 +137,16 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 
 def main() -> None:
-    item = {"fabric": {"type": "str", "default": ""}, "object": {"type": "dict", "required": True}}
     module = AnsibleModule(
-        argument_spec=cluster_spec(
-            objects={"type": "list", "elements": "dict", "required": True, "options": item},
-            nodes={"type": "list", "elements": "str", "required": True},
+        argument_spec=facts_spec(
+            objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},
+            objects_from={"type": "str"},
+            nodes={"type": "list", "elements": "str"},
             cluster={"type": "raw"},
         ),
         supports_check_mode=True,
     )
-    run(module, lambda: work(module))
+    run_with_fact(module, lambda: work(module), "disruption")
 
 
 if __name__ == "__main__":

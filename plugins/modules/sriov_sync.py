@@ -32,7 +32,6 @@ options:
     description: What to wait for. The filter P(linerate.rdma.render_targets#filter) makes it.
     type: list
     elements: dict
-    required: true
     suboptions:
       fabric:
         description: Name of the fabric.
@@ -80,6 +79,16 @@ options:
         description: Kind, and namespace and name, of the pool of nv-ipam in which each node must have a share.
         type: str
         default: ""
+  fabrics:
+    description: In place of O(targets), the variable C(rdma_fabrics). What must come of it is worked out with the facts of the run.
+    type: raw
+  cluster:
+    description: Beside O(fabrics), the variable C(rdma_cluster).
+    type: raw
+  applied:
+    description: Beside O(fabrics), the fact that tells what became of the objects.
+    type: str
+    default: applied
   namespace:
     description: Namespace of the operator.
     type: str
@@ -97,6 +106,7 @@ options:
     description: File to which a line is added at each change of a node's state. Without it the lines go to Ansible's output.
     type: path
 extends_documentation_fragment:
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -151,10 +161,13 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import Target
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import targets
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, SELECTORS, kinds_of, look, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 
@@ -172,9 +185,20 @@ TARGET = {
 }
 
 
+def targets_of(module: AnsibleModule) -> typing.Tuple[Target, ...]:
+    """Those that the caller names, else those of the intent, by what became of its objects."""
+    options, folder = module.params, folder_of(module)
+    if options["targets"] is not None or folder is None:
+        given: typing.Tuple[Target, ...] = load(typing.Tuple[Target, ...], options["targets"] or [], "targets")
+        return given
+    intent = parse_intent(options["fabrics"], None, options["cluster"])
+    applied = load(typing.Tuple[AppliedObject, ...], folder.value(options["applied"])["applied"], "applied")
+    return targets(intent, folder.start().nodes, applied, every=options["state"] == "absent")
+
+
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
-    targets = load(typing.Tuple[Target, ...], options["targets"], "targets")
+    targets = targets_of(module)
     namespaces = dict.fromkeys(IN_NAMESPACE, options["namespace"])
     cluster, release = connect(module), options["state"] == "absent"
     if module.check_mode:
@@ -190,16 +214,20 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=cluster_spec(
-            targets={"type": "list", "elements": "dict", "required": True, "options": TARGET},
+        argument_spec=facts_spec(
+            targets={"type": "list", "elements": "dict", "options": TARGET},
+            fabrics={"type": "raw"},
+            cluster={"type": "raw"},
+            applied={"type": "str", "default": "applied"},
             namespace={"type": "str", "default": "sriov-network-operator"},
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             wait_seconds={"type": "int", "default": 1800},
             progress_file={"type": "path"},
         ),
+        required_one_of=[("targets", "fabrics")],
         supports_check_mode=True,
     )
-    run(module, lambda: work(module))
+    run_with_fact(module, lambda: work(module), "sync")
 
 
 if __name__ == "__main__":

@@ -12,67 +12,32 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Turns what the role P(linerate.rdma.teardown#role) gathered into findings, and fails when one of them does not pass.
-  - Nothing can be waived here.
+  - Turns the facts that the role P(linerate.rdma.teardown#role) left into findings, and fails when one of them does not pass.
+  - Nothing can be waived here. Runs on the controller.
 options:
-  facts:
-    description: What the role gathered.
-    type: dict
-    required: true
+  operator_removed:
+    description: Whether the operator was to be taken back as well.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - linerate.rdma._options.intent
-attributes:
-  check_mode:
-    support: full
-    description: Only judges.
-  diff_mode:
-    support: N/A
-    description: Changes nothing.
-  idempotent:
-    support: full
-    description: Only judges.
+  - linerate.rdma._options.folder
+  - linerate.rdma._attributes.records
+seealso:
+  - module: linerate.rdma.run_begin
 """
 
 EXAMPLES = r"""
 - name: Judge the teardown
   linerate.rdma.teardown_gate:
+    facts_dir: build/report/teardown
+    run: "{{ teardown_begun.run }}"
     fabrics: "{{ rdma_fabrics }}"
-    facts: "{{ teardown_facts }}"
 """
 
 RETURN = r"""
 findings:
-  description: What was looked at, with C(check), C(subject), C(status), C(measured), C(expected), C(why) and C(remedy).
+  description: How many findings there are of each status.
   returned: always
-  type: list
-  elements: dict
+  type: dict
 """
-
-import typing
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC, run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-
-
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
-    intent = parse_intent(module.params["fabrics"], None, module.params["cluster"])
-    findings = check(intent, load(Facts, module.params["facts"], "facts"))
-    closing = judge(findings).closing()
-    if closing:
-        lines = [f"{item.check} {item.subject}: {item.status}, {item.measured}. {item.why} {item.remedy}" for item in closing]
-        module.fail_json(msg="The teardown is not complete.\n" + "\n".join(lines), findings=to_data(findings))
-    return {"findings": to_data(findings)}
-
-
-def main() -> None:
-    module = AnsibleModule(argument_spec=dict(INTENT_SPEC, facts={"type": "dict", "required": True}), supports_check_mode=True)
-    run(module, lambda: work(module))
-
-
-if __name__ == "__main__":
-    main()

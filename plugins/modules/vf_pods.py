@@ -31,6 +31,7 @@ options:
 extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.pods
+  - linerate.rdma._options.cluster_facts
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -70,6 +71,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+changes:
+  description: One line for each pod of an earlier run that was removed.
+  returned: success
+  type: list
+  elements: str
 pods:
   description:
     - For each fabric, node and rail the C(name) of the pod, the C(pci) address of its virtual function, and C(error), which is empty when it has one.
@@ -88,26 +94,26 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import nodes_of, rails_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.hold_vfs import hold
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, Rails, unstarted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, unstarted
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     fabrics = tuple(fabric for fabric in intent.fabrics if fabric.network.vf_settings)
-    plan = Plan(fabrics, intent.cluster, tuple(options["nodes"]), load(Rails, options["rails"], "rails"), pod_seconds=options["pod_seconds"])
+    plan = Plan(fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), pod_seconds=options["pod_seconds"])
     if not fabrics or module.check_mode:
-        return {"changed": False, "pods": to_data(unstarted(plan, NOT_CHECKED)) if options["state"] == "present" else [], "removed": []}
+        return {"changed": False, "pods": to_data(unstarted(plan, NOT_CHECKED)) if options["state"] == "present" else [], "removed": [], "changes": []}
     pods = Pods(connect(module), plan, time.monotonic, time.sleep, lambda line: None)
     removed = pods.remove()
     if options["state"] == "absent":
-        return {"changed": bool(removed), "pods": [], "removed": removed}
-    return {"changed": True, "pods": to_data(hold(pods, plan)), "removed": removed}
+        return {"changed": bool(removed), "pods": [], "removed": removed, "changes": []}
+    return {"changed": True, "pods": to_data(hold(pods, plan)), "removed": removed, "changes": [f"removed leftover pod {name}" for name in removed]}
 
 
 def main() -> None:
@@ -119,7 +125,7 @@ def main() -> None:
         ),
         supports_check_mode=True,
     )
-    run(module, lambda: work(module))
+    run_with_fact(module, lambda: work(module), "vf_pods" if module.params["state"] == "present" else "")
 
 
 if __name__ == "__main__":

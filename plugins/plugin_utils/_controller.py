@@ -28,8 +28,8 @@ class ControllerAction(ActionBase):
     _requires_connection = False
     _supports_check_mode = True
     _supports_async = False
-    SPEC: Spec = {}
-    RULES: typing.Mapping[str, typing.Any] = {}
+    SPEC: typing.ClassVar[Spec] = {}
+    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {}
 
     def work(self, options: Result, variables: Result) -> Result:
         """What the action does.

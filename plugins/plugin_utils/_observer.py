@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs an observer on a node and keeps what it saw in the folder of facts, on the controller. Ansible gets counts: a thousand answers in its variables cost hours."""
+"""Runs an observer on a node and keeps what it saw in the folder of facts, on the controller.
+
+Ansible gets counts: a thousand answers in its variables cost hours.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Observer(ActionBase):
     #: full name of the module
     MODULE = ""
     #: key of the module's answer: kind of the fact
-    KINDS: typing.Mapping[str, str] = {}
+    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {}
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
         """What the module is called with; a subclass may take it from facts."""

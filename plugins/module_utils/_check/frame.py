@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._model.facts import FactCount
 from .._model.findings import FAIL, SKIPPED, STAGES, Finding, Waiver, judge
 from .._model.intent import Intent
 from .._model.load import LoadError, load, to_data
@@ -64,11 +65,12 @@ def may_start(moment: Moment, wishes: Wishes, facts: validate.Facts) -> typing.O
     return record if record.gate == CLOSED else None
 
 
-def judge_stage(moment: Moment, wishes: Wishes, facts: typing.Any, changes: typing.Sequence[str] = ()) -> Record:
+def judge_stage(moment: Moment, wishes: Wishes, facts: typing.Any, changes: typing.Sequence[str] = (), counts: typing.Sequence[FactCount] = ()) -> Record:
     """Run the stage's check over its facts and judge the findings.
 
     :param facts: plain data for the stage's ``Facts``
     :param changes: what the stage made, or would make in check mode
+    :param counts: how many facts of each kind these are
     """
     facts_class, check = TABLE[moment.stage]
     try:
@@ -80,7 +82,7 @@ def judge_stage(moment: Moment, wishes: Wishes, facts: typing.Any, changes: typi
     except LoadError as error:
         why = f"The role of the stage gathered facts that its check can't read: {error}."
         findings = (_error(moment.stage, str(error), why, "This is a mistake in the collection, not in your cluster: please report it with this text."),)
-    return _record(moment, findings, intent.waivers, changes, facts, to_data(intent))
+    return _record(moment, findings, intent.waivers, changes, tuple(counts), to_data(intent))
 
 
 def judge_validate(moment: Moment, wishes: Wishes, facts: validate.Facts) -> Record:
@@ -92,7 +94,7 @@ def judge_validate(moment: Moment, wishes: Wishes, facts: validate.Facts) -> Rec
     return _record(moment, validate.check(intent, facts), intent.waivers)
 
 
-def judge_error(moment: Moment, wishes: Wishes, error: str, facts: typing.Any = None) -> Record:
+def judge_error(moment: Moment, wishes: Wishes, error: str) -> Record:
     """The record of a stage whose role failed.
 
     :param error: what failed, in one text: the task and its message
@@ -105,7 +107,7 @@ def judge_error(moment: Moment, wishes: Wishes, error: str, facts: typing.Any = 
         waivers = wishes.intent().waivers
     except IntentError:
         waivers = ()
-    return _record(moment, (finding,), waivers, facts=facts)
+    return dataclasses.replace(_record(moment, (finding,), waivers), error=error)
 
 
 def _skipped(moment: Moment, closed_by: str) -> Record:
@@ -120,7 +122,7 @@ def _record(
     findings: typing.Sequence[Finding],
     waivers: typing.Sequence[Waiver],
     changes: typing.Sequence[str] = (),
-    facts: typing.Any = None,
+    facts: typing.Tuple[FactCount, ...] = (),
     intent: typing.Any = None,
 ) -> Record:
     gate = judge(findings, waivers)

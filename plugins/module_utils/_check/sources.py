@@ -33,13 +33,20 @@ class OfCluster(typing.NamedTuple):
     key: str
 
 
+class Joined(typing.NamedTuple):
+    """One key, a list, of several facts about the cluster, one after the other."""
+
+    kinds: typing.Tuple[str, ...]
+    key: str
+
+
 class OfRun(typing.NamedTuple):
     """A field of what the run began with."""
 
     field: str
 
 
-Source = typing.Union[OfNodes, Planned, OfCluster, OfRun]
+Source = typing.Union[OfNodes, Planned, OfCluster, Joined, OfRun]
 
 #: shown by sysfs, procfs and PCI configuration space of a node, in one look
 HCAS = OfNodes("hcas")
@@ -103,7 +110,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
     "training": {"log": OfCluster("nccl_log", "log"), "pods": OfCluster("job_pods", "pods"), "hcas": HCAS, "subnets": SUBNETS},
     "teardown": {
         "nodes": NODES,
-        "removed": OfCluster("removed", "applied"),
+        "removed": Joined(("objects_removed", "maps_removed", "namespaces_removed"), "applied"),
         "sync": OfCluster("sync", "sync"),
         "operators": OfCluster("operators", "operators"),
         "rolls": OfCluster("rolls", "rolls"),
@@ -114,7 +121,8 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
 
 #: stage: kinds whose values say under ``changes`` what was made, one line of text each
 CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
-    "network": (OfCluster("disruption", "changes"), OfCluster("roll_prepared", "changes"), OfCluster("applied", "changes")),
+    "operators": (OfCluster("operator_namespace", "changes"),),
+    "network": (OfCluster("disruption", "lines"), OfCluster("roll_prepared", "changes"), OfCluster("applied", "changes")),
     "virtual_functions": (OfCluster("vf_pods", "changes"),),
     "host": (OfNodes("containerd", key="changes"), OfCluster("cluster_policy", "changes")),
     "bandwidth": (OfCluster("bandwidth", "changes"),),

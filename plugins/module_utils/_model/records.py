@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .facts import FactCount
 from .findings import FAIL, SKIPPED, UNKNOWN, Finding, Gate, Judged, Waiver
 from .load import to_data
 from .text import plain
@@ -17,7 +18,7 @@ CLOSED: typing.Final = "closed"
 PENDING: typing.Final = "pending"
 
 #: goes up when a field of Record changes its meaning
-RECORD_SCHEMA = 1
+RECORD_SCHEMA = 2
 #: lines of changes on a terminal
 MOST_CHANGES = 100
 
@@ -35,9 +36,10 @@ class Record:
     :ivar judged: findings with the waivers that cover them
     :ivar changes: what the stage made, in check mode what it would make; one line of text each
     :ivar waivers: all waivers of the intent, also those that nothing needed
-    :ivar facts: what was observed, as plain data
+    :ivar facts: by how many facts of each kind it was judged; they lie in the folder of the report
     :ivar closed_by: the earlier stage whose gate was closed, for a stage that did not run
     :ivar intent: the intent that the stage was judged by, as plain data; None when it could not be read, or the stage did not run
+    :ivar error: what failed, when the role of the stage failed
     """
 
     stage: str
@@ -49,9 +51,10 @@ class Record:
     judged: typing.Tuple[Judged, ...]
     changes: typing.Tuple[str, ...] = ()
     waivers: typing.Tuple[Waiver, ...] = ()
-    facts: typing.Any = None
+    facts: typing.Tuple[FactCount, ...] = ()
     closed_by: typing.Optional[str] = None
     intent: typing.Any = None
+    error: typing.Optional[str] = None
     schema: int = RECORD_SCHEMA
 
     def closing(self) -> typing.Tuple[Finding, ...]:

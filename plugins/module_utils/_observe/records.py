@@ -1,56 +1,35 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads and writes records: one JSON file for each stage."""
+"""Reads and writes records: one file for each stage, with the head in its first line and a finding in each other one.
+
+So whoever only has to know how a stage ended reads one line, however many findings there are.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import tempfile
 import typing
 
-from .._model.errors import RdmaError
 from .._model.findings import STAGES
 from .._model.load import LoadError, load
 from .._model.records import RECORD_SCHEMA, Record, contradiction, record_data
 from .._model.redact import redact
-
-
-class RecordError(RdmaError):
-    """A record or report that could not be written; names the file and the cause."""
+from .files import write_text
 
 
 def write_record(directory: str, record: Record) -> str:
-    """Write ``<directory>/<stage>.json`` in one step, so that an interrupted run leaves no half of it.
+    """Write ``<directory>/<stage>.jsonl`` in one step, so that an interrupted run leaves no half of it.
 
     :returns: path of the file
-    :raises RecordError: the folder or the file can't be written
+    :raises FileError: the folder or the file can't be written
     """
-    path = os.path.join(directory, f"{record.stage}.json")
-    write_text(path, json.dumps(redact(record_data(record)), indent=2, sort_keys=True) + "\n")
+    path = os.path.join(directory, f"{record.stage}.jsonl")
+    head = redact(record_data(record))
+    judged = head.pop("judged")
+    lines = [{**head, "findings": len(judged)}, *judged]
+    write_text(path, "".join(json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n" for line in lines))
     return path
-
-
-def write_text(path: str, text: str) -> None:
-    """Write a file in one step; makes its folder.
-
-    :raises RecordError: it can't be written
-    """
-    directory = os.path.dirname(path) or "."
-    try:
-        os.makedirs(directory, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=directory, prefix=".", suffix=".tmp")
-        try:
-            # a tool may print what is no text at all; half a report would be worse than an escape in it
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
-                stream.write(text)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise RecordError(f"{path} can't be written: {error.strerror}", "Look whether there is room, and whether this user may write there") from error
 
 
 def read_records(directory: str) -> typing.Tuple[typing.Dict[str, Record], typing.Dict[str, str]]:
@@ -58,12 +37,21 @@ def read_records(directory: str) -> typing.Tuple[typing.Dict[str, Record], typin
 
     :returns: records by stage, and by stage why a file that is there could not be read
     """
+    return _read_all(directory, _read)
+
+
+def read_heads(directory: str) -> typing.Dict[str, Record]:
+    """The same without findings. A record that can't be read counts as none."""
+    return _read_all(directory, _read_head)[0]
+
+
+def _read_all(directory: str, read: typing.Callable[[str, str], Record]) -> typing.Tuple[typing.Dict[str, Record], typing.Dict[str, str]]:
     records: typing.Dict[str, Record] = {}
     unreadable: typing.Dict[str, str] = {}
     for stage in STAGES:
-        path = os.path.join(directory, f"{stage}.json")
+        path = os.path.join(directory, f"{stage}.jsonl")
         try:
-            records[stage] = _read(path, stage)
+            records[stage] = read(path, stage)
         except FileNotFoundError:
             continue
         except (OSError, ValueError, RecursionError, LoadError) as error:
@@ -71,18 +59,34 @@ def read_records(directory: str) -> typing.Tuple[typing.Dict[str, Record], typin
     return records, unreadable
 
 
-def _read(path: str, stage: str) -> Record:
-    """:raises ValueError: no record of this stage, one of a newer schema, or one that contradicts itself"""
+def _read_head(path: str, stage: str) -> Record:
     with open(path, encoding="utf-8") as stream:
-        data = json.load(stream)
-    schema = data.get("schema") if isinstance(data, dict) else None
-    # first of all: the fields of a newer schema may be unknown here, and that would be a riddle to the reader
-    if isinstance(schema, int) and schema > RECORD_SCHEMA:
-        raise LoadError("schema", f"{schema}, of a newer version of linerate.rdma", f"{RECORD_SCHEMA} at most")
-    record: Record = load(Record, data, stage)
-    if record.stage != stage:
-        raise LoadError("stage", f"'{record.stage}'", f"'{stage}'")
+        return _load(json.loads(stream.readline()), [], stage)[0]
+
+
+def _read(path: str, stage: str) -> Record:
+    """:raises ValueError: no record of this stage, one of a newer schema, one that was cut off, or one that contradicts itself"""
+    with open(path, encoding="utf-8") as stream:
+        head, *judged = [json.loads(line) for line in stream] or [None]
+    record, findings = _load(head, judged, stage)
+    if findings != len(judged):
+        raise LoadError(f"{stage}.findings", f"{len(judged)}", f"{findings}, as its head says")
     wrong = contradiction(record)
     if wrong:
         raise LoadError(stage, wrong, "a record as a run left it")
     return record
+
+
+def _load(head: typing.Any, judged: typing.Sequence[typing.Any], stage: str) -> typing.Tuple[Record, typing.Any]:
+    """The record, and how many findings its head promises."""
+    if not isinstance(head, dict):
+        raise LoadError(stage, "no mapping in the first line", "the head of a record")
+    schema = head.get("schema")
+    # first of all: the fields of a newer schema may be unknown here, and that would be a riddle to the reader
+    if isinstance(schema, int) and schema > RECORD_SCHEMA:
+        raise LoadError("schema", f"{schema}, of a newer version of linerate.rdma", f"{RECORD_SCHEMA} at most")
+    findings = head.pop("findings", None)
+    record: Record = load(Record, {**head, "judged": judged}, stage)
+    if record.stage != stage:
+        raise LoadError("stage", f"'{record.stage}'", f"'{stage}'")
+    return record, findings

@@ -7,16 +7,17 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check import ipam
-from .._check.linter import held, lint_all, remaining
-from .._check.network import LintFacts
-from .._check.policy_rules import world_of
-from .._check.readiness import Target
+from .._check.addresses import in_use as ipam
+from .._check.network.check import LintFacts
+from .._check.network.lint.check import held, lint_all, remaining
+from .._check.network.lint.sriov_policy import world_of
+from .._check.network.wait.sriov import Target
 from .._model.addresses import AddressFacts
-from .._model.cluster import AppliedObject, OperatorFacts
+from .._model.apply import AppliedObject
 from .._model.intent import Cluster, Fabric, Intent
 from .._model.profiles import attachment_name, reporting, resource_of, traits
-from .._parse.sriov_operator import policy
+from .._model.sriov_operator import OperatorFacts
+from .._parse.kubernetes.sriov_operator import policy
 from .._render import host, network
 from .observed import Observed
 
@@ -37,7 +38,7 @@ class NetworkPlan:
     hosts: typing.Tuple[Item, ...] = ()
     objects: typing.Tuple[Item, ...] = ()
     unmade: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    lint: LintFacts = LintFacts()
+    lint: LintFacts = dataclasses.field(default_factory=LintFacts)
 
 
 def plan(intent: Intent, nodes: typing.Sequence[str], ground: Observed, addresses: AddressFacts, operators: OperatorFacts) -> NetworkPlan:
@@ -95,8 +96,6 @@ def target_of(fabric: Fabric, cluster: Cluster, policies: typing.Tuple[str, ...]
 def _functions(intent: Intent, ground: Observed) -> typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]]:
     """PCI addresses of each fabric's physical functions on each node. A fabric that can't be made out has none."""
     return {
-        fabric.name: {
-            node: tuple(member.hca.pci.address for member in members if member.hca.pci) for node, members in ground.members(fabric).members.items()
-        }
+        fabric.name: {node: tuple(member.hca.pci.address for member in members if member.hca.pci) for node, members in ground.members(fabric).members.items()}
         for fabric in intent.fabrics
     }

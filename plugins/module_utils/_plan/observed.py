@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.membership import Membership, resolve
+from .._check.fleet.hcas_of_fabric import Membership, resolve
 from .._model.fabric import ObservedSubnets, SeenSubnet
 from .._model.hca import NodeHcas, ObservedHcas
 from .._model.intent import Fabric, Intent

@@ -25,6 +25,7 @@ from .._parse.kubernetes.pod_state import stand_of_pod
 from .._parse.kubernetes.resource import ResourceError, name_of
 from .._parse.pods import probe as pod_probe
 from .._parse.pods.failure import Failure, classify
+from .._plan.observed import Rails
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY
 from .._render.pods import CONTAINER, pod, pod_name
@@ -37,9 +38,6 @@ SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), F
 PROBE_LIMIT = 30
 #: why a run in check mode has no pods
 NOT_CHECKED = "in check mode no pod is started"
-
-#: fabric: node: PCI address of each HCA: its rail
-Rails = typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]]
 
 
 @dataclasses.dataclass(frozen=True)

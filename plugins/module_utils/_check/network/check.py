@@ -49,7 +49,8 @@ class Facts:
     :ivar sync: answer of sriov_sync; None when it did not run
     :ivar plan: answer of sriov_plan; None when it did not run
     :ivar ipam: answer of address_info; None when it did not run
-    :ivar check_mode: nothing was written, so nothing can have come of it
+    :ivar check_mode: whether ansible-playbook ran with --check
+    :ivar allowed: whether the plan allowed to write; if not, all after it was a dry run
     :ivar unmade: fabrics whose objects could not be written, each with the reason
     :ivar lint: what the linter found before anything was applied
     :ivar rolls: how the MachineConfigPools took what was new to them
@@ -69,6 +70,12 @@ class Facts:
     kubelet: typing.Optional[KubeletStand] = None
     roll_error: str = ""
     leftovers: typing.Optional[Leftovers] = None
+    allowed: bool = True
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether nothing was written, so that nothing can have come of it."""
+        return self.check_mode or not self.allowed
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -77,7 +84,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
     findings += [_shared(item) for item in facts.applied if not item.fabric]
     findings += machine_config.findings(facts.rolls, facts.roll_error)
-    findings += machine_config.kubelet(facts.kubelet, facts.check_mode) if intent.cluster.host.kubelet is not None else ()
+    findings += machine_config.kubelet(facts.kubelet, facts.unwritten) if intent.cluster.host.kubelet is not None else ()
     for fabric in intent.fabrics:
         findings += _objects(fabric, facts)
         nodes = facts.nodes or ("inventory",)
@@ -218,7 +225,7 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     measured = f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     if seen.phase == "ready" and seen.allocatable == wanted:
         return ok("network.allocatable", subject, measured, expected)
-    if facts.check_mode:
+    if facts.unwritten:
         why = f"Nothing was applied. As it is now: {seen.detail}."
         remedy = "Run without --check; where the plan was refused, see network.disruption and network.drain."
         return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, remedy)
@@ -245,7 +252,7 @@ def _ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     measured = f"{seen.phase} after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     if seen.phase == "ready" and refused is None:
         return ok("network.ready", subject, f"{measured}: {seen.detail}", expected)
-    if facts.check_mode:
+    if facts.unwritten:
         why = f"Nothing was applied. As it is now: {seen.detail}."
         return Finding("network.ready", subject, UNKNOWN, measured, expected, why, "Run without --check.")
     if seen.phase == "ready" and refused is not None:

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Begins a run that is not one of stages. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ansible.release import __version__ as ansible_version
+
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import start_run
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """Takes the nodes from the inventory itself: they are no arguments."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        "report_dir": {"type": "path", "required": True},
+        "fabrics": {"type": "raw"},
+        "waivers": {"type": "raw"},
+        "cluster": {"type": "raw"},
+    }
+
+    def work(self, options: Result, variables: Result) -> Result:
+        nodes = variables.get("groups", {}).get("rdma_nodes", [])
+        folder = start_run(options, nodes, [], bool(self._task.check_mode), ansible_version)
+        return {"run": folder.run, "report_dir": os.path.abspath(folder.report_dir)}

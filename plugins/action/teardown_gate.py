@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judges a teardown by the facts of its run. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import counts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """A teardown has no waivers: what is left is left."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        **FOLDER_SPEC,
+        "fabrics": {"type": "raw", "required": True},
+        "cluster": {"type": "raw"},
+        "operator_removed": {"type": "bool", "default": False},
+    }
+
+    def work(self, options: Result, variables: Result) -> Result:
+        intent = parse_intent(options["fabrics"], None, options["cluster"])
+        facts, _counts = facts_of(FactFolder(options["facts_dir"], options["run"]), "teardown")
+        gate = judge(check(intent, load(Facts, {**facts, "operator_removed": options["operator_removed"]}, "facts")))
+        answer: Result = {"findings": counts(gate.judged)}
+        if gate.open:
+            return answer
+        lines = [f"{item.check} {item.subject}: {item.status}, {item.measured}. {item.why} {item.remedy}" for item in gate.closing()]
+        return {**answer, "failed": True, "msg": "The teardown is not complete.\n" + "\n".join(lines)}

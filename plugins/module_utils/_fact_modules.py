@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the modules on the controller share that read facts and leave some: the answer of such a module is a fact, and Ansible gets what stays small."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ._ansible import run
+from ._folder import ground_of
+from ._model.errors import RdmaError
+from ._model.intent import Intent
+from ._model.load import load
+from ._observe.facts import FactFolder
+from ._plan.observed import Rails, rails
+
+#: options of such a module; the doc fragment is linerate.rdma._options.cluster_facts
+FACT_SPEC: typing.Dict[str, typing.Any] = {"facts_dir": {"type": "path"}, "run": {"type": "str"}, "fact": {"type": "str"}}
+#: items of an option with objects to apply
+OBJECT_SPEC: typing.Dict[str, typing.Any] = {"fabric": {"type": "str", "default": ""}, "object": {"type": "dict", "required": True}}
+
+Result = typing.Dict[str, typing.Any]
+
+
+def folder_of(module: AnsibleModule) -> typing.Optional[FactFolder]:
+    """The folder that the module keeps its answer in; None where the caller wants all of it."""
+    options = module.params
+    return FactFolder(options["facts_dir"], options["run"]) if options.get("facts_dir") and options.get("run") else None
+
+
+def run_with_fact(module: AnsibleModule, work: typing.Callable[[], Result], fact: str, keep: typing.Container[str] = ()) -> None:
+    """Do the work of a module and end it. With a folder its answer becomes a fact, and Ansible gets what does not grow with the nodes.
+
+    :param fact: kind of the fact, unless the user names another one; empty: none is kept
+    :param keep: lists and mappings of the answer that Ansible gets all the same
+    """
+
+    def kept() -> Result:
+        answer, folder = work(), folder_of(module)
+        if folder is None:
+            return answer
+        shown = {"changed", *(["diff"] if module._diff else [])}
+        if fact:
+            folder.write(module.params["fact"] or fact, value={name: value for name, value in answer.items() if name not in ("changed", "diff")})
+        counts = {name: len(value) for name, value in answer.items() if isinstance(value, (list, tuple, dict)) and name != "diff"}
+        small = {name: value for name, value in answer.items() if name in shown or name in keep or not isinstance(value, (list, tuple, dict))}
+        return {**small, "counts": counts}
+
+    run(module, kept)
+
+
+def nodes_of(module: AnsibleModule) -> typing.Tuple[str, ...]:
+    """The nodes that take part: those that the caller names, else those of the run.
+
+    :raises RdmaError: neither is there
+    """
+    if module.params["nodes"]:
+        return tuple(module.params["nodes"])
+    folder = folder_of(module)
+    if folder is None:
+        raise RdmaError("nodes is empty, and facts_dir and run are not given", "Name the nodes in the option nodes")
+    return folder.start().nodes
+
+
+def rails_of(module: AnsibleModule, intent: Intent) -> Rails:
+    """Which HCA is on which rail: as the caller says, else by the facts of the run."""
+    folder = folder_of(module)
+    if module.params["rails"] or folder is None:
+        given: Rails = load(Rails, module.params["rails"], "rails")
+        return given
+    return rails(intent, ground_of(folder))
+
+
+def objects_of(module: AnsibleModule, *parts: str) -> typing.List[Result]:
+    """Objects to apply, each with its fabric: those that the caller hands over, else what network_objects has written.
+
+    :param parts: of the fact: ``hosts``, ``objects``
+    """
+    folder, kind = folder_of(module), module.params["objects_from"]
+    if not kind:
+        return list(module.params["objects"])
+    if folder is None:
+        raise RdmaError("objects_from is given without facts_dir and run", "Give both, or the objects themselves")
+    fact = folder.value(kind)
+    if fact is None:
+        raise RdmaError(f"this run has no fact {kind}", "Run the task that writes it before this one")
+    return [item for part in parts for item in fact[part]]

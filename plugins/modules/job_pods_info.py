@@ -1,0 +1,78 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: job_pods_info
+short_description: Shows what the pods of a job got of their secondary networks
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Reads the pods of a namespace, and what multus and the device plugins wrote about their interfaces.
+  - The stage C(training) compares it with the HCAs that NCCL's log names.
+options:
+  namespace:
+    description: Namespace of the pods.
+    type: str
+    required: true
+  label_selectors:
+    description: Labels of the pods, such as C(training.kubeflow.org/job-name=llama). None take all pods of the namespace.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - linerate.rdma._options.cluster_facts
+  - kubernetes.core.k8s_auth_options
+  - linerate.rdma._attributes.reads
+seealso:
+  - module: linerate.rdma.nccl_log_info
+"""
+
+EXAMPLES = r"""
+- name: See what the pods of the job got
+  linerate.rdma.job_pods_info:
+    namespace: training
+    label_selectors: [training.kubeflow.org/job-name=llama]
+  register: job
+"""
+
+RETURN = r"""
+pods:
+  description: For each pod its name, host name, node, and functions, or why they are not known.
+  returned: success
+  type: list
+  elements: dict
+"""
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pod
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    found = connect(module).list("Pod", module.params["namespace"], ",".join(module.params["label_selectors"]))
+    return {"pods": to_data([training_pod(pod) for pod in found.items])}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=facts_spec(
+            namespace={"type": "str", "required": True},
+            label_selectors={"type": "list", "elements": "str", "default": []},
+        ),
+        supports_check_mode=True,
+    )
+    run_with_fact(module, lambda: work(module), "job_pods")
+
+
+if __name__ == "__main__":
+    main()
