@@ -16,6 +16,7 @@ class ActionModule(ControllerAction):
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,
         "kind": {"type": "str", "required": True},
+        "node": {"type": "str"},
         "value": {"type": "raw"},
         "error": {"type": "str"},
     }
@@ -23,4 +24,4 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         folder = FactFolder(options["facts_dir"], options["run"])
-        return {"path": folder.write(options["kind"], str(variables["inventory_hostname"]), options["value"], options["error"])}
+        return {"path": folder.write(options["kind"], options["node"] or str(variables["inventory_hostname"]), options["value"], options["error"])}

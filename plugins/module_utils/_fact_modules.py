@@ -38,9 +38,15 @@ def run_with_fact(module: AnsibleModule, work: typing.Callable[[], Result], fact
     """
 
     def kept() -> Result:
-        answer, folder = work(), folder_of(module)
+        folder = folder_of(module)
         if folder is None:
-            return answer
+            return work()
+        try:
+            answer = work()
+        except RdmaError as error:
+            if fact:
+                folder.write(module.params["fact"] or fact, error=str(error))
+            raise
         shown = {"changed", *(["diff"] if module._diff else [])}
         if fact:
             folder.write(module.params["fact"] or fact, value={name: value for name, value in answer.items() if name not in ("changed", "diff")})

@@ -19,6 +19,9 @@ options:
     description: Kind of the fact; lower-case letters, digits and underscores.
     type: str
     required: true
+  node:
+    description: Whom the fact is about; V(cluster) for all of them together. The default is the host that the task runs for.
+    type: str
   value:
     description: What was seen.
     type: raw

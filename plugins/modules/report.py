@@ -21,10 +21,6 @@ options:
       - Identity of the run, as M(linerate.rdma.stage_begin) returned it.
       - Leave it out or empty for the newest run that left a record.
     type: str
-  record_dir:
-    description: Folder of the records, on the controller.
-    type: path
-    required: true
   report_dir:
     description: Folder for the report, on the controller.
     type: path
@@ -49,7 +45,6 @@ EXAMPLES = r"""
 - name: Write the report
   linerate.rdma.report:
     run: "{{ stage_result.run }}"
-    record_dir: build/report/stages
     report_dir: build/report
   register: report_result
 
@@ -96,22 +91,28 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import now
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
 from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build, verdict_line
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build, newest, verdict_line
 
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit}
 
 
 def write_report(params: typing.Dict[str, typing.Any], ansible_version: str) -> typing.Dict[str, typing.Any]:
-    records, unreadable = read_records(params["record_dir"])
+    folder = params["report_dir"]
+    records, unreadable = read_records(records_dir(folder))
+    run_of = params["run"] or newest(records)
+    facts = FactFolder(folder, run_of)
     versions = {"linerate.rdma": COLLECTION_VERSION, "ansible-core": ansible_version, "python": platform.python_version()}
-    report = build(records, unreadable, params["run"] or "", now(), versions)
-    paths = {name: os.path.join(os.path.abspath(params["report_dir"]), f"report.{name}") for name in FORMATS}
+    report = build(records, unreadable, run_of, now(), versions, lambda stage, parts: facts_of(facts, stage, parts)[0])
+    paths = {name: os.path.join(os.path.abspath(folder), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
         write_text(paths[name], render(report))
     return {
@@ -125,7 +126,7 @@ def write_report(params: typing.Dict[str, typing.Any], ansible_version: str) -> 
 
 
 def main() -> None:
-    spec = {"run": {"type": "str"}, "record_dir": {"type": "path", "required": True}, "report_dir": {"type": "path", "required": True}}
+    spec = {"run": {"type": "str"}, "report_dir": {"type": "path", "required": True}}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     run(module, lambda: write_report(module.params, module.ansible_version))
 

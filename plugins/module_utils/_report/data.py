@@ -43,8 +43,8 @@ def _stage(stage: StageReport) -> typing.Dict[str, typing.Any]:
 
 
 def record_path(stage: str) -> str:
-    """Where the record of a stage is, seen from the report: all facts are there."""
-    return f"stages/{stage}.json"
+    """Where the record of a stage is, seen from the report: all findings are there."""
+    return f"stages/{stage}.jsonl"
 
 
 def _of_record(record: Record, seconds: typing.Optional[float]) -> typing.Dict[str, typing.Any]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a report shows beside its findings: matrices of who measured with whom, and the fleet in a few words. Made from the facts of the records.
+"""What a report shows beside its findings: matrices of who measured with whom, and the fleet in a few words. Made from the facts of the run.
 
 Facts may be of a stage that failed half-way, or of an older version: what does not load is not drawn, and the page says so.
 """
@@ -20,15 +20,16 @@ from .._check.operators import check as operators
 from .._check.stages import TABLE
 from .._model.bandwidth import PairResult
 from .._model.disruption import DisruptionPlan
+from .._model.errors import RdmaError
 from .._model.fabric import Place, Topology
 from .._model.findings import Judged
 from .._model.intent import Fabric, Intent
-from .._model.load import LoadError, load
+from .._model.load import load
 from .._model.profiles import is_infiniband
 from .._model.reachability import ObservedPings, Ping, PingPlan
 from .._model.records import Record
 from .matrix import Cell, Matrix, by_number
-from .verdict import label
+from .verdict import FactSource, label
 
 Judgements = typing.Mapping[str, typing.Sequence[Judged]]
 
@@ -57,26 +58,26 @@ class Chart:
 Charts = typing.Mapping[str, Chart]
 
 
-def charts(record: typing.Optional[Record]) -> Charts:
+def charts(record: typing.Optional[Record], facts: FactSource) -> Charts:
     """The InfiniBand fabrics that have a topology, by name.
 
     :param record: of stage fabric, if there is one
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, ("nodes", "subnets", "topologies"))
+    loaded = _load(record, facts, ("nodes", "subnets", "topologies"))
     if loaded is None:
         return {}
-    intent, facts = loaded
+    intent, seen = loaded
     result = {}
     for wanted in intent.fabrics:
-        membership = _membership(wanted, facts)
-        topology = topology_of(membership, facts.topologies)[0] if is_infiniband(wanted) else None
+        membership = _membership(wanted, seen)
+        topology = topology_of(membership, seen.topologies)[0] if is_infiniband(wanted) else None
         if topology is not None:
-            result[wanted.name] = Chart(wanted.name, membership, topology, places(membership, facts.topologies))
+            result[wanted.name] = Chart(wanted.name, membership, topology, places(membership, seen.topologies))
     return result
 
 
-def matrices(record: Record, known: Charts) -> typing.Tuple[Matrix, ...]:
+def matrices(record: Record, facts: FactSource, known: Charts) -> typing.Tuple[Matrix, ...]:
     """The matrices of a stage; none of a stage that has no pairs, or did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -84,54 +85,53 @@ def matrices(record: Record, known: Charts) -> typing.Tuple[Matrix, ...]:
     if record.stage not in _MATRICES:
         return ()
     draw, parts = _MATRICES[record.stage]
-    loaded = _load(record, parts)
+    loaded = _load(record, facts, parts)
     return tuple(draw(*loaded, _by_subject(record.judged), known)) if loaded is not None else ()
 
 
-def _load(record: typing.Optional[Record], parts: typing.Sequence[str]) -> typing.Optional[typing.Tuple[Intent, typing.Any]]:
+def _load(record: typing.Optional[Record], facts: FactSource, parts: typing.Sequence[str]) -> typing.Optional[typing.Tuple[Intent, typing.Any]]:
     """Intent and typed facts of a record; None where there are none: it was made by a stage that did not run, or whose role failed.
 
     :param parts: of the facts that are needed; to load all of a large cluster takes its time
     """
-    if record is None or not isinstance(record.facts, dict) or record.intent is None:
+    if record is None or not record.facts or record.intent is None:
         return None
     try:
-        return load(Intent, record.intent, "intent"), _facts(record, parts)
-    except LoadError as error:
+        return load(Intent, record.intent, "intent"), _facts(record.stage, facts, parts)
+    except RdmaError as error:
         raise Undrawable(f"The facts of this stage can't be drawn: {error}.") from error
 
 
-def _facts(record: Record, parts: typing.Sequence[str]) -> typing.Any:
-    """:raises LoadError: they are not the facts of this stage"""
-    facts = {name: record.facts[name] for name in parts if name in record.facts} if isinstance(record.facts, dict) else {}
-    return load(TABLE[record.stage][0], facts, f"{record.stage}_facts")
+def _facts(stage: str, facts: FactSource, parts: typing.Sequence[str]) -> typing.Any:
+    """:raises RdmaError: they can't be read, or are not the facts of this stage"""
+    return load(TABLE[stage][0], facts(stage, parts), f"{stage}_facts")
 
 
-def plan(record: Record) -> typing.Optional[DisruptionPlan]:
+def plan(record: Record, facts: FactSource) -> typing.Optional[DisruptionPlan]:
     """What stage network planned before it acted; None when it did not come so far.
 
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, ("plan",))
+    loaded = _load(record, facts, ("plan",))
     return loaded[1].plan if loaded is not None else None
 
 
-def compared(record: Record) -> typing.Tuple[compare.Compared, ...]:
+def compared(record: Record, facts: FactSource) -> typing.Tuple[compare.Compared, ...]:
     """What stage compare compared; nothing when it did not come so far.
 
     :raises Undrawable: its facts do not load
     """
-    loaded = _load(record, ("bandwidth",))
+    loaded = _load(record, facts, ("bandwidth",))
     return compare.compared(*loaded) if loaded is not None else ()
 
 
-def fleet(records: typing.Mapping[str, Record]) -> typing.Dict[str, str]:
+def fleet(records: typing.Mapping[str, Record], facts: FactSource) -> typing.Dict[str, str]:
     """What runs on the cluster, as far as the records say: each version with how many have it. A fleet of two firmwares shows here."""
     result = {}
     for title, stage, part, versions in _FLEET:
         try:
-            found = collections.Counter(versions(_facts(records[stage], (part,)))) if stage in records else {}
-        except LoadError:
+            found = collections.Counter(versions(_facts(stage, facts, (part,)))) if stage in records and records[stage].facts else {}
+        except RdmaError:
             # a stage whose role failed, or an older record; nothing is said of what is not known
             continue
         if found:

@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
-import json
 import typing
 
-from .._model.redact import redact
 from . import comparisons, drawing, grid, plans
 from .data import record_path
 from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
 from .listing import LABELS, groups, listing, next_steps, passes
-from .markup import Html, element, join, whole
+from .markup import Html, element, join
 from .style import STYLE
 from .topology import drawing as drawing_of
 from .verdict import CHECK_MODE, GREEN, Report, StageReport, UsedWaiver
@@ -87,7 +84,7 @@ def _strip(report: Report) -> Html:
 
 def _main(report: Report) -> Html:
     try:
-        known: Charts = charts(next((stage.record for stage in report.stages if stage.name == "fabric"), None))
+        known: Charts = charts(next((stage.record for stage in report.stages if stage.name == "fabric"), None), report.facts)
     except Undrawable:
         # its own section says so
         known = {}
@@ -178,7 +175,7 @@ def _stage(stage: StageReport, report: Report, known: Charts) -> Html:
         element("div", *_figures(stage, report, known), class_="figures"),
         *listing(groups(record.judged)),
         passes(record.judged),
-        _facts(stage.name, record.facts),
+        _facts(record),
         id=stage.name,
         class_=f"card stage {stage.state}",
     )
@@ -191,33 +188,26 @@ def _figures(stage: StageReport, report: Report, known: Charts) -> typing.Iterat
         judged = [item for other in report.stages if other.record for item in other.record.judged]
         yield from (drawing.figure(drawing_of(chart, judged)) for chart in known.values())
     try:
-        planned = plan(stage.record) if stage.name == "network" else None
+        planned = plan(stage.record, report.facts) if stage.name == "network" else None
         if planned is not None:
             yield plans.figure(planned)
-        yield from map(grid.figure, matrices(stage.record, known))
-        yield from map(comparisons.figure, compared(stage.record) if stage.name == "compare" else ())
+        yield from map(grid.figure, matrices(stage.record, report.facts, known))
+        yield from map(comparisons.figure, compared(stage.record, report.facts) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")
 
 
-def _facts(name: str, facts: typing.Any) -> typing.Optional[Html]:
-    if not facts:
+def _facts(record: Record) -> typing.Optional[Html]:
+    """Which facts the stage was judged by, and where they lie."""
+    if not record.facts:
         return None
-    path = element("a", record_path(name), href=record_path(name))
-    if len(list(itertools.islice(_values(facts), _MOST_FACTS + 1))) > _MOST_FACTS:
-        return element("p", "Facts that were observed: ", path, " beside this report", class_="more")
-    text = json.dumps(redact(facts), indent=1, sort_keys=True, ensure_ascii=False)
+    items = []
+    for item in record.facts:
+        missing = f", {item.missing} missing" if item.missing else ""
+        items.append(element("li", element("a", f"facts/{item.kind}", href=f"facts/{item.kind}/"), f": {item.seen} seen{missing}"))
     title = element("summary", "Facts that were observed")
-    return element("details", title, element("p", "Also in ", path, " beside this report."), element("pre", whole(text)))
-
-
-def _values(facts: typing.Any) -> typing.Iterator[typing.Any]:
-    """All values of plain data; of a text a value for each line that it would take."""
-    if isinstance(facts, (dict, list)):
-        for item in facts.values() if isinstance(facts, dict) else facts:
-            yield from _values(item)
-    else:
-        yield from range(1 + len(facts) // 100) if isinstance(facts, str) else (facts,)
+    where = element("p", "Beside this report; every finding is in ", element("a", record_path(record.stage), href=record_path(record.stage)), ".")
+    return element("details", title, where, element("ul", *items))
 
 
 def _footer(report: Report) -> Html:
@@ -227,7 +217,7 @@ def _footer(report: Report) -> Html:
         ("Started", min((record.started for record in records), default="unknown")),
         ("Report written", report.created),
         *report.versions.items(),
-        *fleet({stage.name: stage.record for stage in report.stages if stage.record}).items(),
+        *fleet({stage.name: stage.record for stage in report.stages if stage.record}, report.facts).items(),
     ]
     files = [element("a", name, href=name) for name in ("report.json", "report.xml")]
     return element(

@@ -22,6 +22,15 @@ STALE = "stale"
 UNREADABLE = "unreadable"
 
 
+#: the data of these fields of a stage's Facts; raises RdmaError where they can't be read
+FactSource = typing.Callable[[str, typing.Sequence[str]], typing.Mapping[str, typing.Any]]
+
+
+def no_facts(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
+    """A source for a report without figures."""
+    return {}
+
+
 @dataclasses.dataclass(frozen=True)
 class StageReport:
     """One stage in the report.
@@ -69,6 +78,7 @@ class Report:
     :ivar success: whether ansible-playbook should end with 0: GREEN, or a check mode that found nothing wrong
     :ivar summary: the verdict in one line, without the path of the report
     :ivar versions: of what made the report, by name
+    :ivar facts: where the figures come from
     """
 
     run: str
@@ -80,6 +90,7 @@ class Report:
     stages: typing.Tuple[StageReport, ...]
     waivers: typing.Tuple[UsedWaiver, ...]
     versions: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    facts: FactSource = no_facts
 
     @property
     def counts(self) -> typing.Dict[str, int]:
@@ -96,6 +107,7 @@ def build(
     run: str,
     created: str,
     versions: typing.Optional[typing.Mapping[str, str]] = None,
+    facts: FactSource = no_facts,
 ) -> Report:
     """Put the records of one run together and judge the whole.
 
@@ -103,7 +115,7 @@ def build(
     :param unreadable: by stage, why its record could not be read
     :param run: identity of the run; empty for the newest one there is a record of
     """
-    run = run or max((record.run for record in records.values()), default="")
+    run = run or newest(records)
     stages = tuple(_stage(name, records.get(name), unreadable.get(name), run) for name in STAGES)
     check_mode = any(stage.record.check_mode for stage in stages if stage.record)
     closed = any(stage.state not in ("open", PENDING) for stage in stages)
@@ -112,8 +124,13 @@ def build(
     else:
         success = all(stage.state == "open" for stage in stages)
         verdict = GREEN if success else NOT_GREEN
-    report = Report(run, created, verdict, success, "", check_mode, stages, _used_waivers(stages), versions or {})
+    report = Report(run, created, verdict, success, "", check_mode, stages, _used_waivers(stages), versions or {}, facts)
     return dataclasses.replace(report, summary=_summary(report))
+
+
+def newest(records: typing.Mapping[str, Record]) -> str:
+    """Identity of the newest run that left a record; empty when none did."""
+    return max((record.run for record in records.values()), default="")
 
 
 def verdict_line(report: Report, path: str) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The frame under a real ansible-playbook: real playbooks, modules and roles of the frame; only what the stages look at is made up.
+"""The frame under a real ansible-playbook: real playbooks, modules and roles of the frame, and real observers that look at the 'nodes' (this machine).
 
-A copy of the collection gets tiny roles, whose observers leave a mark on the 'node' (this machine), and a table of checks that return what they are told.
+A copy of the collection gets tiny roles in place of what measures and makes things, and a table of checks that return what they are told.
 """
 
 from __future__ import annotations
@@ -24,45 +24,43 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = ROOT / "build" / "collections" / "ansible_collections"
-FRAME_ROLES = ("stage", "validate", "report")
-OBSERVED = tuple(stage for stage in STAGES if (ROOT / "roles" / stage / "tasks" / "observe.yml").exists())
+FRAME_ROLES = ("stage", "report")
+LOOKING_ROLES = ("discover", "fabric")
+OBSERVED = tuple(stage for stage in STAGES if stage not in LOOKING_ROLES and (ROOT / "roles" / stage / "tasks" / "observe.yml").exists())
 TABLE = """
-from __future__ import annotations
 import dataclasses
-import typing
-from .._model.findings import Finding
-from .validate import check as validate
 
-@dataclasses.dataclass(frozen=True)
-class Facts:
-    findings: typing.Tuple[Finding, ...]
-    nodes: typing.Any = None
+def check_of(stage):
+    def check(_intent, facts):
+        told = (facts.fake or {}).get(stage)
+        return tuple(Finding(**item) for item in told) if told else (Finding(f"{stage}.fine", "all", "pass"),)
+    return check
 
-def check(_intent, facts):
-    return facts.findings
+def facts_of(cls):
+    return dataclasses.make_dataclass("Facts", [("fake", typing.Any, None)], bases=(cls,), frozen=True)
 
-TABLE = {stage: (Facts, check) for stage in STAGES_HERE}
-TABLE["validate"] = (validate.Facts, validate.check)
+TABLE = {**{stage: (facts_of(cls), check_of(stage)) for stage, (cls, _check) in TABLE.items()}, "validate": TABLE["validate"]}
+"""
+SOURCES = """
+SOURCES = {**{stage: {**fields, "fake": OfCluster("fake", "findings")} for stage, fields in SOURCES.items()}, "validate": SOURCES["validate"]}
+CHANGES = {}
 """
 OBSERVE = [
     {
         "name": "Leave a mark",
-        "ansible.builtin.file": {"path": "{{ fake_marks }}/{{ stage_name }}-{{ inventory_hostname }}", "state": "touch", "mode": "0644"},
+        "ansible.builtin.file": {"path": "{{ fake_marks }}/STAGE-{{ inventory_hostname }}", "state": "touch", "mode": "0644"},
         "changed_when": False,
-    },
-    {"name": "Look", "ansible.builtin.ping": {}, "register": "fake_look", "failed_when": "inventory_hostname in fake_broken | default([])"},
+    }
 ]
 MAIN = [
     {"name": "Fail where told to", "ansible.builtin.fail": {"msg": "broken {{ '{{' }} 1 }}"}, "when": "stage_name == fake_crash | default('')"},
     {
-        "name": "Set facts",
-        "ansible.builtin.set_fact": {
-            "{{ stage_name }}_facts": {
-                "findings": "{{ (fake_findings | default({}))[stage_name] | default([{'check': stage_name ~ '.fine', 'subject': 'all', 'status': 'pass'}]) }}",
-                "nodes": "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'fake_look', 'ping') }}",
-            },
-            "{{ stage_name }}_changes": "{{ (fake_changes | default({}))[stage_name] | default([]) }}",
-        },
+        "name": "Keep what the check shall say",
+        "linerate.rdma.fact": {"kind": "fake", "node": "cluster", "value": {"findings": "{{ fake_findings | default({}) }}"}},
+    },
+    {
+        "name": "Tell what was changed",
+        "ansible.builtin.set_fact": {"{{ stage_name }}_changes": "{{ (fake_changes | default({}))[stage_name] | default([]) }}"},
     },
 ]
 
@@ -81,7 +79,16 @@ class Run(typing.NamedTuple):
         return next(stage for stage in self.report["stages"] if stage["name"] == name)
 
     def record(self, name: str) -> typing.Dict[str, typing.Any]:
-        return json.loads((self.folder / "report" / "stages" / f"{name}.json").read_text(encoding="utf-8"))
+        """Head of a record."""
+        with (self.folder / "report" / "stages" / f"{name}.jsonl").open(encoding="utf-8") as stream:
+            return json.loads(stream.readline())
+
+    def fact(self, kind: str, node: str) -> typing.Dict[str, typing.Any]:
+        return json.loads((self.folder / "report" / "facts" / kind / f"{node}.json").read_text(encoding="utf-8"))
+
+    def looked(self) -> typing.List[str]:
+        """Nodes that were looked at, in whatever run."""
+        return sorted(path.stem for path in (self.folder / "report" / "facts" / "hcas").glob("*.json"))
 
 
 @pytest.fixture(scope="session")
@@ -92,15 +99,18 @@ def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     for name in ("plugins", "playbooks", "meta"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "galaxy.yml", copy)
-    for role in FRAME_ROLES:
+    for role in (*FRAME_ROLES, *LOOKING_ROLES):
         shutil.copytree(ROOT / "roles" / role, copy / "roles" / role)
+    (copy / "roles" / "validate").mkdir()
     for stage in STAGES[1:]:
         tasks = copy / "roles" / stage / "tasks"
-        tasks.mkdir(parents=True)
-        (tasks / "observe.yml").write_text(yaml.safe_dump(OBSERVE), encoding="utf-8")
+        tasks.mkdir(parents=True, exist_ok=True)
+        if stage not in LOOKING_ROLES:
+            (tasks / "observe.yml").write_text(yaml.safe_dump(OBSERVE).replace("STAGE", stage), encoding="utf-8")
         (tasks / "main.yml").write_text(yaml.safe_dump(MAIN), encoding="utf-8")
-    table = TABLE.replace("STAGES_HERE", repr(STAGES))
-    (copy / "plugins" / "module_utils" / "_check" / "stages.py").write_text(table, encoding="utf-8")
+    for name, more in (("stages.py", TABLE), ("sources.py", SOURCES)):
+        with (copy / "plugins" / "module_utils" / "_check" / name).open("a", encoding="utf-8") as stream:
+            stream.write(more)
     for name in ("ansible", "kubernetes"):
         (folder / "ansible_collections" / name).symlink_to(COLLECTIONS / name)
     return folder
@@ -170,7 +180,7 @@ def test_wrong_type_in_the_intent_is_refused_before_any_host_is_touched(player: 
     assert run.code != 0
     assert "[fail] validate.intent on rdma_fabrics[0].virtual_functions" in run.output
     assert (run.stage("validate")["findings"][0]["measured"], run.stage("validate")["findings"][0]["expected"]) == ("'eight' (string)", "an integer")
-    assert run.marks == [], "no host may be touched"
+    assert run.marks == [] and run.looked() == [], "no host may be touched"
     assert run.report is not None and run.report["summary"].startswith("NOT GREEN - stage validate: 1 fail (validate.intent on rdma_fabrics[0]")
     assert [stage["state"] for stage in run.report["stages"]] == ["closed"] + ["skipped"] * (len(STAGES) - 1)
     assert (run.folder / "report" / "report.html").exists()
@@ -180,7 +190,7 @@ def test_wrong_type_in_the_intent_is_refused_before_any_host_is_touched(player: 
 def test_wrong_intent_stops_a_stage_that_runs_alone(player: Player, fabrics: typing.Any) -> None:
     run = player.play("linerate.rdma.fabric", rdma_fabrics=fabrics(resource_name="mlx-compute"))
     assert run.code != 0 and "validate.names on rdma_fabrics[0].resource_name" in run.output
-    assert run.marks == [] and run.report is None
+    assert run.marks == [] and run.looked() == [] and run.report is None
 
 
 def test_closed_gate_ends_the_run_after_its_stage_and_the_report_follows(player: Player) -> None:
@@ -197,7 +207,7 @@ def test_stage_alone_ends_at_once_with_what_closed_it(player: Player) -> None:
     for arguments in (["linerate.rdma.fabric"], ["linerate.rdma.site", "--tags", "fabric"]):
         run = player.play(*arguments, fake_findings={"fabric": [finding]})
         assert run.code != 0 and "why: two masters" in run.output and "do: stop one" in run.output
-        assert run.marks == ["fabric-worker-1", "fabric-worker-2"] and run.report is None
+        assert run.looked() == ["worker-1", "worker-2"] and run.report is None
         assert run.record("fabric")["gate"] == "closed"
 
 
@@ -216,11 +226,13 @@ def test_broken_role_is_a_finding_and_the_report_follows(player: Player) -> None
 
 
 def test_node_that_fails_or_is_not_reached_is_never_dropped(player: Player) -> None:
+    player.hosts["worker-1"]["ansible_python_interpreter"] = "/nowhere/python3"
     player.hosts["worker-2"] = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_common_args": "-o ControlPath=none"}
-    run = player.play("linerate.rdma.discover", fake_broken=["worker-1"])
-    nodes = run.record("discover")["facts"]["nodes"]
-    assert nodes["worker-1"]["value"] is None and nodes["worker-1"]["error"].startswith("failed")
-    assert nodes["worker-2"]["value"] is None and nodes["worker-2"]["error"].startswith("unreachable")
+    run = player.play("linerate.rdma.discover")
+    failed, unreached = run.fact("hcas", "worker-1"), run.fact("hcas", "worker-2")
+    assert failed["value"] is None and failed["error"].startswith("failed") and "/nowhere/python3" in failed["error"]
+    assert unreached["value"] is None and unreached["error"].startswith("unreachable")
+    assert run.record("discover")["facts"][0] == {"kind": "hcas", "seen": 0, "missing": 2}
     assert run.code == 0, "the frame goes on; it is for the check to judge what is missing"
 
 
@@ -228,7 +240,25 @@ def test_limit_cannot_make_a_run_that_proves_nothing(player: Player) -> None:
     run = player.play("linerate.rdma.site", "--limit", "worker-1")
     assert run.code != 0 and "--limit 'localhost,worker-1'" in run.output
     run = player.play("linerate.rdma.discover", "--limit", "localhost,worker-1")
-    assert "left out by --limit" in run.record("discover")["facts"]["nodes"]["worker-2"]["error"]
+    assert run.looked() == ["worker-1"]
+    assert run.record("discover")["facts"][0] == {"kind": "hcas", "seen": 1, "missing": 1}
+
+
+def test_a_run_looks_at_a_node_once_and_hands_ansible_counts_alone(player: Player) -> None:
+    run = player.play("linerate.rdma.site", "-v")
+    assert run.code == 0, run.output
+    assert "hcas: " in run.output and "device_class" not in run.output
+    assert set(run.looked()) == {"worker-1", "worker-2"}
+    assert run.fact("platform", "worker-2")["run"] == run.record("discover")["run"]
+
+
+def test_a_fact_of_another_run_is_looked_at_again(player: Player) -> None:
+    runs = []
+    for _again in range(2):
+        run = player.play("linerate.rdma.site", "--tags", "discover")
+        runs.append(run.record("discover")["run"])
+        assert run.fact("hcas", "worker-1")["run"] == runs[-1]
+    assert runs[0] != runs[1]
 
 
 def test_check_mode_says_what_would_be_made_and_is_never_green(player: Player) -> None:
