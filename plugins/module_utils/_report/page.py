@@ -8,6 +8,7 @@ import base64
 import hashlib
 import typing
 
+from .._model.records import Record
 from . import comparisons, drawing, grid, plans
 from .data import record_path
 from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
