@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import held, lint_all, remaining
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import world_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import cluster_before
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
@@ -29,7 +29,7 @@ def lint_network(
     intent = parse_intent(fabrics, waivers, cluster)
     seen = load(OperatorFacts, operators, "operators")
     observed = load(typing.Dict[str, ObservedHcas], hcas, "hcas")
-    world = world_of(seen, {name: item.value for name, item in observed.items() if item.value is not None}, intent.cluster)
+    world = cluster_before(seen, {name: item.value for name, item in observed.items() if item.value is not None}, intent.cluster)
     policies = [(item["fabric"], sriov_operator.policy(item["object"])) for item in rendered["objects"] if item["object"]["kind"] == "SriovNetworkNodePolicy"]
     findings = lint_all(intent.fabrics, policies, world, [str(node) for node in nodes])
     stopped = held(findings, intent.waivers)

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import attachment_name, reporting, resource_of, traits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -83,7 +83,7 @@ def render_targets(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any, 
     return targets
 
 
-def target_of(fabric: Fabric, cluster: Cluster, policies: typing.Tuple[str, ...], nodes: typing.Tuple[str, ...]) -> Target:
+def target_of(fabric: Fabric, cluster: ClusterIntent, policies: typing.Tuple[str, ...], nodes: typing.Tuple[str, ...]) -> Target:
     """What must become of a fabric."""
     return Target(
         fabric=fabric.name,

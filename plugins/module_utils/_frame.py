@@ -10,7 +10,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ._check.frame import Moment, Wishes
+from ._check.frame import RawIntent, StageContext
 from ._model.findings import STAGES, Finding, Waiver, judge
 from ._model.records import CLOSED, OPEN, Record, describe, record_data
 from ._observe.records import read_records, write_record
@@ -36,11 +36,11 @@ def new_run() -> str:
     return f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-def moment_of(params: typing.Mapping[str, typing.Any], check_mode: bool) -> Moment:
+def context_of(params: typing.Mapping[str, typing.Any], check_mode: bool) -> StageContext:
     """Where the stage stands. A record that can't be read counts as none: the report says why, and judges it as not run."""
     run = params["run"] or new_run()
     records, _unreadable = read_records(params["record_dir"])
-    return Moment(
+    return StageContext(
         stage=params["stage"],
         run=run,
         started=params.get("started") or now(),
@@ -50,8 +50,8 @@ def moment_of(params: typing.Mapping[str, typing.Any], check_mode: bool) -> Mome
     )
 
 
-def wishes_of(params: typing.Mapping[str, typing.Any]) -> Wishes:
-    return Wishes(params["fabrics"], params["waivers"], params["cluster"])
+def raw_intent_of(params: typing.Mapping[str, typing.Any]) -> RawIntent:
+    return RawIntent(params["fabrics"], params["waivers"], params["cluster"])
 
 
 def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]) -> typing.Dict[str, typing.Any]:
@@ -60,23 +60,23 @@ def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Findi
     :param subject: what the findings are about, for the first line
     """
     gate = judge(findings, waivers)
-    moment = now()
-    record = Record(subject, "", moment, moment, False, OPEN if gate.open else CLOSED, gate.judged)
+    time = now()
+    record = Record(subject, "", time, time, False, OPEN if gate.open else CLOSED, gate.judged)
     result = {"gate": record.gate, "lines": describe(record), "findings": record_data(record)["judged"]}
     if not gate.open:
         module.fail_json(msg="\n".join(result["lines"]), **result)
     return result
 
 
-def conclude(moment: Moment, record: typing.Optional[Record], record_dir: str) -> typing.Dict[str, typing.Any]:
+def conclude(context: StageContext, record: typing.Optional[Record], record_dir: str) -> typing.Dict[str, typing.Any]:
     """The result of a module of the frame; writes the record, if there is one. Never 'changed': a record is not what the user asked to change.
 
     :raises RecordError: the record can't be written
     """
     result: typing.Dict[str, typing.Any] = {
-        "stage": moment.stage,
-        "run": moment.run,
-        "started": moment.started,
+        "stage": context.stage,
+        "run": context.run,
+        "started": context.started,
         "go": record is None,
         "gate": record.gate if record else "open",
         "lines": describe(record) if record else [],

@@ -111,7 +111,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import lines, may_go_on, untouched
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import node_pool, policy
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import Rendered, read_plan

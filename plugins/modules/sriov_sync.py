@@ -152,7 +152,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, SELECTORS, kinds_of, look, wait

@@ -93,13 +93,13 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import may_start
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import Facts
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, conclude, moment_of, wishes_of
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, conclude, context_of, raw_intent_of
 
 
 def begin(params: typing.Dict[str, typing.Any], check_mode: bool) -> typing.Dict[str, typing.Any]:
-    moment = moment_of(params, check_mode)
+    context = context_of(params, check_mode)
     facts = Facts(nodes=tuple(params["nodes"]), variables=tuple(params["variables"]))
-    return conclude(moment, may_start(moment, wishes_of(params), facts), params["record_dir"])
+    return conclude(context, may_start(context, raw_intent_of(params), facts), params["record_dir"])
 
 
 def main() -> None:

@@ -102,16 +102,16 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import judge_error, judge_stage
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, conclude, moment_of, wishes_of
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, conclude, context_of, raw_intent_of
 
 
 def judge(params: typing.Dict[str, typing.Any], check_mode: bool) -> typing.Dict[str, typing.Any]:
-    moment, wishes = moment_of(params, check_mode), wishes_of(params)
+    context, raw = context_of(params, check_mode), raw_intent_of(params)
     if params["error"] is not None:
-        record = judge_error(moment, wishes, params["error"], params["facts"])
+        record = judge_error(context, raw, params["error"], params["facts"])
     else:
-        record = judge_stage(moment, wishes, params["facts"], params["changes"])
-    return conclude(moment, record, params["record_dir"])
+        record = judge_stage(context, raw, params["facts"], params["changes"])
+    return conclude(context, record, params["record_dir"])
 
 
 def main() -> None:
