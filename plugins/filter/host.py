@@ -10,14 +10,14 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
 
 def _needs(cluster: typing.Any) -> HostNeeds:
-    return typing.cast(Cluster, load(Cluster, cluster or {}, "rdma_cluster")).host
+    return typing.cast(ClusterIntent, load(ClusterIntent, cluster or {}, "rdma_cluster")).host
 
 
 @filter_of

@@ -11,7 +11,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ._check.frame import Moment, Wishes, judge_error, judge_stage, may_start
+from ._check.frame import RawIntent, StageContext, judge_error, judge_stage, may_start
 from ._check.validate.check import Facts
 from ._folder import changes_of, facts_of, unseen
 from ._model.facts import RunStart
@@ -66,10 +66,10 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
 
     :raises FileError: the folder can't be read or written
     """
-    moment, start = _moment(options, folder.run, check_mode), folder.start()
-    record = may_start(moment, _wishes(options), Facts(start.nodes, start.variables))
+    context, start = _context(options, folder.run, check_mode), folder.start()
+    record = may_start(context, _raw(options), Facts(start.nodes, start.variables))
     look = [] if record else unseen(folder, options["stage"])
-    return {**_conclude(moment, record, options["report_dir"]), "look": look}
+    return {**_conclude(context, record, options["report_dir"]), "look": look}
 
 
 def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
@@ -77,14 +77,14 @@ def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
 
     :raises FileError: the folder can't be read or written
     """
-    moment, wishes, stage = _moment(options, folder.run, check_mode), _wishes(options), options["stage"]
+    context, raw, stage = _context(options, folder.run, check_mode), _raw(options), options["stage"]
     if options["error"] is not None:
-        record = judge_error(moment, wishes, options["error"])
+        record = judge_error(context, raw, options["error"])
     else:
         facts, counts = facts_of(folder, stage)
         changes = [*options["changes"], *changes_of(folder, stage)]
-        record = judge_stage(moment, wishes, facts, changes, counts)
-    return _conclude(moment, record, options["report_dir"])
+        record = judge_stage(context, raw, facts, changes, counts)
+    return _conclude(context, record, options["report_dir"])
 
 
 def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]) -> Data:
@@ -101,10 +101,10 @@ def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Findi
     return result
 
 
-def _moment(options: Data, run: str, check_mode: bool) -> Moment:
+def _context(options: Data, run: str, check_mode: bool) -> StageContext:
     """Where the stage stands. A record that can't be read counts as none: the report says why, and judges it as not run."""
     heads = read_heads(records_dir(options["report_dir"]))
-    return Moment(
+    return StageContext(
         stage=options["stage"],
         run=run,
         started=options.get("started") or now(),
@@ -114,11 +114,11 @@ def _moment(options: Data, run: str, check_mode: bool) -> Moment:
     )
 
 
-def _wishes(options: Data) -> Wishes:
-    return Wishes(options["fabrics"], options["waivers"], options["cluster"])
+def _raw(options: Data) -> RawIntent:
+    return RawIntent(options["fabrics"], options["waivers"], options["cluster"])
 
 
-def _conclude(moment: Moment, record: typing.Optional[Record], report_dir: str) -> Data:
+def _conclude(context: StageContext, record: typing.Optional[Record], report_dir: str) -> Data:
     """The result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not what the user asked to change.
 
     :raises FileError: the record can't be written
@@ -127,9 +127,9 @@ def _conclude(moment: Moment, record: typing.Optional[Record], report_dir: str) 
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines, all of them in the record"]
     result: Data = {
-        "stage": moment.stage,
-        "run": moment.run,
-        "started": moment.started,
+        "stage": context.stage,
+        "run": context.run,
+        "started": context.started,
         "go": record is None,
         "gate": record.gate if record else "open",
         "lines": lines,

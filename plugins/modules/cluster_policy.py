@@ -66,14 +66,14 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.gpu_operator import enable_rdma
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import cluster_policy
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
-    intent = load(Cluster, module.params["cluster"] or {}, "rdma_cluster")
+    intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
     if intent.host.gpudirect != "peermem":
         return {"changed": False, "policies": to_data(ClusterPolicies()), "changes": []}
     held = intent.disruption == "none"

@@ -144,7 +144,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import with_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe

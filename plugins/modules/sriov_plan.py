@@ -114,7 +114,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disru
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, nodes_of, objects_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import node_pool, policy
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import Rendered, read_plan

@@ -161,7 +161,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject

@@ -22,7 +22,7 @@ import yaml
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import Target
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, KINDS, SELECTORS, look, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi

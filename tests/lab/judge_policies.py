@@ -11,8 +11,8 @@ import typing
 import kubernetes.config
 import kubernetes.dynamic
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import objections, world_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import cluster_before, objections
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import policy
@@ -34,7 +34,7 @@ def refusal(cluster: Cluster, definition: typing.Dict[str, typing.Any]) -> str:
 def main(kubeconfig: str, path: str) -> None:
     """Print both verdicts on each spec in a file."""
     cluster = Cluster(kubernetes.dynamic.DynamicClient(kubernetes.config.new_client_from_config(kubeconfig)))
-    world = world_of(observe(cluster, NAMESPACE), {}, ClusterIntent())
+    world = cluster_before(observe(cluster, NAMESPACE), {}, ClusterIntent())
     verdicts = []
     with open(path, encoding="utf-8") as file:
         specs = json.load(file)

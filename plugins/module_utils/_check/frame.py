@@ -18,7 +18,7 @@ from .validate import check as validate
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
+class RawIntent:
     """The user's variables, as they came. Not loaded yet: they may be wrong."""
 
     fabrics: typing.Any
@@ -31,7 +31,7 @@ class Wishes:
 
 
 @dataclasses.dataclass(frozen=True)
-class Moment:
+class StageContext:
     """Where and when a stage is looked at.
 
     :ivar records: of this run only
@@ -49,76 +49,80 @@ class Moment:
         return self.check_mode and any(record.changes for record in self.records.values() if _is_before(record.stage, self.stage))
 
 
-def may_start(moment: Moment, wishes: Wishes, facts: validate.Facts) -> typing.Optional[Record]:
+def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:
     """Whether the stage may start: None if so, else the record of why not.
 
     A stage that runs alone must not touch a host for an intent that is wrong, so the intent is judged here if ``validate`` did not do it in this run.
     """
-    if moment.stage == "validate":
+    if context.stage == "validate":
         return None
-    closed = [stage for stage in STAGES if _is_before(stage, moment.stage) and stage in moment.records and moment.records[stage].gate == CLOSED]
+    closed = [stage for stage in STAGES if _is_before(stage, context.stage) and stage in context.records and context.records[stage].gate == CLOSED]
     if closed:
-        return _skipped(moment, closed[0])
-    if "validate" in moment.records:
+        return _skipped(context, closed[0])
+    if "validate" in context.records:
         return None
-    record = judge_validate(moment, wishes, facts)
+    record = judge_validate(context, raw, facts)
     return record if record.gate == CLOSED else None
 
 
-def judge_stage(moment: Moment, wishes: Wishes, facts: typing.Any, changes: typing.Sequence[str] = (), counts: typing.Sequence[FactCount] = ()) -> Record:
+def judge_stage(
+    context: StageContext, raw: RawIntent, facts: typing.Any, changes: typing.Sequence[str] = (), counts: typing.Sequence[FactCount] = ()
+) -> Record:
     """Run the stage's check over its facts and judge the findings.
 
     :param facts: plain data for the stage's ``Facts``
     :param changes: what the stage made, or would make in check mode
     :param counts: how many facts of each kind these are
     """
-    facts_class, check = TABLE[moment.stage]
+    facts_class, check = TABLE[context.stage]
     try:
-        intent = wishes.intent()
+        intent = raw.intent()
     except IntentError as error:
-        return _record(moment, validate.refuse(error.problems, moment.stage), ())
+        return _record(context, validate.refuse(error.problems, context.stage), ())
     try:
-        findings = check(intent, load(facts_class, facts, f"{moment.stage}_facts"))
+        findings = check(intent, load(facts_class, facts, f"{context.stage}_facts"))
     except LoadError as error:
         why = f"The role of the stage gathered facts that its check can't read: {error}."
-        findings = (_error(moment.stage, str(error), why, "This is a mistake in the collection, not in your cluster: please report it with this text."),)
-    return _record(moment, findings, intent.waivers, changes, tuple(counts), to_data(intent))
+        findings = (_error(context.stage, str(error), why, "This is a mistake in the collection, not in your cluster: please report it with this text."),)
+    return _record(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
 
 
-def judge_validate(moment: Moment, wishes: Wishes, facts: validate.Facts) -> Record:
+def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts) -> Record:
     """Judge the intent on behalf of any stage; findings keep their ``validate.*`` ids."""
     try:
-        intent = wishes.intent()
+        intent = raw.intent()
     except IntentError as error:
-        return _record(moment, validate.refuse(error.problems), ())
-    return _record(moment, validate.check(intent, facts), intent.waivers)
+        return _record(context, validate.refuse(error.problems), ())
+    return _record(context, validate.check(intent, facts), intent.waivers)
 
 
-def judge_error(moment: Moment, wishes: Wishes, error: str) -> Record:
+def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     """The record of a stage whose role failed.
 
     :param error: what failed, in one text: the task and its message
     """
     why = "A task of the stage failed, so nothing after it was looked at."
-    if moment.waits():
+    if context.waits():
         why += " In check mode it may have missed what an earlier stage would make."
-    finding = _error(moment.stage, error, why, "Read the text beside 'measured', correct its cause, and run the stage again.")
+    finding = _error(context.stage, error, why, "Read the text beside 'measured', correct its cause, and run the stage again.")
     try:
-        waivers = wishes.intent().waivers
+        waivers = raw.intent().waivers
     except IntentError:
         waivers = ()
-    return dataclasses.replace(_record(moment, (finding,), waivers), error=error)
+    return dataclasses.replace(_record(context, (finding,), waivers), error=error)
 
 
-def _skipped(moment: Moment, closed_by: str) -> Record:
+def _skipped(context: StageContext, closed_by: str) -> Record:
     why = f"The gate of stage {closed_by} is closed: what it could not prove is what this stage builds on."
-    finding = Finding(f"{moment.stage}.run", f"stage {moment.stage}", SKIPPED, "not run", "run", why, f"Correct what stage {closed_by} found, then run again.")
+    finding = Finding(
+        f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not run", "run", why, f"Correct what stage {closed_by} found, then run again."
+    )
     # no waiver may cover it: a stage that did not run has proven nothing
-    return dataclasses.replace(_record(moment, (finding,), ()), closed_by=closed_by)
+    return dataclasses.replace(_record(context, (finding,), ()), closed_by=closed_by)
 
 
 def _record(
-    moment: Moment,
+    context: StageContext,
     findings: typing.Sequence[Finding],
     waivers: typing.Sequence[Waiver],
     changes: typing.Sequence[str] = (),
@@ -127,14 +131,14 @@ def _record(
 ) -> Record:
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
-    if not gate.open and moment.check_mode and (changes or moment.waits()):
+    if not gate.open and context.check_mode and (changes or context.waits()):
         state = PENDING
     return Record(
-        stage=moment.stage,
-        run=moment.run,
-        started=moment.started,
-        finished=moment.finished,
-        check_mode=moment.check_mode,
+        stage=context.stage,
+        run=context.run,
+        started=context.started,
+        finished=context.finished,
+        check_mode=context.check_mode,
         gate=state,
         judged=gate.judged,
         changes=tuple(changes),

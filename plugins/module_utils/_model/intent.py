@@ -87,7 +87,7 @@ class Route:
 
 
 @dataclasses.dataclass(frozen=True)
-class NodePool:
+class NvIpamPool:
     """The pool of nv-ipam out of which each node gets its share.
 
     :ivar name: of the IPPool or CIDRPool
@@ -123,7 +123,7 @@ class Ipam:
     gateway: typing.Optional[str] = None
     exclude: typing.Tuple[str, ...] = ()
     routes: typing.Tuple[Route, ...] = ()
-    pool: typing.Optional[NodePool] = None
+    pool: typing.Optional[NvIpamPool] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,7 +221,7 @@ class Fabric:
     bandwidth: Bandwidth = Bandwidth()
 
     @property
-    def pool(self) -> typing.Optional[NodePool]:
+    def pool(self) -> typing.Optional[NvIpamPool]:
         """The pool of nv-ipam; None with whereabouts, and without addresses of the fabric's own."""
         return self.ipam.pool if self.ipam else None
 
@@ -273,7 +273,7 @@ class Training:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cluster:
+class ClusterIntent:
     """What all fabrics share.
 
     :ivar node_selector: label of the nodes that take part
@@ -306,4 +306,4 @@ class Intent:
 
     fabrics: typing.Tuple[Fabric, ...]
     waivers: typing.Tuple[Waiver, ...] = ()
-    cluster: Cluster = Cluster()
+    cluster: ClusterIntent = ClusterIntent()

@@ -219,7 +219,7 @@ class PodDevices:
 
 
 @dataclasses.dataclass(frozen=True)
-class World:
+class JobSurroundings:
     """What a job meets.
 
     :ivar pods: of the job, where it runs

@@ -11,7 +11,7 @@ import dataclasses
 import typing
 
 from .comparison import Kind
-from .intent import VF_SETTINGS, Cluster, Fabric
+from .intent import VF_SETTINGS, ClusterIntent, Fabric
 
 #: kinds of attachments whose pods share one interface of the node
 MACVLAN, IPOIB, HOST_DEVICE, PLAIN = "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"
@@ -141,7 +141,7 @@ def attachment_name(fabric: Fabric) -> str:
     return f"{fabric.network.namespace}/{fabric.network.name}" if attachment_kind(fabric) else ""
 
 
-def resource_of(fabric: Fabric, cluster: Cluster) -> str:
+def resource_of(fabric: Fabric, cluster: ClusterIntent) -> str:
     """The extended resource that its pods ask for, openshift.io/mlx_compute; empty when none."""
     return f"{traits(fabric).prefix or cluster.resource_prefix}/{fabric.resource_name}" if fabric.resource_name else ""
 

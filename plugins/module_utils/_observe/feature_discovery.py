@@ -12,7 +12,7 @@ from .._model.feature_discovery import FeatureDiscovery, WorkerConfig
 from .._model.sriov_operator import OperatorFacts
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes.nfd_and_olm import config_maps, is_worker, worker_config, worker_text
-from .._parse.kubernetes.pod_state import stand_of_pod
+from .._parse.kubernetes.pod_state import state_of_pod
 from .kubernetes import ApiError, Cluster, Resource, read_yaml
 
 
@@ -47,7 +47,7 @@ def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
         for pod in cluster.list("Pod", metadata["namespace"]).items
         if any(owner.get("uid") == metadata.get("uid") for owner in pod["metadata"].get("ownerReferences") or [])
     ]
-    stands = {str(pod.get("spec", {}).get("nodeName", "")): stand_of_pod(pod) for pod in owned}
+    stands = {str(pod.get("spec", {}).get("nodeName", "")): state_of_pod(pod) for pod in owned}
     ready = tuple(sorted(node for node, stand in stands.items() if stand.phase == "ready"))
     config, unread = _config(cluster, daemon)
     return FeatureDiscovery(

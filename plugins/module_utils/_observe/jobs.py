@@ -9,7 +9,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
-from .._model.job import PodDevices, World
+from .._model.job import JobSurroundings, PodDevices
 from .._model.stack import Stack
 from .._parse.job import manifest as parse
 from .._parse.job import stack
@@ -47,7 +47,9 @@ def runtimes(cluster: Cluster, jobs: typing.Iterable[Resource]) -> typing.Tuple[
     return tuple(found)
 
 
-def observe(cluster: Cluster, namespaces: typing.Iterable[str], running: typing.Sequence[typing.Tuple[str, str]], hcas: typing.Mapping[str, NodeHcas]) -> World:
+def observe(
+    cluster: Cluster, namespaces: typing.Iterable[str], running: typing.Sequence[typing.Tuple[str, str]], hcas: typing.Mapping[str, NodeHcas]
+) -> JobSurroundings:
     """Read it all. What cannot be read is in ``errors``.
 
     :param namespaces: of the jobs
@@ -61,7 +63,7 @@ def observe(cluster: Cluster, namespaces: typing.Iterable[str], running: typing.
     for namespace in sorted({namespace for namespace, _name in running}):
         names = {name for of, name in running if of == namespace}
         pods += [found for found in reader.all("Pod", functools.partial(_devices, names), namespace) if found is not None]
-    return World(
+    return JobSurroundings(
         nodes=tuple(reader.all("Node", parse_node)),
         attachments=tuple(reader.all("NetworkAttachmentDefinition", parse.attachment)),
         claims=tuple(found for namespace in sorted(set(namespaces)) for found in reader.all("PersistentVolumeClaim", parse.claim, namespace)),

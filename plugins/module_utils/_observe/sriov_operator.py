@@ -13,7 +13,7 @@ from .._model.sriov_operator import OperatorFacts
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
 from .._parse.kubernetes.nfd_and_olm import olm_object
-from .._parse.kubernetes.pod_state import stand_of_pod
+from .._parse.kubernetes.pod_state import state_of_pod
 from .kubernetes import ApiError, Cluster, Resource
 
 #: of the custom resource definitions, those of these API groups
@@ -82,7 +82,7 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
 
 
 def _trouble(pod: Resource) -> str:
-    stand = stand_of_pod(pod)
+    stand = state_of_pod(pod)
     return "" if stand.phase == "ready" else f"{pod['metadata']['name']}: {stand.detail}"
 
 

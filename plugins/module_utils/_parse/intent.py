@@ -11,7 +11,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.findings import Waiver
-from .._model.intent import Cluster, Fabric, Intent
+from .._model.intent import ClusterIntent, Fabric, Intent
 from .._model.load import LoadError, load
 
 
@@ -37,7 +37,7 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     problems: typing.List[LoadError] = []
     loaded_fabrics = _load_list(Fabric, fabrics, "rdma_fabrics", problems)
     loaded_waivers = _load_list(Waiver, [] if waivers is None else waivers, "rdma_waivers", problems)
-    loaded_cluster = _load_one(Cluster, {} if cluster is None else cluster, "rdma_cluster", problems)
+    loaded_cluster = _load_one(ClusterIntent, {} if cluster is None else cluster, "rdma_cluster", problems)
     if problems:
         raise IntentError(problems)
     return Intent(fabrics=loaded_fabrics, waivers=loaded_waivers, cluster=loaded_cluster)

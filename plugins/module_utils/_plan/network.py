@@ -10,11 +10,11 @@ import typing
 from .._check.addresses import in_use as ipam
 from .._check.network.check import LintFacts
 from .._check.network.lint.check import held, lint_all, remaining
-from .._check.network.lint.sriov_policy import world_of
-from .._check.network.wait.sriov import Target
+from .._check.network.lint.sriov_policy import cluster_before
+from .._check.network.wait.state import Target
 from .._model.addresses import AddressFacts
 from .._model.apply import AppliedObject
-from .._model.intent import Cluster, Fabric, Intent
+from .._model.intent import ClusterIntent, Fabric, Intent
 from .._model.profiles import attachment_name, reporting, resource_of, traits
 from .._model.sriov_operator import OperatorFacts
 from .._parse.kubernetes.sriov_operator import policy
@@ -54,7 +54,7 @@ def plan(intent: Intent, nodes: typing.Sequence[str], ground: Observed, addresse
     rendered = network.render([fabric for fabric in intent.fabrics if fabric.name not in refused], intent.cluster, _functions(intent, ground))
     # the linter reads what will be applied, and not what was meant
     policies = [(name, policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"]
-    findings = lint_all(intent.fabrics, policies, world_of(operators, ground.hcas, intent.cluster), nodes)
+    findings = lint_all(intent.fabrics, policies, cluster_before(operators, ground.hcas, intent.cluster), nodes)
     stopped = held(findings, intent.waivers)
     objects = [{"fabric": name, "object": item} for name, item in rendered.objects]
     return NetworkPlan(
@@ -77,7 +77,7 @@ def targets(intent: Intent, nodes: typing.Sequence[str], applied: typing.Sequenc
     return tuple(chosen)
 
 
-def target_of(fabric: Fabric, cluster: Cluster, policies: typing.Tuple[str, ...], nodes: typing.Tuple[str, ...]) -> Target:
+def target_of(fabric: Fabric, cluster: ClusterIntent, policies: typing.Tuple[str, ...], nodes: typing.Tuple[str, ...]) -> Target:
     """What must come of a fabric."""
     return Target(
         fabric=fabric.name,

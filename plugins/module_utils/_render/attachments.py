@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from .._model.intent import Cluster, Fabric
+from .._model.intent import ClusterIntent, Fabric
 from .._model.profiles import PLAIN
 from .ipam import ipam
 from .names import Object, filled, interface, labels
@@ -18,12 +18,12 @@ API = "k8s.cni.cncf.io/v1"
 CNI_VERSION = "0.3.1"
 
 
-def macvlan(fabric: Fabric, cluster: Cluster) -> Object:
+def macvlan(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """Interfaces of their own for pods, on one interface of the node."""
     return _definition(fabric, type="macvlan", master=interface(fabric), mode=fabric.network.mode or "bridge", mtu=fabric.mtu)
 
 
-def host_device(fabric: Fabric, cluster: Cluster) -> Object:
+def host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """One interface of the node, which leaves the node for the pod."""
     return _definition(fabric, type="host-device", device=interface(fabric))
 

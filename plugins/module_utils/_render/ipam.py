@@ -11,7 +11,7 @@ import ipaddress
 import json
 import typing
 
-from .._model.intent import Cluster, Fabric, Ipam
+from .._model.intent import ClusterIntent, Fabric, Ipam
 from .names import Object, filled, labels
 
 API = "nv-ipam.nvidia.com/v1alpha1"
@@ -41,7 +41,7 @@ def ipam_text(fabric: Fabric) -> str:
     return json.dumps(ipam(fabric.ipam)) if fabric.ipam else ""
 
 
-def pools(fabric: Fabric, cluster: Cluster) -> typing.Tuple[Object, ...]:
+def pools(fabric: Fabric, cluster: ClusterIntent) -> typing.Tuple[Object, ...]:
     """The pool of nv-ipam that a fabric asks to be made; empty for all others.
 
     For the nodes that take part only: without a selector nv-ipam gives every node of the cluster a share, the control plane included.

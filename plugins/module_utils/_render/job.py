@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import typing
 
-from .._model.intent import Cluster, Fabric
+from .._model.intent import ClusterIntent, Fabric
 from .._model.job import Job
 from .._model.profiles import attachment_name, carries_rdma, is_infiniband, resource_of, traits
 from . import job_start
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")
 _TRAINER = "trainer.kubeflow.org/v1alpha1"
 
 
-def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: Cluster) -> typing.Tuple[Object, ...]:
+def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> typing.Tuple[Object, ...]:
     """The objects of a job, in the order in which they are applied.
 
     :raises RenderError: it is on a fabric that the intent does not have, or in no namespace
@@ -109,7 +109,7 @@ def _queue(job: Job) -> typing.Dict[str, str]:
     return {QUEUE_LABEL: job.queue} if job.queue else {}
 
 
-def _template(job: Job, fabric: typing.Optional[Fabric], cluster: Cluster, name: str) -> Object:
+def _template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent, name: str) -> Object:
     """A pod of the job: one a node. Requests equal limits (QoS class Guaranteed).
 
     :param name: of the container, by which the operator knows it

@@ -10,7 +10,7 @@ from __future__ import annotations
 import typing
 
 from .._model.host_intent import Memlock
-from .._model.intent import Cluster, Fabric
+from .._model.intent import ClusterIntent, Fabric
 from .names import object_name
 from .pods import pod
 
@@ -34,7 +34,7 @@ echo "code $?"
 """
 
 
-def memlock_pod(fabric: Fabric, cluster: Cluster, node: str, memlock: Memlock) -> typing.Dict[str, typing.Any]:
+def memlock_pod(fabric: Fabric, cluster: ClusterIntent, node: str, memlock: Memlock) -> typing.Dict[str, typing.Any]:
     """A pod of stage bandwidth in all but its user, its rights, its memory and what it runs. It ends by itself; its log is the answer."""
     made = pod(fabric, cluster, node)
     made["metadata"]["name"] = object_name("linerate-memlock", fabric.name, node)

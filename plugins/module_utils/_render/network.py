@@ -8,20 +8,20 @@ import dataclasses
 import json
 import typing
 
-from .._model.intent import Cluster, Fabric, Intent
+from .._model.intent import ClusterIntent, Fabric, Intent
 from .._model.profiles import HOST_DEVICE, attachment_kind, traits
 from . import attachments, nvidia, sriov
 from .ipam import pools
 from .names import MANAGED_BY, Members, Object, RenderError
 
 
-def _host_device(fabric: Fabric, cluster: Cluster) -> Object:
+def _host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """A function out of a pool is NVIDIA's operator's; an interface by its name needs nobody."""
     return (nvidia.network if attachment_kind(fabric) == HOST_DEVICE else attachments.host_device)(fabric, cluster)
 
 
 #: from which object pods get their interface; pods of a profile that is not here need none
-RENDERERS: typing.Dict[str, typing.Callable[[Fabric, Cluster], Object]] = {
+RENDERERS: typing.Dict[str, typing.Callable[[Fabric, ClusterIntent], Object]] = {
     "sriov_infiniband": sriov.network,
     "sriov_ethernet": sriov.network,
     "rdma_shared": nvidia.network,
@@ -40,7 +40,7 @@ def namespace(name: str) -> Object:
     }
 
 
-def plugin(fabric: Fabric, cluster: Cluster) -> Object:
+def plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """What the first CNI plugin of a fabric's NetworkAttachmentDefinition must say when it is of this wish; nothing for virtual functions, which tell it
     by their own means."""
     if traits(fabric).functions or fabric.profile not in RENDERERS:
@@ -62,7 +62,7 @@ class Rendered:
     unmade: typing.Dict[str, str]
 
 
-def render(fabrics: typing.Iterable[Fabric], cluster: Cluster, members: typing.Mapping[str, Members]) -> Rendered:
+def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: typing.Mapping[str, Members]) -> Rendered:
     """All objects of all fabrics. One fabric that cannot be written does not keep the others back.
 
     :param members: of each fabric by its name

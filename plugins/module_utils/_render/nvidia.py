@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import typing
 
-from .._model.intent import Cluster, Fabric, NetworkOperator
+from .._model.intent import ClusterIntent, Fabric, NetworkOperator
 from .._model.profiles import HOST_DEVICE, IPOIB, MACVLAN, NIC_POLICY, PROFILES, attachment_kind, needs_nic_policy, pods_on_a_node
 from .ipam import ipam_text
 from .names import MANAGED_BY, Object, filled, interface, labels, plugins_text
@@ -19,7 +19,7 @@ from .names import MANAGED_BY, Object, filled, interface, labels, plugins_text
 API = "mellanox.com/v1alpha1"
 
 
-def nic_policy(fabrics: typing.Sequence[Fabric], cluster: Cluster) -> typing.Tuple[Object, ...]:
+def nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> typing.Tuple[Object, ...]:
     """The NicClusterPolicy with what all fabrics together need of it; none where no fabric does.
 
     Only these fields are ours: applied server-side, they join those of a policy that is there already. Which nodes it serves is left to the operator,
@@ -46,7 +46,7 @@ def _image(operator: NetworkOperator, name: str) -> Object:
     return {"image": name, "repository": operator.repository, "version": f"network-operator-{operator.version}"}
 
 
-def _ofed_driver(cluster: Cluster) -> Object:
+def _ofed_driver(cluster: ClusterIntent) -> Object:
     """A new driver takes the RDMA devices from all pods of the node, so the node is drained first, as many at a time as for virtual functions."""
     operator, at_once = cluster.network_operator, cluster.node_pool.max_unavailable if cluster.node_pool else 1
     upgrade = {"autoUpgrade": True, "maxParallelUpgrades": at_once, "drain": {"enable": True, "timeoutSeconds": 300}}
@@ -81,7 +81,7 @@ def _selectors(**names: typing.Sequence[str]) -> Object:
     return {key: list(values) for key, values in names.items() if values}
 
 
-def network(fabric: Fabric, cluster: Cluster) -> Object:
+def network(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """The MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. They have no namespace of their own, only that of the pods."""
     kind, wanted = attachment_kind(fabric), fabric.network
     fields: Object = {"resourceName": fabric.resource_name}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.intent import Cluster, Fabric
+from .._model.intent import ClusterIntent, Fabric
 from .._model.profiles import attachment_name, resource_of
 from .names import Object, labels, object_name
 
@@ -24,7 +24,7 @@ def pod_name(fabric: str, node: str, number: int = 0) -> str:
     return object_name("linerate", fabric, node, str(number) if number else "")
 
 
-def pod(fabric: Fabric, cluster: Cluster, node: str, number: int = 0) -> Object:
+def pod(fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0) -> Object:
     """A pod of ``fabric`` on ``node``. Requests equal limits (QoS class Guaranteed); nothing is privileged.
 
     Its security context is that of a restricted namespace but for IPC_LOCK, without which memory cannot be pinned, and the image's own user,

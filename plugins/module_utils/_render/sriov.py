@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.intent import Cluster, Fabric
+from .._model.intent import ClusterIntent, Fabric
 from .._model.profiles import attachment_kind, is_infiniband
 from .ipam import ipam_text
 from .names import MANAGED_BY, Members, Object, RenderError, filled, labels, object_name, plugins_text, policy_name, switch
@@ -18,7 +18,7 @@ API = "sriovnetwork.openshift.io/v1"
 HOSTNAME = "kubernetes.io/hostname"
 
 
-def policies(fabric: Fabric, cluster: Cluster, members: Members) -> typing.Tuple[Object, ...]:
+def policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> typing.Tuple[Object, ...]:
     """The fabric's policies: one for all nodes where the physical functions have the same addresses everywhere, else one a node.
 
     :param members: may be empty; then the intent's own selectors must do
@@ -37,7 +37,7 @@ def policies(fabric: Fabric, cluster: Cluster, members: Members) -> typing.Tuple
     return tuple(_policy(fabric, cluster, tuple(sorted(addresses)), node) for node, addresses in sorted(members.items()) if addresses)
 
 
-def _policy(fabric: Fabric, cluster: Cluster, addresses: typing.Tuple[str, ...], node: str) -> Object:
+def _policy(fabric: Fabric, cluster: ClusterIntent, addresses: typing.Tuple[str, ...], node: str) -> Object:
     infiniband = is_infiniband(fabric)
     selector: typing.Dict[str, typing.Any] = {}
     if fabric.select.vendor:
@@ -67,7 +67,7 @@ def _policy(fabric: Fabric, cluster: Cluster, addresses: typing.Tuple[str, ...],
     return _object("SriovNetworkNodePolicy", policy_name(fabric.name, node), fabric, cluster, spec)
 
 
-def node_pools(cluster: Cluster) -> typing.Tuple[Object, ...]:
+def node_pools(cluster: ClusterIntent) -> typing.Tuple[Object, ...]:
     """The SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without maxUnavailable all of them would drain at once."""
     if cluster.node_pool is None:
         return ()
@@ -78,7 +78,7 @@ def node_pools(cluster: Cluster) -> typing.Tuple[Object, ...]:
     return ({"apiVersion": API, "kind": "SriovNetworkPoolConfig", "metadata": metadata, "spec": spec},)
 
 
-def network(fabric: Fabric, cluster: Cluster) -> Object:
+def network(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """The SriovIBNetwork or SriovNetwork, from which the operator makes the NetworkAttachmentDefinition."""
     wanted = fabric.network
     fields = {
@@ -97,7 +97,7 @@ def network(fabric: Fabric, cluster: Cluster) -> Object:
     return _object(attachment_kind(fabric), wanted.name, fabric, cluster, filled(**fields))
 
 
-def _object(kind: str, name: str, fabric: Fabric, cluster: Cluster, spec: typing.Dict[str, typing.Any]) -> Object:
+def _object(kind: str, name: str, fabric: Fabric, cluster: ClusterIntent, spec: typing.Dict[str, typing.Any]) -> Object:
     return {
         "apiVersion": API,
         "kind": kind,

@@ -11,7 +11,7 @@ import dataclasses
 import typing
 
 from .._check.controllers.machine_config_operator import current, taken
-from .._check.controllers.sriov_operator import stand_of
+from .._check.controllers.sriov_operator import describe
 from .._model.apply import AppliedObject
 from .._model.disruption import MachinePool
 from .._model.host import HostConfig, Roll
@@ -168,7 +168,7 @@ def _look(roll: Roll, pool: typing.Optional[MachinePool], now: float) -> Roll:
         return dataclasses.replace(roll, seconds=now, error="the MachineConfigPool is gone")
     # each configuration that the nodes are given is a roll; a pool that has it before it is let go had nothing to roll
     new = pool.wanted_config != roll.config and (bool(roll.config) or not current(pool))
-    error = f"{stand_of(pool)} and is degraded: {pool.message or 'it gives no reason'}" if pool.conditions.get("Degraded") == "True" else ""
+    error = f"{describe(pool)} and is degraded: {pool.message or 'it gives no reason'}" if pool.conditions.get("Degraded") == "True" else ""
     return dataclasses.replace(roll, rolls=roll.rolls + new, config=pool.wanted_config, machines=pool.machines, updated=pool.updated, seconds=now, error=error)
 
 
@@ -178,4 +178,4 @@ def _told(roll: Roll) -> str:
 
 
 def _late(roll: Roll, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
-    return f"{stand_of(seen[roll.pool])} after {limit:.0f} s"
+    return f"{describe(seen[roll.pool])} after {limit:.0f} s"

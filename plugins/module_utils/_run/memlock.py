@@ -10,12 +10,11 @@ import typing
 
 from .._model.host import MemlockProof
 from .._model.host_intent import Memlock
-from .._model.intent import Cluster as ClusterIntent
-from .._model.intent import Fabric
+from .._model.intent import ClusterIntent, Fabric
 from .._model.profiles import resource_of
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
-from .._parse.kubernetes.pod_state import stand_of_pod
+from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.node.memlock import MemlockError
 from .._parse.node.memlock import parse as parse_log
 from .._render.memlock import memlock_pod
@@ -105,9 +104,9 @@ class Prover:
                 raise
             return MemlockProof(fabric, node, subject, error=error.text)
         except MemlockError as error:
-            return MemlockProof(fabric, node, subject, error=f"{error}; the pod: {stand_of_pod(found).detail}")
+            return MemlockProof(fabric, node, subject, error=f"{error}; the pod: {state_of_pod(found).detail}")
         if over:
-            return MemlockProof(fabric, node, subject, error=f"the pod did not end within {self._task.limit:.0f} s: {stand_of_pod(found).detail}")
+            return MemlockProof(fabric, node, subject, error=f"the pod did not end within {self._task.limit:.0f} s: {state_of_pod(found).detail}")
         return None
 
     def _remove(self, pods: typing.Iterable[Resource]) -> None:

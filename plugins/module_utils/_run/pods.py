@@ -12,8 +12,7 @@ import typing
 
 from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
-from .._model.intent import Cluster as ClusterIntent
-from .._model.intent import Fabric
+from .._model.intent import ClusterIntent, Fabric
 from .._model.kubernetes import ClusterNode, CommandResult
 from .._model.profiles import carries_rdma, resource_of
 from .._model.profiles import rails as fabric_rails
@@ -21,7 +20,7 @@ from .._model.text import both_ends
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus
-from .._parse.kubernetes.pod_state import stand_of_pod
+from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.kubernetes.resource import ResourceError, name_of
 from .._parse.pods import probe as pod_probe
 from .._parse.pods.failure import Failure, classify
@@ -223,7 +222,7 @@ class Pods:
             if over:
                 done[item.name] = (dataclasses.replace(item, error="the API server does not show the pod"), {})
             return
-        stand = stand_of_pod(found)
+        stand = state_of_pod(found)
         if stand.phase == "ready":
             self._say(f"{item.fabric} {item.node}: pod is ready")
             done[item.name] = (item, found)
@@ -364,7 +363,7 @@ class Pods:
         """Whether a pod of a failed pair is gone or on its way out: evicted, deleted, its node lost. Then that is the failure."""
         for item in pods:
             try:
-                stand = stand_of_pod(self._cluster.get("Pod", item.namespace, item.name))
+                stand = state_of_pod(self._cluster.get("Pod", item.namespace, item.name))
             except ApiError as error:
                 if error.absent:
                     return Failure("pod_gone", f"the pod {item.name} on {item.node} was deleted")

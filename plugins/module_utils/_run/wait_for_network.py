@@ -7,16 +7,17 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.network.wait.sriov import Course, Judgement, Patience, Target, World, judge, judge_release
+from .._check.network.wait.sriov import Patience, judge, judge_release
+from .._check.network.wait.state import ClusterState, Judgement, NodeHistory, Target
 from .._model.wait import SyncFacts, SyncNode
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import machine_config, nvidia_network_operator, sriov_operator
-from .._parse.kubernetes.pod_state import stand_of_pod
+from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.kubernetes.resource import name_of
 from .watch import REQUIRED, Change, Feed
 
-#: what is watched, and where in World it goes
+#: what is watched, and where in ClusterState it goes
 _FIELDS = {
     "Node": "nodes",
     "SriovNetworkNodeState": "states",
@@ -62,11 +63,11 @@ _PARSERS: typing.Dict[str, typing.Callable[[Resource], typing.Any]] = {
     "SriovNetworkPoolConfig": sriov_operator.node_pool,
     "MachineConfigPool": machine_config.machine_pool,
     "PodDisruptionBudget": kubernetes.budget,
-    "Pod": lambda item: (name_of(item), stand_of_pod(item)),
+    "Pod": lambda item: (name_of(item), state_of_pod(item)),
 }
 
 
-def take(world: World, change: Change) -> World:
+def take(world: ClusterState, change: Change) -> ClusterState:
     """The world after a change.
 
     :raises ResourceError: an object that is none of its kind
@@ -88,16 +89,16 @@ def take(world: World, change: Change) -> World:
         elif kind != "Pod" or after.get(key, ("",))[0] == name_of(item):
             after.pop(key, None)
     changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**world.reports, kind: after}
-    return dataclasses.replace(world, **changed, courses=_courses(world, kind, news))
+    return dataclasses.replace(world, **changed, histories=_histories(world, kind, news))
 
 
-def _known(world: World, kind: str) -> typing.Mapping[str, typing.Any]:
+def _known(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
     """What was known of a kind; what is not in _FIELDS says itself how far it is."""
     known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
     return known or {}
 
 
-def _blinded(world: World, kind: str, error: str) -> World:
+def _blinded(world: ClusterState, kind: str, error: str) -> ClusterState:
     """A kind that was read once is still known as it was; the watch goes on by itself."""
     if kind in world.unread and kind in REQUIRED:
         return dataclasses.replace(world, unread={**world.unread, kind: error})
@@ -116,21 +117,21 @@ def _key(kind: str, item: Resource) -> str:
     return name
 
 
-def _courses(world: World, kind: str, news: typing.Mapping[str, typing.Any]) -> typing.Mapping[str, Course]:
+def _histories(world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]) -> typing.Mapping[str, NodeHistory]:
     """What the nodes went through, with the news of one kind."""
     if kind not in ("Node", "SriovNetworkNodeState"):
-        return world.courses
-    courses = dict(world.courses)
+        return world.histories
+    histories = dict(world.histories)
     for name, item in news.items():
-        old = courses.get(name, Course())
+        old = histories.get(name, NodeHistory())
         if kind == "SriovNetworkNodeState":
-            courses[name] = old if old.generation == item.generation else dataclasses.replace(old, generation=item.generation, boots=0, losses=0)
+            histories[name] = old if old.generation == item.generation else dataclasses.replace(old, generation=item.generation, boots=0, losses=0)
         else:
             booted = bool(old.boot_id and item.boot_id and old.boot_id != item.boot_id)
             lost = old.ready and not item.ready and not booted
             boots, losses = old.boots + booted, old.losses + lost
-            courses[name] = Course(old.generation, item.boot_id or old.boot_id, item.ready, boots, losses)
-    return courses
+            histories[name] = NodeHistory(old.generation, item.boot_id or old.boot_id, item.ready, boots, losses)
+    return histories
 
 
 def wait(
@@ -154,25 +155,25 @@ def wait(
     :param steady: seconds for which a node with virtual functions must stay ready, unless it was ready from the beginning
     """
     start = clock()
-    world = World(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
-    patience, told, looked = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {}), Looks(feed)
-    young = Young({target.fabric for target in targets if target.functions and not release}, steady)
+    world = ClusterState(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
+    patience, announced, diagnostics = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {}), Diagnostics(feed)
+    timer = SteadyTimer({target.fabric for target in targets if target.functions and not release}, steady)
     while True:
         now = clock()
         judgements = judge_release(targets, world) if release else judge(targets, world)
         nodes = patience.apply(judgements, now)
         if not world.unread or now - start >= QUIET_SECONDS:
-            _tell(nodes, told, say, now - start)
-        _tell_api(world, told, say, now - start)
+            _tell(nodes, announced, say, now - start)
+        _tell_api(world, announced, say, now - start)
         finished = all(node.phase != "waiting" for node in nodes)
-        left = 0.0 if world.unread else young.left(nodes, now)
+        left = 0.0 if world.unread else timer.left(nodes, now)
         if (finished and left <= 0.0) or now - start >= limit:
             return SyncFacts(finished, not finished, round(now - start, 1), nodes if finished else _last(nodes, world))
-        explained = looked.at(judgements, world, now)
+        explained = diagnostics.at(judgements, world, now)
         if explained is not world:
             world = explained
             continue
-        pauses = [pause for pause in (patience.wake(now), looked.wake(now), start + limit - now, left or None) if pause is not None]
+        pauses = [pause for pause in (patience.wake(now), diagnostics.wake(now), start + limit - now, left or None) if pause is not None]
         change = feed.get(min(pauses))
         settled = clock() + settle
         while change is not None:
@@ -180,7 +181,7 @@ def wait(
             change = feed.get(max(0.0, settled - clock()))
 
 
-class Young:
+class SteadyTimer:
     """How long nodes have been ready."""
 
     def __init__(self, fabrics: typing.Container[str], steady: float) -> None:
@@ -197,7 +198,7 @@ class Young:
         return max([0.0, *(since + self._steady - now for since in self._since.values())])
 
 
-class Looks:
+class Diagnostics:
     """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: the pods of a drain, the log of a config daemon."""
 
     _PODS = ("drain_blocked", "drain_held")
@@ -208,7 +209,7 @@ class Looks:
         #: (node, what): when it became suspect, or was looked at last
         self._since: typing.Dict[typing.Tuple[str, str], float] = {}
 
-    def at(self, judgements: typing.Iterable[Judgement], world: World, now: float) -> World:
+    def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
         """The world with what is due. What is suspect for the first time is given the same time to pass."""
         suspects = {(item.node.node, "pods" if item.suspect in self._PODS else "log") for item in judgements if item.suspect in (*self._PODS, *self._LOGS)}
         # pods are looked at at once: a drain that is held is seen on the first look
@@ -236,7 +237,7 @@ def look(cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing
 
     :raises ApiError: a kind cannot be read
     """
-    world = World()
+    world = ClusterState()
     for kind in kinds_of(targets):
         try:
             items = cluster.list(kind, namespaces.get(kind, ""), SELECTORS.get(kind, "")).items
@@ -250,7 +251,7 @@ def look(cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing
     return SyncFacts(all(node.phase != "waiting" for node in nodes), False, 0.0, nodes)
 
 
-def _last(nodes: typing.Tuple[SyncNode, ...], world: World) -> typing.Tuple[SyncNode, ...]:
+def _last(nodes: typing.Tuple[SyncNode, ...], world: ClusterState) -> typing.Tuple[SyncNode, ...]:
     """Nodes at the end of the time, those that still wait with what keeps the news from us."""
     if not world.stale:
         return nodes
@@ -258,16 +259,16 @@ def _last(nodes: typing.Tuple[SyncNode, ...], world: World) -> typing.Tuple[Sync
     return tuple(dataclasses.replace(node, detail=node.detail + away) if node.phase == "waiting" else node for node in nodes)
 
 
-def _tell(nodes: typing.Iterable[SyncNode], told: typing.Dict[typing.Tuple[str, str], str], say: typing.Callable[[str], None], seconds: float) -> None:
+def _tell(nodes: typing.Iterable[SyncNode], announced: typing.Dict[typing.Tuple[str, str], str], say: typing.Callable[[str], None], seconds: float) -> None:
     for node in nodes:
         line = f"{node.phase}: {node.detail}"
-        if told.get((node.fabric, node.node)) != line:
-            told[(node.fabric, node.node)] = line
+        if announced.get((node.fabric, node.node)) != line:
+            announced[(node.fabric, node.node)] = line
             say(f"{seconds:.0f} s  {node.fabric} {node.node} {line}")
 
 
-def _tell_api(world: World, told: typing.Dict[typing.Tuple[str, str], str], say: typing.Callable[[str], None], seconds: float) -> None:
+def _tell_api(world: ClusterState, announced: typing.Dict[typing.Tuple[str, str], str], say: typing.Callable[[str], None], seconds: float) -> None:
     line = "does not answer; what it said last stays, and it is asked again" if world.stale else "answers again"
-    if told.get(("", "api"), "answers again") != line:
-        told[("", "api")] = line
+    if announced.get(("", "api"), "answers again") != line:
+        announced[("", "api")] = line
         say(f"{seconds:.0f} s  the API server {line}")

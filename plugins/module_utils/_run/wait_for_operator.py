@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from .._check.operators.check import serving
-from .._model.intent import Cluster as ClusterIntent
+from .._model.intent import ClusterIntent
 from .._model.sriov_operator import OperatorFacts
 from .._observe.kubernetes import Clock, Cluster
 from .._observe.sriov_operator import observe

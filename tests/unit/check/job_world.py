@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Claim, Job, World
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Claim, Job, JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
@@ -53,7 +53,7 @@ def job(**changes: typing.Any) -> Job:
 
 def objects(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
     """What is rendered, as the API server would give it back: no two parts of it are one."""
-    return json.loads(json.dumps(render(job(**changes), FABRICS, Cluster())))
+    return json.loads(json.dumps(render(job(**changes), FABRICS, ClusterIntent())))
 
 
 def definition(name: str, kind: str, resource: str = "", **ipam: typing.Any) -> typing.Dict[str, typing.Any]:
@@ -79,7 +79,7 @@ ATTACHMENTS = tuple(
         definition("rdmashared-net", "macvlan"),
     )
 )
-WORLD = World(
+WORLD = JobSurroundings(
     nodes=(node("worker-1"), node("worker-2")),
     attachments=ATTACHMENTS,
     claims=(Claim("training/models", ("ReadWriteMany",), "Bound"), Claim("training/scratch", ("ReadWriteOnce",), "Bound")),

@@ -13,8 +13,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import lint_all
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.plain_network import lint
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import World as Surroundings
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, Patience, Target, World, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore as Surroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, Patience, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import check as operators
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import conflicts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import check as virtual_functions
@@ -146,7 +147,7 @@ REPORTS = {
     "MacvlanNetwork": {"net": Reported("MacvlanNetwork", "net", "ready")},
     "IPPool.nv-ipam.nvidia.com": {"nvidia-network-operator/pool": Reported("IPPool", "pool", nodes=("a",))},
 }
-READY = World(
+READY = ClusterState(
     {"a": ClusterNode("a", ready=True, allocatable={"rdma/shared": 63})},
     attachments={"training/net": Attachment("net", {"type": "macvlan", "master": "ens1"})},
     reports=REPORTS,

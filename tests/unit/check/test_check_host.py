@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies, MemlockProof, ObservedText
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import GpuDriver, NodePlatform, ObservedPlatform
 
 FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
@@ -25,7 +25,7 @@ OPEN = GpuDriver("570.86.15", True)
 
 
 def intent(memlock: typing.Optional[Memlock] = MEMLOCK, fabric: Fabric = FABRIC, **needs: typing.Any) -> Intent:
-    return Intent((fabric,), cluster=Cluster(host=HostNeeds(memlock, **needs)))
+    return Intent((fabric,), cluster=ClusterIntent(host=HostNeeds(memlock, **needs)))
 
 
 def judged(proof: typing.Optional[MemlockProof] = PROOF, memlock: Memlock = MEMLOCK, **facts: typing.Any) -> Finding:
@@ -152,14 +152,14 @@ def test_peermem_needs_one_cluster_policy_that_is_ready(policies: typing.Any, ch
     ],
 )
 def test_needs_that_cannot_be_are_refused_with_their_path(needs: HostNeeds, path: str) -> None:
-    found = validate.check(Intent((FABRIC,), cluster=Cluster(host=needs)), validate.Facts(("a", "b")))
+    found = validate.check(Intent((FABRIC,), cluster=ClusterIntent(host=needs)), validate.Facts(("a", "b")))
     assert f"rdma_cluster.host.{path}" in [item.subject for item in found if item.check == "validate.host" and item.status == "fail"]
 
 
 @pytest.mark.parametrize("cpus", ["0", "0-1,32", "5,0-3,7-7"])
 def test_lists_of_cpus_that_the_kubelet_takes(cpus: str) -> None:
     needs = HostNeeds(kubelet=Kubelet("single-numa-node", "pod", "static", cpus))
-    found = validate.check(Intent((FABRIC,), cluster=Cluster(host=needs)), validate.Facts(("a", "b")))
+    found = validate.check(Intent((FABRIC,), cluster=ClusterIntent(host=needs)), validate.Facts(("a", "b")))
     assert [item.status for item in found if item.check == "validate.host"] == ["pass"]
 
 

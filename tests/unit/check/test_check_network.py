@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -181,7 +181,7 @@ KUBELET = HostConfig("KubeletConfig", "linerate-worker", "CPU manager static", s
     ("stand", "status"), [(KubeletStand((KUBELET,), (), (POOL,)), "pass"), (KubeletStand(error="forbidden"), "unknown"), (None, "unknown")]
 )
 def test_settings_of_the_kubelet_are_looked_at_when_the_intent_asks_for_them(stand, status):
-    asking = dataclasses.replace(INTENT, cluster=Cluster(host=HostNeeds(kubelet=Kubelet(cpu_manager_policy="static"))))
+    asking = dataclasses.replace(INTENT, cluster=ClusterIntent(host=HostNeeds(kubelet=Kubelet(cpu_manager_policy="static"))))
     facts = dataclasses.replace(FACTS, kubelet=stand)
     assert load(Facts, to_data(facts), "facts") == facts
     assert [item.status for item in check(asking, facts) if item.check == "network.kubelet"] == [status]

@@ -12,7 +12,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.che
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.node_label import check_label
 from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import FeatureDiscovery, WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
@@ -218,19 +218,19 @@ def told(**config):
 )
 def test_why_the_label_is_absent(key, labels, hcas, discovery, why):
     node = ClusterNode("worker-1", labels if key != "rail-group" else NFD, True)
-    found = check_label(Cluster(node_selector={f"feature.node.kubernetes.io/{key}": "true"}), node, hcas, discovery)
+    found = check_label(ClusterIntent(node_selector={f"feature.node.kubernetes.io/{key}": "true"}), node, hcas, discovery)
     assert (found.check, found.subject, found.status) == ("operators.label", "worker-1", "fail")
     assert why in f"{found.why}"
 
 
 def test_a_label_of_one_s_own_is_nobody_s_to_set():
-    found = check_label(Cluster(node_selector={"rdma": "yes"}), ClusterNode("worker-1"), hca(None), ())
+    found = check_label(ClusterIntent(node_selector={"rdma": "yes"}), ClusterNode("worker-1"), hca(None), ())
     assert "Nobody sets this label by itself" in found.why
     assert only(look(dataclasses.replace(GOOD, nodes=(ClusterNode("worker-1", {}, True),))), "operators.label").status == "fail"
 
 
 def test_serving_leaves_out_nodes_without_the_label():
     seen = dataclasses.replace(GOOD, nodes=(*GOOD.nodes, ClusterNode("worker-2", {}, True)))
-    assert serving(Cluster(), seen, ("worker-1", "worker-2")) == ()
-    assert serving(Cluster(), dataclasses.replace(seen, daemon=None), ("worker-1", "worker-2")) == ("worker-1: no DaemonSet",)
-    assert serving(Cluster(), dataclasses.replace(seen, installations=(), troubles=("a: waits",)), ()) == ("SR-IOV network operator: none", "a: waits")
+    assert serving(ClusterIntent(), seen, ("worker-1", "worker-2")) == ()
+    assert serving(ClusterIntent(), dataclasses.replace(seen, daemon=None), ("worker-1", "worker-2")) == ("worker-1: no DaemonSet",)
+    assert serving(ClusterIntent(), dataclasses.replace(seen, installations=(), troubles=("a: waits",)), ()) == ("SR-IOV network operator: none", "a: waits")

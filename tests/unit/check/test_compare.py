@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import FabricBandwidth, Figure, Measure
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Profile, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Profile, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import kind_of
 
@@ -48,7 +48,7 @@ L40S = Measure(
 
 
 def intent(*measures: Measure, fabrics: typing.Tuple[Fabric, ...] = (FABRIC,)) -> Intent:
-    return Intent(fabrics, cluster=Cluster(measures=measures))
+    return Intent(fabrics, cluster=ClusterIntent(measures=measures))
 
 
 def judged(*measures: Measure, **rest: typing.Any) -> typing.Dict[str, Finding]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import held, lint, lint_all, remaining
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import World, objections
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore, objections
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
@@ -24,7 +24,7 @@ IGB = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500,
 MLX = StateInterface("ib0", "0000:3c:00.0", "15b3", "1021", "mlx5_core", "IB", 2044, 16)
 BNX = StateInterface("eth4", "0000:05:00.0", "14e4", "16d7", "bnxt_en", "ETH", 1500, 8)
 NICS = (SupportedNic("8086", "10c9", "10ca"), SupportedNic("15b3", "1021", "101e"), SupportedNic("14e4", "16d7", "16dc"))
-WORLD = World({"w1": ClusterNode("w1", LABEL, True)}, {"w1": NodeState("w1", interfaces=(IGB, MLX, BNX))}, {}, NICS)
+WORLD = ClusterBefore({"w1": ClusterNode("w1", LABEL, True)}, {"w1": NodeState("w1", interfaces=(IGB, MLX, BNX))}, {}, NICS)
 
 STORAGE = Policy("storage", "igb", 4, LABEL, "8086", "10c9", link_type="ETH", device_type="netdevice")
 COMPUTE = Policy("compute", "mlx", 8, LABEL, "15b3", "1021", link_type="IB", device_type="netdevice", rdma=True)

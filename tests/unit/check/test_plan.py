@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
     OperatorSettings,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import StateInterface, VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
@@ -69,7 +69,7 @@ def fleet(count, **changes):
 
 def judged(world, policy, disruption="drain"):
     result = planned(world, policy)
-    return {(item.check, item.subject): item for item in findings(Cluster(disruption=disruption), result, ("kl-a",))}
+    return {(item.check, item.subject): item for item in findings(ClusterIntent(disruption=disruption), result, ("kl-a",))}
 
 
 def test_the_real_policy_makes_what_the_operator_really_wanted():
@@ -139,7 +139,7 @@ def test_systemd_mode_reboots_for_everything():
 def test_a_node_of_which_nothing_is_known_is_unknown_and_stops(world):
     assert node(world, POLICY).action == "unknown"
     assert judged(world, POLICY)[("network.disruption", "kl-a")].status == "unknown"
-    assert not may_go_on(Cluster(), planned(world, POLICY), ("kl-a",))
+    assert not may_go_on(ClusterIntent(), planned(world, POLICY), ("kl-a",))
 
 
 @pytest.mark.parametrize(("maximum", "at_once", "waves"), [("1", 1, 4), ("3", 3, 2), ("50%", 2, 2), ("100%", 4, 1), (None, None, 1)])
@@ -202,7 +202,7 @@ def test_a_budget_that_allows_nothing_stops_and_names_the_pod():
     ],
 )
 def test_a_budget_that_is_not_in_the_way(budget):
-    assert may_go_on(Cluster(), planned(live(pods=(POD, OTHER), budgets=(budget,)), MORE), ("kl-a",))
+    assert may_go_on(ClusterIntent(), planned(live(pods=(POD, OTHER), budgets=(budget,)), MORE), ("kl-a",))
 
 
 def test_a_pod_that_nothing_makes_again_is_a_warning():
@@ -236,12 +236,12 @@ def test_nothing_happens_that_the_intent_does_not_allow(disruption, world, polic
     found = judged(world, policy, disruption)[("network.disruption", "kl-a")]
     assert found.status == status
     assert f"rdma_cluster.disruption: {disruption}" in found.expected
-    assert may_go_on(Cluster(disruption=disruption), planned(world, policy), ("kl-a",)) == (status == "pass")
+    assert may_go_on(ClusterIntent(disruption=disruption), planned(world, policy), ("kl-a",)) == (status == "pass")
 
 
 def test_a_node_outside_of_the_inventory_counts():
     result = planned(LIVE, MORE, nodes=())
-    (found,) = [item for item in findings(Cluster(disruption="none"), result, ()) if item.check == "network.disruption"]
+    (found,) = [item for item in findings(ClusterIntent(disruption="none"), result, ()) if item.check == "network.disruption"]
     assert (found.subject, found.status) == ("kl-a (not in the inventory)", "fail")
 
 
@@ -269,7 +269,7 @@ def test_a_machine_config_pool_that_gets_no_further_stops(pool, cause):
     ],
 )
 def test_a_machine_config_pool_that_is_not_in_the_way(pool):
-    assert may_go_on(Cluster(), planned(live(machine_pools=(pool,)), MORE), ("kl-a",))
+    assert may_go_on(ClusterIntent(), planned(live(machine_pools=(pool,)), MORE), ("kl-a",))
 
 
 def test_a_pool_of_the_user_s_own_wins_over_worker():
@@ -288,12 +288,12 @@ def test_what_cannot_be_read_is_unknown_and_stops(kind):
 def test_what_is_in_the_way_matters_only_when_a_node_is_drained(kind):
     world = live(unread={kind: "forbidden"})
     assert judged(world, MORE)[("network.drain", f"cluster {kind}")].status == "unknown"
-    assert may_go_on(Cluster(), planned(world, POLICY), ("kl-a",))
+    assert may_go_on(ClusterIntent(), planned(world, POLICY), ("kl-a",))
 
 
 def test_no_plan_is_unknown():
-    assert [item.status for item in findings(Cluster(), None, ("kl-a",))] == ["unknown"]
-    assert [item.status for item in findings(Cluster(), DisruptionPlan(), ("kl-a",))] == ["unknown", "pass"]
+    assert [item.status for item in findings(ClusterIntent(), None, ("kl-a",))] == ["unknown"]
+    assert [item.status for item in findings(ClusterIntent(), DisruptionPlan(), ("kl-a",))] == ["unknown", "pass"]
 
 
 def test_the_plan_survives_the_way_through_ansible():
@@ -348,7 +348,7 @@ def rolling(count=4, **changes):
 def of_fleet(world, *policies, disruption="reboot"):
     names = tuple(item.name for item in world.nodes)
     result = plan(world, policies, names, "openshift.io")
-    return result, {(item.check, item.subject): item for item in findings(Cluster(disruption=disruption), result, names)}
+    return result, {(item.check, item.subject): item for item in findings(ClusterIntent(disruption=disruption), result, names)}
 
 
 def test_machine_configs_reboot_all_nodes_of_their_pool_in_one_roll():
@@ -382,7 +382,7 @@ def test_nodes_of_the_pool_that_are_not_in_the_inventory_reboot_as_well():
     result = plan(rolling(), (), ("n0",), "openshift.io")
     others = [item for item in result.nodes if not item.listed]
     assert [item.action for item in others] == ["reboot"] * 3
-    said = findings(Cluster(disruption="reboot"), result, ("n0",))
+    said = findings(ClusterIntent(disruption="reboot"), result, ("n0",))
     assert any(item.subject == "n3 (not in the inventory)" and item.check == "network.disruption" for item in said)
 
 
@@ -390,7 +390,7 @@ def test_a_node_that_no_pool_brings_the_machine_config_to_is_not_passed_over():
     result, found = of_fleet(rolling(selector=LabelSelector({"row": "0"})))
     assert {item.node: item.action for item in result.nodes} == {"n0": "reboot", "n1": "unknown", "n2": "reboot", "n3": "unknown"}
     assert "machine_role" in found["network.disruption", "n1"].measured
-    assert not may_go_on(Cluster(disruption="reboot"), result, ())
+    assert not may_go_on(ClusterIntent(disruption="reboot"), result, ())
 
 
 def test_pods_and_budgets_hold_a_roll_and_every_pod_goes():
@@ -412,7 +412,7 @@ def test_a_pool_that_cannot_roll_closes_the_gate(changes, said):
     result, found = of_fleet(rolling(**changes))
     drain = found["network.drain", "MachineConfigPool worker"]
     assert drain.status == "fail" and said in drain.measured
-    assert not may_go_on(Cluster(disruption="reboot"), result, ())
+    assert not may_go_on(ClusterIntent(disruption="reboot"), result, ())
 
 
 def test_a_pool_that_a_stopped_run_of_ours_has_paused_can_roll():
@@ -470,7 +470,7 @@ def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own():
     assert found["network.drain", "MachineConfigPool worker"].status == "pass"
     drain = found["network.drain", "MachineConfigPool gpu"]
     assert drain.status == "fail" and "takes KubeletConfig performance-gpu as well" in drain.measured and "one KubeletConfig" in drain.remedy
-    assert not may_go_on(Cluster(disruption="reboot"), result, ())
+    assert not may_go_on(ClusterIntent(disruption="reboot"), result, ())
     # a MachineConfig meets nobody
     _result, found = of_fleet(dataclasses.replace(world, host_configs=(CONFIG,)))
     assert found["network.drain", "MachineConfigPool gpu"].status == "pass"

@@ -10,24 +10,16 @@ import pathlib
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.device_plugin import why_not_offered
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import nearest_match
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import (
-    GRACE,
-    Course,
-    Patience,
-    Target,
-    World,
-    judge,
-    judge_node,
-    judge_release,
-    unseen,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, Patience, judge, judge_node, judge_release, unseen
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, NodeHistory, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nvidia_network_operator import attachment
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodStand
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)
@@ -41,7 +33,7 @@ NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read
 STATE = sriov_operator.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
 POLICY = sriov_operator.policy(next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy"))
 ATTACHMENTS = {f"{item['metadata']['namespace']}/{item['metadata']['name']}": attachment(item) for item in items("networkattachmentdefinitions.yaml")}
-READY = World({"kl-a": NODE}, {"kl-a": STATE}, {"pol1": POLICY}, ATTACHMENTS)
+READY = ClusterState({"kl-a": NODE}, {"kl-a": STATE}, {"pol1": POLICY}, ATTACHMENTS)
 
 
 def state(**changes):
@@ -59,6 +51,26 @@ def look(world, target=TARGET):
 def test_the_real_state_is_ready():
     found = look(READY).node
     assert (found.phase, found.matched, found.allocatable) == ("ready", ("0000:01:00.0",), 4)
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "said"),
+    [
+        ({}, "Device plugin: it does not offer this resource."),
+        ({"nvidia.com/igbvf": 4}, "Intent: the cluster offers nvidia.com/igbvf, with another prefix than openshift.io."),
+        ({"openshift.io/igbvf": 3}, "Device plugin: the node has all 4 functions, and it offers 3: it does not see the others or finds them unhealthy."),
+        ({"openshift.io/igbvf": 5}, "Device plugin: its resource takes in functions that are not of this fabric."),
+    ],
+)
+def test_why_virtual_functions_are_not_offered_is_what_stage_virtual_functions_says(allocatable, said):
+    world = node(allocatable=allocatable)
+    cause, remedy = why_not_offered(world.nodes["kl-a"], "openshift.io/igbvf", 4)
+    found = look(world)
+    assert (cause, found.suspect) == (said, "not_offered")
+    assert found.node.detail.endswith(cause) and found.node.remedy == remedy != ""
+    # a node that is lost offers nothing, whatever its device plugin does
+    lost = look(node(allocatable=allocatable, ready=False))
+    assert (lost.suspect, lost.node.remedy) == ("node_lost", "") and cause not in lost.node.detail
 
 
 (PF,), (WANTED,) = STATE.interfaces, STATE.wanted
@@ -226,8 +238,8 @@ def test_a_node_that_reboots_is_given_the_time():
     ("changes", "detail", "suspect"),
     [
         ({"daemons": {}}, "the config daemon's pod is not ready: there is none on the node", "daemon_down"),
-        ({"daemons": {"kl-a": ("d", PodStand("waiting", "CrashLoopBackOff: x", "container"))}}, "CrashLoopBackOff", "daemon_down"),
-        ({"daemons": {"kl-a": ("d", PodStand("ready", "Ready"))}}, "works (syncStatus InProgress)", "sync_stuck"),
+        ({"daemons": {"kl-a": ("d", PodState("waiting", "CrashLoopBackOff: x", "container"))}}, "CrashLoopBackOff", "daemon_down"),
+        ({"daemons": {"kl-a": ("d", PodState("ready", "Ready"))}}, "works (syncStatus InProgress)", "sync_stuck"),
         ({"logs": {"kl-a": "cannot allocate memory"}}, "its log says: cannot allocate memory", "sync_failing"),
     ],
 )
@@ -239,8 +251,8 @@ def test_a_sync_that_takes_long_says_what_the_daemon_does(changes, detail, suspe
 
 def test_a_reboot_loop_is_counted_and_ends():
     working = state(sync_status="InProgress")
-    once = dataclasses.replace(working, courses={"kl-a": Course(2, "b", True, boots=1)})
-    twice = dataclasses.replace(working, courses={"kl-a": Course(2, "c", True, boots=2)})
+    once = dataclasses.replace(working, histories={"kl-a": NodeHistory(2, "b", True, boots=1)})
+    twice = dataclasses.replace(working, histories={"kl-a": NodeHistory(2, "c", True, boots=2)})
     assert look(once).node.phase == "waiting"
     found = look(twice).node
     assert found.phase == "failed"
@@ -250,13 +262,13 @@ def test_a_reboot_loop_is_counted_and_ends():
 
 
 def test_a_node_that_comes_and_goes_ends():
-    found = look(dataclasses.replace(state(sync_status="InProgress"), courses={"kl-a": Course(2, "a", True, losses=3)})).node
+    found = look(dataclasses.replace(state(sync_status="InProgress"), histories={"kl-a": NodeHistory(2, "a", True, losses=3)})).node
     assert found.phase == "failed"
     assert "went from Ready to NotReady 3 times" in found.detail
 
 
 def test_what_a_node_went_through_does_not_matter_once_it_is_ready():
-    assert look(dataclasses.replace(READY, courses={"kl-a": Course(2, "a", True, boots=9, losses=9)})).node.phase == "ready"
+    assert look(dataclasses.replace(READY, histories={"kl-a": NodeHistory(2, "a", True, boots=9, losses=9)})).node.phase == "ready"
 
 
 def test_two_policies_on_one_function_are_both_seen():

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.training.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Intent, Ipam, Network, Select, Training
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Select, Training
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
@@ -34,7 +34,7 @@ ETHERNET = (("job-worker-0", "worker-1"), ("job-worker-1", "worker-2"))
 def intent(**training: typing.Any) -> Intent:
     select = Select(hcas_per_node=4, subnet_manager="any")
     compute = Fabric("compute", "sriov_infiniband", Network("test", "sriov-ib"), select, 8, "mlx_compute", Ipam("whereabouts", "100.100.0.0/22"))
-    return Intent((compute,), cluster=Cluster(training=Training(**training)))
+    return Intent((compute,), cluster=ClusterIntent(training=Training(**training)))
 
 
 def hcas(number: int) -> ObservedHcas:

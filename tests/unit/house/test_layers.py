@@ -26,6 +26,15 @@ ALLOWED = {
     "_report": {"_model", "_parse", "_check"},
     "_run": {"_model", "_parse", "_check", "_render", "_schedule", "_observe"},
 }
+# of _check: what stages share. Each other folder or file there is a stage, and stages don't import each other
+SHARED = {"ids", "fleet", "addresses", "controllers", "job"}
+# the table of the stages, and the frame that calls them
+ABOVE_STAGES = {"stages", "frame"}
+# importer: the modules of another stage that it may import. validate judges the figures that compare is given; the teardown undoes what network did
+ACROSS = {
+    "_check.validate.check": {"_check.compare.check"},
+    "_check.teardown": {"_check.network.disruption.machine_config"},
+}
 # what may do no I/O and know no Ansible
 PURE = {"_model", "_parse", "_check", "_render", "_schedule", "_report"}
 # modules of the standard library that reach the world, or ask for the time or for chance
@@ -54,6 +63,57 @@ def imports(path: pathlib.Path) -> typing.Iterator[typing.Tuple[str, int]]:
 
 def layer_of(path: pathlib.Path) -> str:
     return path.relative_to(UTILS).parts[0]
+
+
+def module_of(path: pathlib.Path) -> str:
+    """Dotted name below module_utils; a package has that of its folder."""
+    parts = path.relative_to(UTILS).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: pathlib.Path, modules: typing.Container[str]) -> typing.Set[str]:
+    """The modules of ours that a file imports anywhere in it, so under ``if TYPE_CHECKING`` as well."""
+    names = (name[len(OURS) + 1 :] for name, _line in imports(path) if name.startswith(OURS + "."))
+    return {name for name in names if name in modules}
+
+
+def circles() -> typing.List[str]:
+    """Import circles among all modules of module_utils, each as the way around it."""
+    files = {module_of(path): path for path in python_files() if path.name != "__init__.py"}
+    graph = {name: sorted(imported(path, files)) for name, path in files.items()}
+    done: typing.Set[str] = set()
+    found = []
+
+    def walk(name: str, way: typing.Tuple[str, ...]) -> None:
+        if name in way:
+            found.append(" -> ".join((*way[way.index(name) :], name)))
+        elif name not in done:
+            for other in graph[name]:
+                walk(other, (*way, name))
+            done.add(name)
+
+    for name in graph:
+        walk(name, ())
+    return found
+
+
+def trespasses(path: pathlib.Path) -> typing.List[str]:
+    """What a file of _check imports of a stage that is not its own."""
+    importer = module_of(path)
+    if not importer.startswith("_check."):
+        return []
+    room = importer.split(".")[1]
+    found = []
+    for name, line in imports(path):
+        parts = name[len(OURS) + 1 :].split(".") if name.startswith(OURS + "._check.") else []
+        if len(parts) < 2 or parts[1] in {room, *SHARED} or room in ABOVE_STAGES:
+            continue
+        target = ".".join(parts)
+        # a package on the way to a module that is allowed, the module itself, or a name in it
+        if any(f"{allowed}.".startswith(f"{target}.") or f"{target}.".startswith(f"{allowed}.") for allowed in ACROSS.get(importer, ())):
+            continue
+        found.append(f"{path.relative_to(ROOT)}:{line} imports {name}: what {parts[1]} and {room} share belongs into a folder of {sorted(SHARED)}")
+    return found
 
 
 def violations(path: pathlib.Path) -> typing.List[str]:
@@ -88,6 +148,16 @@ def python_files() -> typing.List[pathlib.Path]:
 @pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(UTILS)))
 def test_imports_point_down(path: pathlib.Path) -> None:
     assert violations(path) == []
+    assert trespasses(path) == []
+
+
+def test_no_import_circle() -> None:
+    assert circles() == []
+
+
+def test_exceptions_are_needed() -> None:
+    files = {module_of(path): path for path in python_files()}
+    assert {name: {other for other in imported(files[name], files) if other in allowed} for name, allowed in ACROSS.items()} == ACROSS
 
 
 @pytest.mark.parametrize("path", python_files(), ids=lambda path: str(path.relative_to(UTILS)))
@@ -113,7 +183,7 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layer", "line", "said"),
+    ("folder", "line", "said"),
     [
         ("_model", "from .._parse import sminfo", "may import nothing of ours"),
         ("_parse", "from .._check import validate", "may import ['_model'] of ours"),
@@ -123,12 +193,59 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
         ("_check", "def f():\n    import os", "_check is pure"),
         ("_observe", "from ansible.module_utils.basic import AnsibleModule", "know Ansible"),
         ("_parse", "import yaml", "standard library only"),
+        # nested: the layer is the first folder, and more dots lead out of it
+        ("_parse/infiniband", "from ..._check.validate import check", "may import ['_model'] of ours"),
+        ("_check/network/lint", "from ...._observe.command import run", "may import ['_model', '_parse'] of ours"),
+        ("_check/network/lint", "import socket", "_check is pure"),
+        ("_check/fabric", "import typing\nif typing.TYPE_CHECKING:\n    from ..._run import pods", "may import ['_model', '_parse'] of ours"),
+        # one stage in another
+        ("_check/fabric", "from ..network.wait.state import Target", "what network and fabric share"),
+        ("_check/fabric", "from .. import reachability", "what reachability and fabric share"),
+        ("_check/network/wait", "from ...fabric import check", "what fabric and network share"),
+        ("_check/fleet", "from ..host.check import Facts", "what host and fleet share"),
+        ("_check", "from .host import check", "what host and bad share"),
+        ("_check/validate", "from ..compare import check", "what compare and validate share"),
     ],
 )
-def test_the_test_sees_a_violation(layer: str, line: str, said: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_test_sees_a_violation(folder: str, line: str, said: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "UTILS", tmp_path)
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
-    (tmp_path / layer).mkdir()
-    path = tmp_path / layer / "bad.py"
+    path = tmp_path / folder / "bad.py"
+    path.parent.mkdir(parents=True)
     path.write_text(line + "\n", encoding="utf-8")
-    assert said in "\n".join(violations(path))
+    assert said in "\n".join(violations(path) + trespasses(path))
+
+
+@pytest.mark.parametrize(
+    ("folder", "line"),
+    [
+        ("_check/network/lint", "from ...._model.findings import ok"),
+        ("_check/network/lint", "from ...fleet import places"),
+        ("_check/network/lint", "from ..wait.state import Target"),
+        ("_check/network", "from ..controllers.sriov_operator import matches"),
+        ("_parse/job", "from ..kubernetes.resource import Resource"),
+    ],
+)
+def test_what_is_allowed_passes(folder: str, line: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "UTILS", tmp_path)
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    path = tmp_path / folder / "good.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(line + "\n", encoding="utf-8")
+    assert violations(path) + trespasses(path) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    ["from .one import A", "from . import one", "import typing\nif typing.TYPE_CHECKING:\n    from .one import A", "def f():\n    from ..wait.one import A"],
+)
+def test_the_test_sees_a_circle(back: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "UTILS", tmp_path)
+    folder = tmp_path / "_check" / "wait"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "one.py").write_text("from .two import B\n", encoding="utf-8")
+    (folder / "two.py").write_text("", encoding="utf-8")
+    assert circles() == []
+    (folder / "two.py").write_text(back + "\n", encoding="utf-8")
+    assert circles() == ["_check.wait.one -> _check.wait.two -> _check.wait.one"]

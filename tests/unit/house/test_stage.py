@@ -40,8 +40,8 @@ def finding(status: str, stage: str = "fabric") -> typing.Dict[str, str]:
     return {"check": f"{stage}.one_master", "subject": "compute", "status": status, "why": "so", "remedy": "do"}
 
 
-def moment(stage: str = "fabric", check_mode: bool = False, **records: Record) -> frame.Moment:
-    return frame.Moment(stage, "run-1", "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:06+00:00", check_mode, records)
+def context(stage: str = "fabric", check_mode: bool = False, **records: Record) -> frame.StageContext:
+    return frame.StageContext(stage, "run-1", "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:06+00:00", check_mode, records)
 
 
 def record(stage: str, gate: str = "open", **rest: typing.Any) -> Record:
@@ -49,17 +49,17 @@ def record(stage: str, gate: str = "open", **rest: typing.Any) -> Record:
 
 
 def test_validate_always_starts() -> None:
-    assert frame.may_start(moment("validate"), frame.Wishes(None), NODES) is None
+    assert frame.may_start(context("validate"), frame.RawIntent(None), NODES) is None
 
 
 def test_stage_after_open_gates_starts(fabrics: typing.Any) -> None:
-    assert frame.may_start(moment(validate=record("validate")), frame.Wishes(fabrics()), NODES) is None
+    assert frame.may_start(context(validate=record("validate")), frame.RawIntent(fabrics()), NODES) is None
 
 
 def test_stage_after_a_closed_gate_is_skipped_and_says_by_whom(fabrics: typing.Any) -> None:
     answer = frame.may_start(
-        moment("network", validate=record("validate"), discover=record("discover", "closed"), fabric=record("fabric", "closed", closed_by="discover")),
-        frame.Wishes(fabrics(), [{"check": "network.*", "reason": "I want green"}]),
+        context("network", validate=record("validate"), discover=record("discover", "closed"), fabric=record("fabric", "closed", closed_by="discover")),
+        frame.RawIntent(fabrics(), [{"check": "network.*", "reason": "I want green"}]),
         NODES,
     )
     assert answer is not None and (answer.gate, answer.closed_by) == ("closed", "discover")
@@ -67,15 +67,15 @@ def test_stage_after_a_closed_gate_is_skipped_and_says_by_whom(fabrics: typing.A
 
 
 def test_later_gates_do_not_matter(fabrics: typing.Any) -> None:
-    assert frame.may_start(moment(validate=record("validate"), network=record("network", "closed")), frame.Wishes(fabrics()), NODES) is None
+    assert frame.may_start(context(validate=record("validate"), network=record("network", "closed")), frame.RawIntent(fabrics()), NODES) is None
 
 
 def test_stage_alone_looks_at_the_intent_first(fabrics: typing.Any) -> None:
-    assert frame.may_start(moment(), frame.Wishes(fabrics()), NODES) is None
-    answer = frame.may_start(moment(), frame.Wishes(fabrics(resource_name="mlx-compute")), NODES)
+    assert frame.may_start(context(), frame.RawIntent(fabrics()), NODES) is None
+    answer = frame.may_start(context(), frame.RawIntent(fabrics(resource_name="mlx-compute")), NODES)
     assert answer is not None and answer.stage == "fabric" and answer.gate == "closed"
     assert [item.finding.check for item in answer.judged if item.closes] == ["validate.names"]
-    answer = frame.may_start(moment(), frame.Wishes(fabrics(virtual_functions="8")), NODES)
+    answer = frame.may_start(context(), frame.RawIntent(fabrics(virtual_functions="8")), NODES)
     assert answer is not None and [item.finding.subject for item in answer.judged] == ["rdma_fabrics[0].virtual_functions"]
 
 
@@ -85,47 +85,47 @@ def test_stage_alone_looks_at_the_intent_first(fabrics: typing.Any) -> None:
 )
 def test_gate(fabrics: typing.Any, statuses: typing.List[str], gate: str) -> None:
     facts = {"findings": [finding(status) for status in statuses]}
-    assert frame.judge_stage(moment(), frame.Wishes(fabrics()), facts).gate == gate
+    assert frame.judge_stage(context(), frame.RawIntent(fabrics()), facts).gate == gate
 
 
 def test_waiver_opens_the_gate(fabrics: typing.Any) -> None:
-    wishes = frame.Wishes(fabrics(), [{"check": "fabric.one_master", "reason": "a spare fabric"}])
-    answer = frame.judge_stage(moment(), wishes, {"findings": [finding("fail")]})
+    raw = frame.RawIntent(fabrics(), [{"check": "fabric.one_master", "reason": "a spare fabric"}])
+    answer = frame.judge_stage(context(), raw, {"findings": [finding("fail")]})
     assert answer.gate == "open" and answer.judged[0].waiver is not None
 
 
 def test_facts_that_do_not_fit_close_the_gate_with_their_path(fabrics: typing.Any) -> None:
-    (item,) = frame.judge_stage(moment(), frame.Wishes(fabrics()), {"findngs": []}).judged
+    (item,) = frame.judge_stage(context(), frame.RawIntent(fabrics()), {"findngs": []}).judged
     assert (item.finding.check, item.finding.status) == ("fabric.error", "fail")
     assert "fabric_facts.findngs: unknown key" in item.finding.measured
 
 
 def test_wrong_intent_closes_the_gate() -> None:
-    answer = frame.judge_stage(moment(), frame.Wishes("compute"), {})
+    answer = frame.judge_stage(context(), frame.RawIntent("compute"), {})
     assert answer.gate == "closed" and answer.judged[0].finding.check == "fabric.intent"
 
 
 def test_failure_closes_the_gate_unless_it_is_waived_by_name(fabrics: typing.Any) -> None:
-    answer = frame.judge_error(moment(), frame.Wishes(fabrics()), "Read the API: connection refused", {"so": "far"})
+    answer = frame.judge_error(context(), frame.RawIntent(fabrics()), "Read the API: connection refused", {"so": "far"})
     assert answer.gate == "closed" and answer.facts == {"so": "far"}
     assert answer.judged[0].finding.measured == "Read the API: connection refused"
-    assert frame.judge_error(moment(), frame.Wishes(None), "x").gate == "closed"
+    assert frame.judge_error(context(), frame.RawIntent(None), "x").gate == "closed"
 
 
 def test_check_mode_waits_for_what_would_be_made(fabrics: typing.Any) -> None:
-    wishes, failing = frame.Wishes(fabrics()), {"findings": [finding("fail", "network")]}
-    made = frame.judge_stage(moment("network", check_mode=True), wishes, failing, ["policy storage would be created"])
+    raw, failing = frame.RawIntent(fabrics()), {"findings": [finding("fail", "network")]}
+    made = frame.judge_stage(context("network", check_mode=True), raw, failing, ["policy storage would be created"])
     assert made.gate == "pending" and made.changes == ("policy storage would be created",)
     # a later stage looks at what is not there yet: pending as well, also when its role failed
-    later = moment("virtual_functions", check_mode=True, network=made)
-    assert frame.judge_error(later, wishes, "no VF").gate == "pending"
+    later = context("virtual_functions", check_mode=True, network=made)
+    assert frame.judge_error(later, raw, "no VF").gate == "pending"
     # with nothing to make, a failure is a failure in check mode too
-    assert frame.judge_stage(moment("network", check_mode=True), wishes, failing).gate == "closed"
+    assert frame.judge_stage(context("network", check_mode=True), raw, failing).gate == "closed"
     # outside check mode, having made something excuses nothing
-    assert frame.judge_stage(moment("network"), wishes, failing, ["policy storage was created"]).gate == "closed"
+    assert frame.judge_stage(context("network"), raw, failing, ["policy storage was created"]).gate == "closed"
 
 
 def test_every_stage_of_the_table_refuses_what_is_no_fact(fabrics: typing.Any) -> None:
     for name in frame.TABLE:
-        answer = frame.judge_stage(moment(name), frame.Wishes(fabrics()), {"no such key": 1})
+        answer = frame.judge_stage(context(name), frame.RawIntent(fabrics()), {"no such key": 1})
         assert answer.gate == "closed" and answer.judged[0].finding.check == f"{name}.error"

@@ -8,7 +8,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import Moment, Wishes, judge_stage
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
@@ -79,8 +79,8 @@ def test_hostile_text_neither_moves_the_terminal_nor_fills_it(fabrics: typing.An
 @pytest.mark.parametrize("value", ["\x1b[31m\x00", "\u202eevil", "a" * 3_000_000, "{{ lookup('pipe', 'id') }}"])
 def test_hostile_names_are_shown_as_escapes(fabrics: typing.Any, value: str) -> None:
     """On the terminal, in the lines that stage_gate returns."""
-    moment = Moment("validate", "r", "s", "f", False, {})
-    record = judge_stage(moment, Wishes(fabrics(name=value)), to_data(NODES))
+    context = StageContext("validate", "r", "s", "f", False, {})
+    record = judge_stage(context, RawIntent(fabrics(name=value)), to_data(NODES))
     assert record.gate == "closed"
     lines = describe(record)
     assert any("rdma_fabrics[0].name" in line for line in lines)

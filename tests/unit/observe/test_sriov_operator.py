@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import SupportedNic
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import established, is_operator, observe
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import stand_of_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -124,7 +124,7 @@ def serve(api, limit=60.0):
     def pause(seconds):
         now[0] += seconds
 
-    return wait_until_serving(api, Cluster(operator_namespace="ops"), ["worker-1"], limit, lambda: now[0], pause, lines.append), lines
+    return wait_until_serving(api, ClusterIntent(operator_namespace="ops"), ["worker-1"], limit, lambda: now[0], pause, lines.append), lines
 
 
 def test_the_wait_ends_when_the_operator_serves():
@@ -171,10 +171,10 @@ def test_the_wait_ends_with_its_time_and_says_what_is_missing():
     ],
 )
 def test_where_a_pod_stands(status, phase, detail, suspect):
-    stand = stand_of_pod({"metadata": {"name": "p"}, "status": status})
+    stand = state_of_pod({"metadata": {"name": "p"}, "status": status})
     assert (stand.phase, stand.suspect) == (phase, suspect)
     assert detail in stand.detail
 
 
 def test_a_pod_that_is_being_deleted_will_not_be_ready():
-    assert stand_of_pod({"metadata": {"deletionTimestamp": "2026-11-21T08:00:00Z"}, "status": READY}).phase == "failed"
+    assert state_of_pod({"metadata": {"deletionTimestamp": "2026-11-21T08:00:00Z"}, "status": READY}).phase == "failed"

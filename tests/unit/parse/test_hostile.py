@@ -253,7 +253,7 @@ DATA: typing.Dict[str, Data] = {
             {"kind": "ClusterServiceVersion", "metadata": {"name": "sriov-network-operator.v4"}, "spec": {"version": "4"}, "status": {"phase": "Succeeded"}},
         ],
     ),
-    "kubernetes.pod_state.stand_of_pod": Data(parser("kubernetes.pod_state.stand_of_pod"), POD, (parser("kubernetes.pod_state.stand_of_pod")({}),)),
+    "kubernetes.pod_state.state_of_pod": Data(parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)),
     "intent.parse_intent": Data(parser("intent.parse_intent"), [[FABRIC]]),
     "kubernetes.ipam.node_networks": Data(
         parser("kubernetes.ipam.node_networks"), [*objects("node-worker-sriov.yaml", "Node"), named(spec={"podCIDRs": ["10.0.0.0/24"]})]

@@ -19,7 +19,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.linerate.rdma.plugins.filter.host import containerd_drop_in, render_host
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
 from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import memlock_pod
 
@@ -91,7 +91,7 @@ def test_the_cluster_policy_is_patched_and_never_made_ours() -> None:
 
 def test_the_pod_that_proves_it() -> None:
     fabric = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
-    made = memlock_pod(fabric, Cluster(), "worker-1", Memlock("containerd", limit_gib=8, proof_mib=64))
+    made = memlock_pod(fabric, ClusterIntent(), "worker-1", Memlock("containerd", limit_gib=8, proof_mib=64))
     same_as_golden("memlock-pod.golden", yaml.safe_dump(made, sort_keys=False))
 
 

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job_start
 from ansible_collections.linerate.rdma.plugins.module_utils._render.job import render
@@ -102,7 +102,7 @@ OTHERS = {
 def test_jobs_on_the_other_profiles(name, annotation, device, rdma):
     network = {} if name == "base" else {"network": {"name": "net", "namespace": "training"}, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}
     fabric = load(Fabric, {"name": name, "network": {"namespace": "training"}, **OTHERS[name], **network}, "rdma_fabrics[0]")
-    (item,) = render(job(fabric=name), (fabric,), Cluster())
+    (item,) = render(job(fabric=name), (fabric,), ClusterIntent())
     template = item["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
     (container,) = template["spec"]["containers"]
     assert template["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/networks") == annotation
@@ -113,7 +113,7 @@ def test_jobs_on_the_other_profiles(name, annotation, device, rdma):
 
 def test_a_fabric_without_rdma_is_used_over_tcp():
     fabric = dataclasses.replace(FABRICS[1], rdma=False)
-    (item,) = render(job(fabric="roce"), (fabric,), Cluster())
+    (item,) = render(job(fabric="roce"), (fabric,), ClusterIntent())
     (container, _worker) = containers(item)
     assert (container["command"], container["securityContext"]["capabilities"]) == (["torchrun", "/etc/training/train.py"], {"drop": ["ALL"]})
     assert (variables(item)["NCCL_IB_DISABLE"], variables(item)["NCCL_SOCKET_IFNAME"]) == ("1", "=net1")

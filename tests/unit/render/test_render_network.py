@@ -10,7 +10,7 @@ import pathlib
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster, DrainPool, Fabric, Ipam, Route
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool, Fabric, Ipam, Route
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods, sriov
@@ -71,20 +71,20 @@ def same_as_golden(name, objects):
 
 def test_network_of_both_profiles():
     members = {"compute": {"worker-1": RAILS, "worker-2": RAILS}, "storage": {"worker-1": ("0000:01:00.0",), "worker-2": ("0000:01:00.0",)}}
-    rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), Cluster(), members)
+    rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), ClusterIntent(), members)
     assert rendered.unmade == {}
     assert [name for name, _object in rendered.objects] == ["", "compute", "storage", "compute", "storage"]
     same_as_golden("network.golden", [item for _name, item in rendered.objects])
 
 
 def test_openshift_settings():
-    cluster = Cluster({"node-role.kubernetes.io/worker": ""}, "openshift-sriov-network-operator", "openshift.io")
+    cluster = ClusterIntent({"node-role.kubernetes.io/worker": ""}, "openshift-sriov-network-operator", "openshift.io")
     rendered = network.render((fabric(COMPUTE),), cluster, {"compute": {"worker-1": RAILS}})
     same_as_golden("network-openshift.golden", [item for _name, item in rendered.objects])
 
 
 def test_a_pool_of_nodes_where_the_intent_asks_for_one():
-    cluster = Cluster(node_pool=DrainPool(2, "exclusive"))
+    cluster = ClusterIntent(node_pool=DrainPool(2, "exclusive"))
     rendered = network.render((fabric(STORAGE),), cluster, {"storage": {"worker-1": ("0000:01:00.0",)}})
     (pool,) = [item for _name, item in rendered.objects if item["kind"] == "SriovNetworkPoolConfig"]
     # before the policies, which the operator acts on at once
@@ -92,12 +92,12 @@ def test_a_pool_of_nodes_where_the_intent_asks_for_one():
     same_as_golden("node-pool.golden", [pool])
     read = sriov_operator.node_pool(pool)
     assert (read.max_unavailable, read.rdma_mode, read.selector.labels) == ("2", "exclusive", cluster.node_selector)
-    assert "rdmaMode" not in sriov.node_pools(Cluster(node_pool=DrainPool(1)))[0]["spec"]
+    assert "rdmaMode" not in sriov.node_pools(ClusterIntent(node_pool=DrainPool(1)))[0]["spec"]
 
 
 def test_nodes_with_other_addresses_get_policies_of_their_own():
     members = {"worker-1": RAILS, "worker-2": ("0000:1a:00.0", "0000:3c:00.0")}
-    first, second = sriov.policies(fabric(COMPUTE), Cluster(), members)
+    first, second = sriov.policies(fabric(COMPUTE), ClusterIntent(), members)
     assert first["metadata"]["name"] == "linerate-compute-worker-1"
     assert second["spec"]["nodeSelector"]["kubernetes.io/hostname"] == "worker-2"
     assert second["spec"]["nicSelector"]["rootDevices"] == ["0000:1a:00.0", "0000:3c:00.0"]
@@ -105,24 +105,24 @@ def test_nodes_with_other_addresses_get_policies_of_their_own():
 
 def test_addresses_of_the_intent_come_first():
     select = {**COMPUTE["select"], "pci": ["0000:3c:00.0"]}
-    (policy,) = sriov.policies(fabric(COMPUTE, select=select), Cluster(), {"worker-1": RAILS, "worker-2": ()})
+    (policy,) = sriov.policies(fabric(COMPUTE, select=select), ClusterIntent(), {"worker-1": RAILS, "worker-2": ()})
     assert policy["spec"]["nicSelector"]["rootDevices"] == ["0000:3c:00.0"]
 
 
 def test_infiniband_is_always_rdma():
-    (policy,) = sriov.policies(fabric(COMPUTE, rdma=False), Cluster(), {"worker-1": RAILS})
+    (policy,) = sriov.policies(fabric(COMPUTE, rdma=False), ClusterIntent(), {"worker-1": RAILS})
     assert policy["spec"]["isRdma"] is True
     assert policy["spec"]["linkType"] == "IB"
 
 
 def test_nothing_to_select_by_is_refused():
     with pytest.raises(RenderError, match="rdma_fabrics 'storage': nothing selects"):
-        sriov.policies(fabric(STORAGE, select={"hcas_per_node": 1}), Cluster(), {"worker-1": ()})
+        sriov.policies(fabric(STORAGE, select={"hcas_per_node": 1}), ClusterIntent(), {"worker-1": ()})
 
 
 def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric():
     # they would turn the HCAs of the other fabric into virtual functions as well
-    rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), Cluster(), {"compute": {"worker-1": ()}})
+    rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), ClusterIntent(), {"compute": {"worker-1": ()}})
     assert "which HCAs are on this fabric" in rendered.unmade["compute"]
     assert [(name, item["kind"]) for name, item in rendered.objects] == [
         ("", "Namespace"),
@@ -168,7 +168,7 @@ NETWORKS = {
 
 def test_pools_of_nv_ipam():
     fabrics = fabric(COMPUTE, ipam=BLOCKS), fabric(STORAGE, ipam=NETWORKS)
-    rendered = network.render(fabrics, Cluster(), {"compute": {"worker-1": RAILS}})
+    rendered = network.render(fabrics, ClusterIntent(), {"compute": {"worker-1": RAILS}})
     made = [item for _fabric, item in rendered.objects if item["apiVersion"].startswith("nv-ipam")]
     texts = [item["spec"]["ipam"] for _fabric, item in rendered.objects if "ipam" in item.get("spec", {})]
     assert texts == ['{"type": "nv-ipam", "poolName": "compute", "poolType": "ippool"}', '{"type": "nv-ipam", "poolName": "rails", "poolType": "cidrpool"}']
@@ -176,16 +176,16 @@ def test_pools_of_nv_ipam():
 
 
 def test_a_pool_that_somebody_else_made_is_left_alone():
-    rendered = network.render((fabric(STORAGE, ipam={**NETWORKS, "pool": {**NETWORKS["pool"], "create": False}}),), Cluster(), {})
+    rendered = network.render((fabric(STORAGE, ipam={**NETWORKS, "pool": {**NETWORKS["pool"], "create": False}}),), ClusterIntent(), {})
     assert [item["kind"] for _fabric, item in rendered.objects] == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"]
 
 
 def test_pods():
-    same_as_golden("pods.golden", [pods.pod(fabric(COMPUTE), Cluster(), "worker-1"), pods.pod(fabric(STORAGE), Cluster(), "worker-2.example.org")])
+    same_as_golden("pods.golden", [pods.pod(fabric(COMPUTE), ClusterIntent(), "worker-1"), pods.pod(fabric(STORAGE), ClusterIntent(), "worker-2.example.org")])
 
 
 def test_a_pod_is_guaranteed_and_not_privileged():
-    (container,) = pods.pod(fabric(COMPUTE), Cluster(), "worker-1")["spec"]["containers"]
+    (container,) = pods.pod(fabric(COMPUTE), ClusterIntent(), "worker-1")["spec"]["containers"]
     assert container["resources"]["requests"] == container["resources"]["limits"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
@@ -196,7 +196,7 @@ def test_a_pod_is_guaranteed_and_not_privileged():
 
 def test_pods_of_a_tainted_and_closed_cluster():
     wanted = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "service_account": "rdma", "image_pull_secrets": ["registry"]}
-    made = pods.pod(fabric(COMPUTE, pods=wanted), Cluster(), "worker-1", 3)
+    made = pods.pod(fabric(COMPUTE, pods=wanted), ClusterIntent(), "worker-1", 3)
     assert made["metadata"]["name"] == "linerate-compute-worker-1-3"
     assert made["spec"]["tolerations"] == wanted["tolerations"]
     assert made["spec"]["serviceAccountName"] == "rdma"
@@ -204,7 +204,7 @@ def test_pods_of_a_tainted_and_closed_cluster():
 
 
 def test_the_rendered_policy_is_read_back():
-    (policy,) = sriov.policies(fabric(COMPUTE), Cluster(), {"worker-1": RAILS})
+    (policy,) = sriov.policies(fabric(COMPUTE), ClusterIntent(), {"worker-1": RAILS})
     parsed = sriov_operator.policy(policy)
     assert (parsed.vfs_count, parsed.root_devices, parsed.vendor, parsed.device) == (8, RAILS, "15b3", "1021")
 

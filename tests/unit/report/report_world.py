@@ -14,7 +14,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwidth, reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import Moment, Wishes, judge_stage
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ErrorReport,
@@ -116,12 +116,12 @@ def fabrics(world: World) -> typing.List[typing.Dict[str, typing.Any]]:
 
 def records(world: World, waivers: typing.Sequence[typing.Mapping[str, str]] = ()) -> typing.Dict[str, Record]:
     """The records of a run: fabric, reachability and bandwidth by their checks, the others with one pass each."""
-    wishes = Wishes(fabrics(world), list(waivers))
+    raw = RawIntent(fabrics(world), list(waivers))
     result = {}
     for stage in STAGES:
         gate = judge([ok(f"{stage}.node", name, "read", "read") for name in world.names[:3]])
         result[stage] = Record(stage, RUN, STARTED, FINISHED, False, "open", gate.judged)
-    moment = Moment("fabric", RUN, STARTED, FINISHED, False, {})
+    context = StageContext("fabric", RUN, STARTED, FINISHED, False, {})
     hcas, subnets, topologies = _hcas(world), _subnets(world), _topologies(world)
     facts: typing.Dict[str, typing.Any] = {
         "fabric": fabric.Facts(hcas, subnets, topologies),
@@ -129,7 +129,7 @@ def records(world: World, waivers: typing.Sequence[typing.Mapping[str, str]] = (
         "bandwidth": bandwidth.Facts(world.names, _bandwidth(world), hcas, subnets, topologies),
     }
     for stage, seen in facts.items():
-        result[stage] = judge_stage(dataclasses.replace(moment, stage=stage), wishes, to_data(seen))
+        result[stage] = judge_stage(dataclasses.replace(context, stage=stage), raw, to_data(seen))
     return result
 
 

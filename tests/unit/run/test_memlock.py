@@ -10,8 +10,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import MemlockProof
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Cluster as ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
 

@@ -10,7 +10,8 @@ import pathlib
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import Target, World, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import KINDS, STEADY_SECONDS, kinds_of, take, wait
@@ -302,13 +303,13 @@ def test_the_way_back():
 
 @pytest.mark.parametrize("kind", REQUIRED)
 def test_an_error_before_the_first_answer_is_kept(kind):
-    world = take(World(unread={kind: "no answer yet"}), Change(kind, "error", error="Forbidden"))
+    world = take(ClusterState(unread={kind: "no answer yet"}), Change(kind, "error", error="Forbidden"))
     assert world.unread == {kind: "Forbidden"}
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - set(REQUIRED)))
 def test_a_kind_that_only_explains_holds_nobody_up(kind):
-    world = take(World(unread={kind: "no answer yet"}), Change(kind, "error", error="Forbidden"))
+    world = take(ClusterState(unread={kind: "no answer yet"}), Change(kind, "error", error="Forbidden"))
     assert (world.unread, world.blind) == ({}, {kind: "Forbidden"})
 
 
@@ -439,7 +440,7 @@ def network(state):
 
 
 def test_a_network_of_another_operator_is_followed_to_its_end():
-    world = World(unread=dict.fromkeys(kinds_of([SHARED]), "no answer yet"))
+    world = ClusterState(unread=dict.fromkeys(kinds_of([SHARED]), "no answer yet"))
     attachment = {
         "kind": "NetworkAttachmentDefinition",
         "metadata": {"name": "net", "namespace": "training"},
@@ -463,7 +464,7 @@ def test_a_network_of_another_operator_is_followed_to_its_end():
 
 
 def test_a_kind_that_may_not_be_read_is_said_and_what_was_known_stays():
-    blind = take(World(unread={"MacvlanNetwork": "no answer yet"}), Change("MacvlanNetwork", "error", error="Forbidden"))
+    blind = take(ClusterState(unread={"MacvlanNetwork": "no answer yet"}), Change("MacvlanNetwork", "error", error="Forbidden"))
     assert blind.blind == {"MacvlanNetwork": "Forbidden"}
-    stale = take(take(World(), Change("MacvlanNetwork", "replace", (network("ready"),))), Change("MacvlanNetwork", "error", error="away"))
+    stale = take(take(ClusterState(), Change("MacvlanNetwork", "replace", (network("ready"),))), Change("MacvlanNetwork", "error", error="away"))
     assert stale.stale == {"MacvlanNetwork": "away"} and stale.reports["MacvlanNetwork"]["net"].state == "ready"

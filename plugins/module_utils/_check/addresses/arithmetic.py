@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.intent import Fabric, Intent, Ipam, NodePool
+from ..._model.intent import Fabric, Intent, Ipam, NvIpamPool
 from ..._model.profiles import pods_on_a_node, traits
 from ..._parse.kubernetes.addresses import Blocks, Network, Pool, RangeError, parse_blocks, parse_network, parse_networks, parse_range
 
@@ -32,7 +32,7 @@ def pool_of(ipam: Ipam) -> typing.Union[Pool, Blocks]:
         if ipam.gateway is not None and pool.hands_out(ipam.gateway):
             return parse_range(ipam.range, ipam.range_start, ipam.range_end, (*ipam.exclude, ipam.gateway.strip()))
         return pool
-    wanted = ipam.pool or NodePool("")
+    wanted = ipam.pool or NvIpamPool("")
     if wanted.kind == "IPPool":
         return parse_blocks(ipam.range, wanted.per_node_block_size, ipam.gateway, ipam.exclude)
     return parse_networks(ipam.range, wanted.per_node_network_prefix or 0, wanted.gateway_index, ipam.exclude)
@@ -82,7 +82,7 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.List[Findin
 
 def _check_keys(ipam: Ipam, path: str) -> typing.List[Finding]:
     """Keys that do not belong together."""
-    pool = ipam.pool or NodePool("")
+    pool = ipam.pool or NvIpamPool("")
     whereabouts, blocks, networks = (ipam.type == "whereabouts", *(ipam.pool is not None and pool.kind == kind for kind in ("IPPool", "CIDRPool")))
     prefix = "pool.per_node_network_prefix"
     wrong: typing.Tuple[typing.Tuple[bool, str, str, str], ...] = (

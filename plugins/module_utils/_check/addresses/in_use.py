@@ -9,7 +9,7 @@ import typing
 
 from ..._model.addresses import AddressFacts, SharedPool, Taken
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, judge, ok
-from ..._model.intent import Fabric, Intent, Ipam, NodePool
+from ..._model.intent import Fabric, Intent, Ipam, NvIpamPool
 from ..._parse.kubernetes.addresses import Blocks, Network, Pool, RangeError, parse_network
 from .arithmetic import need, needed_on_a_node, pool_of
 
@@ -68,7 +68,7 @@ def _free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: Address
 
 def _pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
     """nv-ipam: is the pool there, is it what the intent says, and does each node have its share?"""
-    wanted = fabric.pool or NodePool("")
+    wanted = fabric.pool or NvIpamPool("")
     name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
     share = wanted.per_node_block_size if wanted.kind == "IPPool" else wanted.per_node_network_prefix
     expected = f"{name}: {pool.network}, {_share(wanted.kind, share)} a node"

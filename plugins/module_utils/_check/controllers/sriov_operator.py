@@ -249,7 +249,7 @@ def held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budget
     return tuple(found)
 
 
-def stand_of(pool: MachinePool) -> str:
+def describe(pool: MachinePool) -> str:
     """How far a MachineConfigPool is, in words."""
     return f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on {pool.wanted_config or 'its MachineConfig'}"
 
@@ -261,7 +261,7 @@ def holds_back(pool: MachinePool) -> str:
     """
     if pool.wanted_config == pool.current_config or (pool.paused and pool.paused_by_operator):
         return ""
-    stand = stand_of(pool)
+    stand = describe(pool)
     if pool.conditions.get("Degraded") == "True":
         return f"{stand} and is degraded ({pool.degraded} machines): {pool.message or 'it gives no reason'}"
     if pool.paused:

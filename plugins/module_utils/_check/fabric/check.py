@@ -18,7 +18,7 @@ from ..._model.profiles import is_infiniband, traits
 from ..fleet.hcas_of_fabric import Membership, candidates, resolve, selects
 from ..fleet.places import seen_from
 from .error_counters import check_errors
-from .names import TOOLS, World, words_of_ports
+from .names import TOOLS, FabricFacts, words_of_ports
 from .subnet_managers import check_islands, check_managers, check_no_manager
 from .topology import check_topology
 
@@ -39,7 +39,7 @@ class Facts:
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     """One finding at least for each node, each fabric, each fabric on each node, and each HCA of an InfiniBand fabric."""
-    world = World(
+    world = FabricFacts(
         {name: observed.value for name, observed in facts.nodes.items() if observed.value is not None and observed.error is None},
         {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None and observed.error is None},
         {name: observed.value for name, observed in facts.topologies.items() if observed.value is not None and observed.error is None},
@@ -77,7 +77,7 @@ def _check_nodes(facts: Facts, infiniband: bool) -> typing.List[Finding]:
     return findings
 
 
-def _check_membership(fabric: Fabric, membership: Membership, world: World) -> typing.List[Finding]:
+def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> typing.List[Finding]:
     """Whether the fabric could be made out, and what each node has on it."""
     wanted = fabric.select.hcas_per_node
     expected = f"{wanted} HCAs on each node" + (", on one subnet manager" if is_infiniband(fabric) else "")
@@ -101,7 +101,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: World) -> t
     return findings
 
 
-def _why_not(fabric: Fabric, membership: Membership, name: str, world: World) -> str:
+def _why_not(fabric: Fabric, membership: Membership, name: str, world: FabricFacts) -> str:
     """What the other HCAs of a node see, each by name."""
     members = {member.hca.name for member in membership.members[name]}
     others = [hca for hca in candidates(fabric, world.nodes[name]) if hca.name not in members]
@@ -123,7 +123,7 @@ def _why_not(fabric: Fabric, membership: Membership, name: str, world: World) ->
     return f"Not on this fabric: {'; '.join(words)}."
 
 
-def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: World) -> typing.List[Finding]:
+def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: FabricFacts) -> typing.List[Finding]:
     findings = [*_check_select(fabric, membership, world), *check_islands(fabric, world)]
     if not membership.resolved:
         return findings + check_no_manager(fabric, membership, world)
@@ -136,7 +136,7 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
     return findings + check_errors(fabric, seen.topology, seen.errors)
 
 
-def _check_select(fabric: Fabric, membership: Membership, world: World) -> typing.List[Finding]:
+def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> typing.List[Finding]:
     """An HCA that the intent lists by its PCI address, whose port sees another subnet manager than the fabric's."""
     if not fabric.select.pci:
         return []

@@ -17,7 +17,7 @@ MOST = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class World:
+class FabricFacts:
     """The facts of the nodes that answered."""
 
     nodes: typing.Mapping[str, NodeHcas]
@@ -57,7 +57,7 @@ def some(items: typing.Sequence[str]) -> str:
     return ", ".join(items[:MOST]) + (f" and {len(items) - MOST} more" if len(items) > MOST else "")
 
 
-def words_of_ports(world: World) -> str:
+def words_of_ports(world: FabricFacts) -> str:
     """The first few errors of the ports, so that the reader needs no second run to see them."""
     words = [f"{name} {seen.rdma_device}: {seen.error}" for name, subnets in world.subnets.items() for seen in subnets if seen.error]
     return f" Ports say: {' | '.join(words[:6])}." if words else ""

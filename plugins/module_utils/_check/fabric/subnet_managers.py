@@ -10,14 +10,14 @@ from ..._model.fabric import SeenManagers, SeenSubnet, SeenTopology, SubnetManag
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Membership, candidates
-from .names import Names, World, some, words_of_ports
+from .names import FabricFacts, Names, some, words_of_ports
 
 _ONE = "exactly 1 master"
 _STANDBY = "at least 1 standby"
 _SEE_MASTER = "See the log of the master; try saquery -s and saquery SMIR by hand on a node."
 
 
-def check_managers(fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: World) -> typing.List[Finding]:
+def check_managers(fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: FabricFacts) -> typing.List[Finding]:
     """The managers of a fabric that is known.
 
     :param seen: what a port of the fabric shows; None when none was asked
@@ -35,14 +35,14 @@ def check_managers(fabric: Fabric, membership: Membership, seen: typing.Optional
     ]
 
 
-def _of_members(membership: Membership, world: World) -> typing.Dict[str, SubnetManager]:
+def _of_members(membership: Membership, world: FabricFacts) -> typing.Dict[str, SubnetManager]:
     """What the ports of the members see."""
     ports = {(name, member.hca.rdma_device, member.port.number) for name, members in membership.members.items() for member in members if member.port}
     seen = [item for name, subnets in world.subnets.items() for item in subnets if (name, item.rdma_device, item.port) in ports]
     return {item.master.guid: item.master for item in seen if item.master}
 
 
-def _in_topology(seen: SeenTopology, world: World) -> typing.Dict[str, SubnetManager]:
+def _in_topology(seen: SeenTopology, world: FabricFacts) -> typing.Dict[str, SubnetManager]:
     """Managers of one topology: those that its ports see, and those that answered themselves, whose word is the newest.
 
     After a split two halves may each have kept or made a master of their own.
@@ -146,7 +146,7 @@ def _check_activity(fabric: Fabric, managers: SeenManagers) -> Finding:
     return Finding("fabric.activity", fabric.name, FAIL, f"+0 in {seconds:g} s", expected, why, remedy)
 
 
-def check_no_manager(fabric: Fabric, membership: Membership, world: World) -> typing.List[Finding]:
+def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts) -> typing.List[Finding]:
     """A fabric that can't be made out has no manager that could be judged, unless that is the cause: none answers, or two rule one topology."""
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in candidates(fabric, node)}
     rivals = _rivals(fabric, asking, world)
@@ -168,7 +168,7 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: World) -> ty
     return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", _ONE, why, remedy)]
 
 
-def check_islands(fabric: Fabric, world: World) -> typing.List[Finding]:
+def check_islands(fabric: Fabric, world: FabricFacts) -> typing.List[Finding]:
     """Switches and HCAs that can see each other and no subnet manager, although others see one: their links to the rest are gone."""
     expected = "a way to a subnet manager from each port with a link"
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in candidates(fabric, node)}
@@ -213,7 +213,7 @@ def _island(port: str, topology: Topology, expected: str) -> Finding:
     return Finding("fabric.island", some(switches), FAIL, measured, expected, why, remedy)
 
 
-def _rivals(fabric: Fabric, asking: typing.Set[typing.Tuple[str, typing.Optional[str]]], world: World) -> typing.Optional[Finding]:
+def _rivals(fabric: Fabric, asking: typing.Set[typing.Tuple[str, typing.Optional[str]]], world: FabricFacts) -> typing.Optional[Finding]:
     """Two masters in one topology: ports that see one and ports that see the other look like two fabrics, and are one."""
     for node, topologies in world.topologies.items():
         for seen in topologies:
@@ -223,7 +223,7 @@ def _rivals(fabric: Fabric, asking: typing.Set[typing.Tuple[str, typing.Optional
     return None
 
 
-def _nobody_answers(fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: World) -> Finding:
+def _nobody_answers(fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: FabricFacts) -> Finding:
     """What the port says of itself at which the manager was: it hangs, it has ended, or there is no way to it."""
     ports = "; ".join(f"{name} {', '.join(seen.rdma_device for seen in subnets)}" for name, subnets in list(silent.items())[:6] if subnets)
     lost = {seen.lost.lid: seen.lost for subnets in silent.values() for seen in subnets if seen.lost}

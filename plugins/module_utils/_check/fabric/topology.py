@@ -12,7 +12,7 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Member, Membership
 from ..fleet.places import far_ends
-from .names import MOST, Names, World, some
+from .names import MOST, FabricFacts, Names, some
 
 #: Gb/s of one lane, as the kernel tells it
 _LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
@@ -23,7 +23,7 @@ _Ends = typing.Mapping[str, typing.Tuple[LinkEnd, Link]]
 
 
 def check_topology(
-    fabric: Fabric, membership: Membership, topology: Topology, capabilities: typing.Optional[SeenCapabilities], world: World
+    fabric: Fabric, membership: Membership, topology: Topology, capabilities: typing.Optional[SeenCapabilities], world: FabricFacts
 ) -> typing.List[Finding]:
     """All that the topology of a fabric shows. What passes is summed up by node or fabric: ten thousand hosts must stay readable."""
     names, ends = Names(topology), far_ends(topology)
@@ -273,7 +273,7 @@ def _check_capabilities(fabric: Fabric, capabilities: typing.Optional[SeenCapabi
 # who is there
 
 
-def _check_foreign(fabric: Fabric, topology: Topology, world: World) -> typing.List[Finding]:
+def _check_foreign(fabric: Fabric, topology: Topology, world: FabricFacts) -> typing.List[Finding]:
     """HCAs that the fabric shows and no node has. Other servers are no one's fault; one that calls itself like a node of ours is."""
     known = {hca.node_guid for node in world.nodes.values() for hca in node.hcas} | {
         port.guid for node in world.nodes.values() for hca in node.hcas for port in hca.ports

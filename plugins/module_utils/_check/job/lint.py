@@ -14,7 +14,7 @@ import dataclasses
 import typing
 
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
-from ..._model.job import Attachment, Container, NetworkRequest, PodTemplate, Variable, Workload, World
+from ..._model.job import Attachment, Container, JobSurroundings, NetworkRequest, PodTemplate, Variable, Workload
 from ..._model.load import nearest
 from ..._parse.job.manifest import RUNTIMES, is_job
 from ..._parse.job.manifest import workload as parse
@@ -40,7 +40,7 @@ class Scope:
 
     job: Workload
     template: PodTemplate
-    world: typing.Optional[World]
+    world: typing.Optional[JobSurroundings]
 
     @property
     def subject(self) -> str:
@@ -82,7 +82,9 @@ class Scope:
         return [(request, known.get(request.full_name)) for request in self.template.networks]
 
 
-def lint(resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource] = (), world: typing.Optional[World] = None) -> typing.Tuple[Finding, ...]:
+def lint(
+    resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource] = (), world: typing.Optional[JobSurroundings] = None
+) -> typing.Tuple[Finding, ...]:
     """Findings on jobs: on each pod template one at least for each rule.
 
     :param resources: the jobs
@@ -126,7 +128,7 @@ def _name(resource: Resource) -> str:
     return f"{resource.get('kind') or 'object'} {name or 'without a name'}"
 
 
-def _lint_job(job: Workload, world: typing.Optional[World]) -> typing.Iterator[Finding]:
+def _lint_job(job: Workload, world: typing.Optional[JobSurroundings]) -> typing.Iterator[Finding]:
     scopes = [Scope(job, template, world) for template in job.templates]
     yield _framework(job)
     for scope in scopes:
@@ -449,7 +451,7 @@ def _differs(item: Container, name: str) -> bool:
     return quantity(item.requests[name], name) != quantity(item.limits[name], name)
 
 
-def _places(scopes: typing.Sequence[Scope], world: World) -> typing.Iterator[Finding]:
+def _places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
     """Whether the nodes have what the pods ask for: names, amounts, and all pods at once."""
     groups: typing.Dict[typing.Tuple[typing.Tuple[str, int], ...], typing.List[Scope]] = {}
     for scope in scopes:
@@ -459,7 +461,7 @@ def _places(scopes: typing.Sequence[Scope], world: World) -> typing.Iterator[Fin
         yield from _group_places(subject, dict(amounts), sum(scope.template.count for scope in mine), world)
 
 
-def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, world: World) -> typing.Iterator[Finding]:
+def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings) -> typing.Iterator[Finding]:
     check, known = "job.resources", {name for node in world.nodes for name in node.allocatable}
     absent = sorted(set(amounts) - known)
     for name in absent:
@@ -478,7 +480,7 @@ def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, wo
         yield ok(check, subject, measured, f"room for {pods} pods")
 
 
-def _claims(job: Workload, scopes: typing.Sequence[Scope], world: World) -> typing.Iterator[Finding]:
+def _claims(job: Workload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
     known = {item.name: item for item in world.claims}
     pods = sum(scope.template.count for scope in scopes)
     for name in sorted({name for scope in scopes for name in scope.template.claims}):

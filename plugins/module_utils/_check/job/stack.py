@@ -13,7 +13,7 @@ import typing
 
 from ..._model.disruption import LabelSelector
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.job import Workload, World
+from ..._model.job import JobSurroundings, Workload
 from ..._model.load import nearest
 from ..._model.stack import ClusterQueue, Stack
 from ..._parse.job.manifest import workload as parse
@@ -52,7 +52,7 @@ _FRAMEWORKS = {"PyTorchJob": "kubeflow.org/pytorchjob", "MPIJob": "kubeflow.org/
 _SHARED = ("cephfs", "nfs", "lustre", "spectrumscale", "beegfs", "weka", "efs.csi", "file.csi", "filestore", "glusterfs", "vast", "quobyte", "juicefs")
 
 
-def check(resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: World, stack: Stack) -> typing.Tuple[Finding, ...]:
+def check(resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: JobSurroundings, stack: Stack) -> typing.Tuple[Finding, ...]:
     """Findings on what these jobs need; a job that can't be read is the linter's.
 
     :param runtimes: to which TrainJobs among them refer
@@ -81,7 +81,7 @@ def _read(stack: Stack) -> Finding:
     return Finding("stack.read", "cluster", UNKNOWN, f"{len(stack.errors)} kinds unread", "everything", why, "Give the user the rights of docs/job.md.")
 
 
-def _needed(job: Workload, world: World) -> typing.Iterator[str]:
+def _needed(job: Workload, world: JobSurroundings) -> typing.Iterator[str]:
     amounts = {name for template in job.templates for container in template.containers for name in container.limits}
     requested = {request.full_name for template in job.templates for request in template.networks}
     kinds = {kind for item in world.attachments if item.name in requested for kind in item.kinds}

@@ -9,7 +9,7 @@ import typing
 
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
-from ..._model.intent import Cluster, Intent
+from ..._model.intent import ClusterIntent, Intent
 from ..._model.kubernetes import ClusterNode
 from ..._model.profiles import attachment_kind, definitions, traits
 from ..._model.rights import RightsFacts
@@ -85,7 +85,7 @@ def _definitions(intent: Intent, seen: OperatorFacts) -> typing.List[Finding]:
     return findings
 
 
-def _installation(cluster: Cluster, seen: OperatorFacts) -> typing.List[Finding]:
+def _installation(cluster: ClusterIntent, seen: OperatorFacts) -> typing.List[Finding]:
     found = seen.installations
     expected = f"one, in namespace {cluster.operator_namespace}"
     measured = "; ".join(f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})" for item in found) or "none"
@@ -152,7 +152,7 @@ def _because(seen: OperatorFacts, name: str) -> str:
     return f" Its pods: {'; '.join(found[:3])}." if found else ""
 
 
-def serving(cluster: Cluster, seen: OperatorFacts, nodes: typing.Iterable[str]) -> typing.Tuple[str, ...]:
+def serving(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iterable[str]) -> typing.Tuple[str, ...]:
     """What still keeps the operator from serving these nodes; empty when nothing does.
 
     Labels are left out: nothing that this stage waits for sets them.
@@ -163,7 +163,7 @@ def serving(cluster: Cluster, seen: OperatorFacts, nodes: typing.Iterable[str]) 
     return (*lines, *seen.troubles) if lines else ()
 
 
-def _prefix(cluster: Cluster, one: OperatorInstallation) -> Finding:
+def _prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
     subject, expected = "resource prefix", cluster.resource_prefix
     if one.resource_prefix == expected:
         return ok("operators.resource_prefix", subject, one.resource_prefix, expected)
@@ -176,7 +176,7 @@ def _prefix(cluster: Cluster, one: OperatorInstallation) -> Finding:
     )
 
 
-def _config(cluster: Cluster, seen: OperatorFacts) -> Finding:
+def _config(cluster: ClusterIntent, seen: OperatorFacts) -> Finding:
     subject, expected = "SriovOperatorConfig default", f"in namespace {cluster.operator_namespace}"
     if cluster.operator_namespace in seen.configs:
         return ok("operators.config", subject, ", ".join(seen.configs), expected)
@@ -201,7 +201,7 @@ def _multus(seen: OperatorFacts) -> Finding:
 
 
 def _node(
-    cluster: Cluster, seen: OperatorFacts, name: str, known: typing.Mapping[str, ClusterNode], hcas: typing.Optional[ObservedHcas], sriov: bool
+    cluster: ClusterIntent, seen: OperatorFacts, name: str, known: typing.Mapping[str, ClusterNode], hcas: typing.Optional[ObservedHcas], sriov: bool
 ) -> typing.List[Finding]:
     """:param sriov: a fabric needs the SR-IOV network operator on it"""
     node = known.get(name)

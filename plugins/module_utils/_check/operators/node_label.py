@@ -13,7 +13,7 @@ import typing
 from ..._model.feature_discovery import FeatureDiscovery, WorkerConfig
 from ..._model.findings import FAIL, Finding, ok
 from ..._model.hca import Hca, ObservedHcas
-from ..._model.intent import Cluster
+from ..._model.intent import ClusterIntent
 from ..._model.kubernetes import ClusterNode
 
 PREFIX = "feature.node.kubernetes.io/"
@@ -21,7 +21,7 @@ _Cause = typing.Optional[typing.Tuple[str, str]]
 
 
 def check_label(
-    cluster: Cluster, node: ClusterNode, observed: typing.Optional[ObservedHcas], discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]]
+    cluster: ClusterIntent, node: ClusterNode, observed: typing.Optional[ObservedHcas], discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]]
 ) -> Finding:
     """The finding on one node.
 

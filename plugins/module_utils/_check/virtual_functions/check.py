@@ -16,6 +16,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.kubernetes import ClusterNode
 from ..._model.profiles import is_infiniband, owns_rdma, traits
 from ..._model.sriov_operator import OperatorFacts
+from ..controllers.device_plugin import why_not_offered
 from ..fleet import why_no_sriov
 from ..fleet.hcas_of_fabric import Membership, resolve
 from . import settings as vf_settings
@@ -130,19 +131,21 @@ def _function(layers: Layers) -> typing.List[Finding]:
 
 
 def _count(layers: Layers) -> Finding:
-    wanted, made, told, said = layers.fabric.virtual_functions, len(layers.vfs), layers.told, layers.said
-    measured = f"sysfs {made}, operator reports {said.vfs_count if said else 'nothing'}, operator wants {told.vfs_count if told else 'nothing'}"
+    wanted, in_kernel, desired, reported = layers.fabric.virtual_functions, len(layers.vfs), layers.desired, layers.reported
+    measured = (
+        f"sysfs {in_kernel}, operator reports {reported.vfs_count if reported else 'nothing'}, operator wants {desired.vfs_count if desired else 'nothing'}"
+    )
     expected = f"{wanted} in each"
     if layers.unread:
-        why = f"The kernel has {made}; whether the operator agrees is not known: {layers.unread}."
+        why = f"The kernel has {in_kernel}; whether the operator agrees is not known: {layers.unread}."
         return Finding("virtual_functions.count", layers.subject, UNKNOWN, measured, expected, why, "Check the kubeconfig and the user's rights.")
-    if made == wanted and said is not None and said.vfs_count == wanted:
+    if in_kernel == wanted and reported is not None and reported.vfs_count == wanted:
         return ok("virtual_functions.count", layers.subject, measured, expected)
-    why, remedy = _wrong_layer(layers, made, told.vfs_count if told else None, said.vfs_count if said else None)
+    why, remedy = _wrong_layer(layers, in_kernel, desired.vfs_count if desired else None, reported.vfs_count if reported else None)
     return Finding("virtual_functions.count", layers.subject, FAIL, measured, expected, why, remedy)
 
 
-def _wrong_layer(layers: Layers, made: int, told: typing.Optional[int], said: typing.Optional[int]) -> typing.Tuple[str, str]:
+def _wrong_layer(layers: Layers, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]) -> typing.Tuple[str, str]:
     """The first layer, from the intent down to the kernel, that does not pass on what it was told."""
     wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
     if sriov is None:
@@ -156,31 +159,31 @@ def _wrong_layer(layers: Layers, made: int, told: typing.Optional[int], said: ty
         )
     if layers.state is None:
         return "Operator: it has no SriovNetworkNodeState for the node.", "See the findings operators.daemon and operators.label."
-    if said is None:
+    if reported is None:
         return (
             "Config daemon: it does not report this function, which the kernel shows.",
             "Is the NIC in the operator's list of supported NICs? See the config daemon's log.",
         )
-    if told is None:
+    if desired is None:
         return "Operator: no policy reaches this function.", "See the stage network: was the policy taken, and does it select this function?"
-    if told != wanted:
+    if desired != wanted:
         return (
-            f"Operator: it wants {told} on this function, so another policy decides, or ours is not seen yet.",
+            f"Operator: it wants {desired} on this function, so another policy decides, or ours is not seen yet.",
             "Compare the policies' priority and nicSelector.",
         )
-    if sriov.current == wanted and made != wanted:
+    if sriov.current == wanted and in_kernel != wanted:
         return (
-            f"Kernel: sriov_numvfs is {wanted}, and {made} functions are there: the others were removed from the PCI bus, or just come up.",
+            f"Kernel: sriov_numvfs is {wanted}, and {in_kernel} functions are there: the others were removed from the PCI bus, or just come up.",
             "Run the stage again; if it stays, see dmesg, and rescan the bus (echo 1 > /sys/bus/pci/rescan).",
         )
-    if made != wanted and said == wanted:
+    if in_kernel != wanted and reported == wanted:
         return (
             "Config daemon: its report is not what the kernel shows; something changed the functions since.",
             "Delete the config daemon's pod on the node, so that it looks again.",
         )
-    if made != wanted:
+    if in_kernel != wanted:
         return (
-            f"Config daemon: it was told {told} and has not made them.",
+            f"Config daemon: it was told {desired} and has not made them.",
             f"Last error: {layers.state.last_sync_error or 'none'}. See the config daemon's log.",
         )
     return "Config daemon: the kernel has them, its report is old.", "Run the stage again; if it stays, see the config daemon's log."
@@ -199,19 +202,19 @@ def _driver(layers: Layers) -> Finding:
 
 def _report(layers: Layers) -> Finding:
     """Whether kernel and operator mean the same functions, with the same drivers."""
-    kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
-    said = {vf.address: vf.driver or None for vf in (layers.said.vfs if layers.said else ())}
-    measured = f"sysfs {len(kernel)}, operator {len(said)}, both {len(kernel.keys() & said.keys())}"
+    in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
+    reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
+    measured = f"sysfs {len(in_kernel)}, operator {len(reported)}, both {len(in_kernel.keys() & reported.keys())}"
     expected = "the same PCI addresses and drivers"
     if layers.unread:
         why = f"What the operator reports is not known: {layers.unread}."
         return Finding("virtual_functions.report", layers.subject, UNKNOWN, measured, expected, why, "Check the kubeconfig and the user's rights.")
-    if kernel == said:
+    if in_kernel == reported:
         return ok("virtual_functions.report", layers.subject, measured, expected)
     differing = [
-        f"{address} ({_driver_words(kernel, address)} in the kernel, {_driver_words(said, address)} in the report)"
-        for address in sorted(kernel.keys() | said.keys())
-        if address not in kernel or address not in said or kernel[address] != said[address]
+        f"{address} ({_driver_words(in_kernel, address)} in the kernel, {_driver_words(reported, address)} in the report)"
+        for address in sorted(in_kernel.keys() | reported.keys())
+        if address not in in_kernel or address not in reported or in_kernel[address] != reported[address]
     ]
     why = f"Config daemon: its report and the kernel differ in: {', '.join(differing[:8])}."
     remedy = "Run the stage again; if it stays, see the config daemon's log."
@@ -250,27 +253,14 @@ def _offer(intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence
     measured = f"{offered if offered is not None else 'no'} {resource}"
     if offered == wanted:
         return ok("virtual_functions.allocatable", subject, measured, expected)
-    return Finding("virtual_functions.allocatable", subject, FAIL, measured, expected, *_why_not_offered(resource, offered, wanted, functions, node))
+    return Finding("virtual_functions.allocatable", subject, FAIL, measured, expected, *_why_not_offered(resource, wanted, functions, node))
 
 
-def _why_not_offered(
-    resource: str, offered: typing.Optional[int], wanted: int, functions: typing.Sequence[Layers], node: ClusterNode
-) -> typing.Tuple[str, str]:
-    made, log = sum(len(layers.vfs) for layers in functions), "See the log of the pod sriov-device-plugin on the node"
+def _why_not_offered(resource: str, wanted: int, functions: typing.Sequence[Layers], node: ClusterNode) -> typing.Tuple[str, str]:
+    in_kernel = sum(len(layers.vfs) for layers in functions)
     if not functions:
         return "Intent: no physical function of the node is on this fabric.", "See the finding virtual_functions.members."
-    if made != wanted:
-        why = f"Kernel: the node has {made} of the {wanted} functions, so no more can be offered."
+    if in_kernel != wanted:
+        why = f"Kernel: the node has {in_kernel} of the {wanted} functions, so no more can be offered."
         return why, f"Start with the findings virtual_functions.count of {node.name}."
-    names = {group.resource for layers in functions if layers.told for group in layers.told.groups}
-    if names and functions[0].fabric.resource_name not in names:
-        why = f"Operator: it hands these functions to the resource {', '.join(sorted(names))}, so another policy decides."
-        return why, "Compare the policies' priority and nicSelector."
-    if offered is None:
-        alike = sorted(name for name in node.allocatable if name.rpartition("/")[2] == resource.rpartition("/")[2])
-        if alike:
-            return f"Intent: the cluster offers {alike[0]}, with another prefix.", f"Set resource_prefix of rdma_cluster to {alike[0].rpartition('/')[0]}."
-        return "Device plugin: it does not offer this resource.", f"Does it run on the node, with the resource in its ConfigMap device-plugin-config? {log}."
-    if offered > wanted:
-        return "Device plugin: its resource takes in functions that are not of this fabric.", "Compare the nicSelector of all policies with this resource name."
-    return f"Device plugin: the node has all {made} functions, and it offers {offered}: it does not see the others or finds them unhealthy.", f"{log}."
+    return why_not_offered(node, resource, wanted, {group.resource for layers in functions if layers.desired for group in layers.desired.groups})

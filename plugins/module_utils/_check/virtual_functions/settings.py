@@ -49,12 +49,12 @@ class Layers:
         return f"{self.fabric.name} {self.node} {self.hca.name} {self.address}".strip()
 
     @property
-    def told(self) -> typing.Optional[WantedInterface]:
+    def desired(self) -> typing.Optional[WantedInterface]:
         """What the operator wants of it."""
         return next((item for item in self.state.wanted if item.address == self.address), None) if self.state else None
 
     @property
-    def said(self) -> typing.Optional[StateInterface]:
+    def reported(self) -> typing.Optional[StateInterface]:
         """What the config daemon reports of it."""
         return next((item for item in self.state.interfaces if item.address == self.address), None) if self.state else None
 
@@ -66,16 +66,16 @@ class Layers:
 
 def mtu(layers: Layers) -> Finding:
     """Whether physical and virtual functions have the MTU that the intent asks for; without one, whether kernel and report agree."""
-    check, wanted, said = "virtual_functions.mtu", layers.fabric.mtu, layers.said
+    check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
     own, others = _mtu(layers.hca), {vf.name: _mtu(vf) for vf in layers.vfs if vf.netdevs}
     shown = ", ".join(sorted({str(value) for value in others.values()})) or "not seen"
-    measured = f"PF {own or 'not seen'}, VFs {shown}, report {said.mtu if said and said.mtu else 'none'}"
+    measured = f"PF {own or 'not seen'}, VFs {shown}, report {reported.mtu if reported and reported.mtu else 'none'}"
     if own is None:
         why = "Kernel: the physical function has no network interface here, so its MTU is not seen."
         remedy = "See ip link on the node: is the interface in another network namespace, or is its driver (ib_ipoib on InfiniBand) not loaded?"
         return Finding(check, layers.subject, UNKNOWN if wanted else WARN, measured, f"{wanted or 'any, the same in each layer'}", why, remedy)
-    if said is not None and said.mtu and said.mtu != own:
-        why = f"Config daemon: it reports an MTU of {said.mtu}, and the kernel has {own}; somebody changed it since."
+    if reported is not None and reported.mtu and reported.mtu != own:
+        why = f"Config daemon: it reports an MTU of {reported.mtu}, and the kernel has {own}; somebody changed it since."
         remedy = "Run the stage again; if it stays, see the config daemon's log."
         return Finding(check, layers.subject, FAIL, measured, f"{wanted or own} in each layer", why, remedy)
     if wanted is None:
@@ -84,11 +84,14 @@ def mtu(layers: Layers) -> Finding:
     wrong = [name for name, value in others.items() if value != wanted]
     if own >= wanted and not wrong:
         return _seen(check, layers, measured, expected, "their MTU")
-    told = layers.told.mtu if layers.told else 0
-    if told != wanted:
-        why, remedy = f"Operator: it wants {told or 'no MTU'} of this function.", "See the stage network: was our policy taken, and which others select it?"
+    desired = layers.desired.mtu if layers.desired else 0
+    if desired != wanted:
+        why, remedy = f"Operator: it wants {desired or 'no MTU'} of this function.", "See the stage network: was our policy taken, and which others select it?"
     elif own < wanted:
-        why, remedy = f"Config daemon: it was told {told} and the physical function has {own}.", "See the config daemon's log: does the driver take this MTU?"
+        why, remedy = (
+            f"Config daemon: it was told {desired} and the physical function has {own}.",
+            "See the config daemon's log: does the driver take this MTU?",
+        )
     else:
         why = f"Kernel: the physical function has it, and these have not: {', '.join(wrong[:8])}. A VF keeps what the last pod has set."
         remedy = "Set it on the node (ip link set ... mtu ...), or delete the config daemon's pod there, so that it sets it anew."
@@ -211,7 +214,7 @@ def guids(layers: Layers) -> Finding:
         why = f"Kernel: the physical function was given other GUIDs since the driver took these VFs: {', '.join(unlike[:8])}."
         remedy = "Unbind these VFs from mlx5_core and bind them again."
         return Finding(check, layers.subject, FAIL, f"{len(unlike)} of {len(layers.vfs)} differ", expected, why, remedy)
-    reported = {vf.address: vf.guid for vf in layers.said.vfs if vf.guid} if layers.said else {}
+    reported = {vf.address: vf.guid for vf in layers.reported.vfs if vf.guid} if layers.reported else {}
     stale = [vf.name for vf in layers.vfs if vf.pci and vf.node_guid and not _same(reported.get(vf.pci.address), vf.node_guid)]
     if stale:
         why = f"Config daemon: its report has other GUIDs than the kernel for {', '.join(stale[:8])}; they were changed since, by hand or by ib-kubernetes."

@@ -11,7 +11,7 @@ from .resource import Resource, items_of, mapping_at
 
 
 @dataclasses.dataclass(frozen=True)
-class PodStand:
+class PodState:
     """:ivar suspect: unschedulable, image or container: a state that may pass by itself, but not for ever"""
 
     phase: typing.Literal["ready", "waiting", "failed"]
@@ -31,7 +31,7 @@ def _ends(status: Resource) -> typing.Iterator[str]:
             yield f"{ended.get('reason') or 'container'}: {ended.get('message') or 'no text'}"
 
 
-def stand_of_pod(pod: Resource) -> PodStand:
+def state_of_pod(pod: Resource) -> PodState:
     """Read status.conditions and status.containerStatuses of a v1 Pod.
 
     :raises ResourceError: no Pod
@@ -39,17 +39,17 @@ def stand_of_pod(pod: Resource) -> PodStand:
     status = mapping_at(pod, "status")
     conditions = {str(item.get("type")): item for item in items_of(status, "conditions", "Pod")}
     if mapping_at(pod, "metadata").get("deletionTimestamp"):
-        return PodStand("failed", "it is being deleted")
+        return PodState("failed", "it is being deleted")
     if status.get("phase") in ("Failed", "Succeeded"):
-        return PodStand("failed", "; ".join((f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip(), *_ends(status))))
+        return PodState("failed", "; ".join((f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip(), *_ends(status))))
     if conditions.get("Ready", {}).get("status") == "True":
-        return PodStand("ready", "Ready")
+        return PodState("ready", "Ready")
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
-        return PodStand("waiting", f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}", "unschedulable")
+        return PodState("waiting", f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}", "unschedulable")
     for container in items_of(status, "containerStatuses", "Pod"):
         waiting = mapping_at(container, "state", "waiting")
         reason = waiting.get("reason", "")
         if reason in _IMAGE or reason in _CONTAINER:
-            return PodStand("waiting", f"{reason}: {waiting.get('message') or 'no text'}", "image" if reason in _IMAGE else "container")
-    return PodStand("waiting", "its container is being created" if scheduled else "the scheduler has not looked at it yet")
+            return PodState("waiting", f"{reason}: {waiting.get('message') or 'no text'}", "image" if reason in _IMAGE else "container")
+    return PodState("waiting", "its container is being created" if scheduled else "the scheduler has not looked at it yet")

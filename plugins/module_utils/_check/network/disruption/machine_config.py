@@ -15,7 +15,7 @@ from ...._model.findings import FAIL, UNKNOWN, Finding, ok
 from ...._model.host import HostConfig, KubeletStand, Roll
 from ...._model.kubernetes import ClusterNode
 from ...controllers.machine_config_operator import current, rivals, taken
-from ...controllers.sriov_operator import held_pods, leaves, machine_pool_of, stand_of
+from ...controllers.sriov_operator import describe, held_pods, leaves, machine_pool_of
 
 _IN_FORCE = "accepted by the machine config operator, and on all machines of its pools"
 
@@ -98,7 +98,7 @@ def _pool(pool: MachinePool, nodes: typing.Tuple[str, ...], blocked: typing.Tupl
 
 def _blockers(pool: MachinePool) -> typing.Iterator[str]:
     if pool.conditions.get("Degraded") == "True":
-        yield f"{stand_of(pool)} and is degraded ({pool.degraded} machines): {pool.message or 'it gives no reason'}"
+        yield f"{describe(pool)} and is degraded ({pool.degraded} machines): {pool.message or 'it gives no reason'}"
     if pool.paused and not pool.paused_by_us:
         yield f"MachineConfigPool {pool.name} is paused by somebody else, who has to let it go on"
 
@@ -162,7 +162,7 @@ def _kubelet(config: HostConfig, stand: KubeletStand, check_mode: bool) -> Findi
         remedy = "Run without --check; where it was refused, see network.disruption, network.drain and network.object_accepted."
         return Finding(check, subject, UNKNOWN, "not there, or with other settings", _IN_FORCE, why, remedy)
     if config.refusal is None:
-        why = "The machine config operator has not said whether it takes it as it is now."
+        why = "The machine config operator has not said whether it takes it is now."
         return Finding(check, subject, UNKNOWN, "no condition of its present generation", _IN_FORCE, why, "See the log of the machine-config-controller.")
     if config.refusal:
         why = "The machine config operator did not take it, so the kubelets keep what they had; its own words are beside 'measured'."
@@ -173,6 +173,6 @@ def _kubelet(config: HostConfig, stand: KubeletStand, check_mode: bool) -> Findi
         remedy = "Put all settings into one KubeletConfig." if clashes else "Label the pool as rdma_cluster.host.kubelet.pool_labels says."
         return Finding(check, subject, FAIL, measured, _IN_FORCE, why, remedy)
     if behind:
-        why = f"The machines have not all got it: {'; '.join(map(stand_of, behind))}."
+        why = f"The machines have not all got it: {'; '.join(map(describe, behind))}."
         return Finding(check, subject, UNKNOWN, "accepted, under way", _IN_FORCE, why, "Bring the MachineConfigPool to its end, then run the stage again.")
     return ok(check, subject, f"{config.what}: on all machines of {', '.join(pool.name for pool in pools)}", _IN_FORCE)

@@ -14,7 +14,7 @@ import typing
 from ...._model.disruption import Action, Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, NodePool, OperatorSettings, PoolPlan
 from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ...._model.host import HOST_KINDS, HostConfig
-from ...._model.intent import Cluster
+from ...._model.intent import ClusterIntent
 from ...._model.kubernetes import ClusterNode
 from ...._model.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ...controllers.sriov_operator import Turn, changes, firmware_changes, held_pods, holds_back, leaves, machine_pool_of, pools_of, turn_of, wanted_of
@@ -193,7 +193,7 @@ def _fate(node: NodePlan, planned: DisruptionPlan) -> str:
     return f"{'reboots' if node.action == 'reboot' else 'is drained' if drains else 'is changed'}{how}"
 
 
-def findings(cluster: Cluster, planned: typing.Optional[DisruptionPlan], inventory: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
+def findings(cluster: ClusterIntent, planned: typing.Optional[DisruptionPlan], inventory: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
     """May it be done, and can it? For each node of the inventory, each other one that is disturbed, and each pool."""
     if planned is None:
         why = "The stage ended before it had looked at the nodes."
@@ -208,28 +208,28 @@ def findings(cluster: Cluster, planned: typing.Optional[DisruptionPlan], invento
     return (*found, *(_turns(pool) for pool in planned.pools))
 
 
-def may_go_on(cluster: Cluster, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> bool:
+def may_go_on(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> bool:
     """Whether the objects may be applied: nothing of the plan is refused or unknown."""
     return all(finding.status not in (FAIL, UNKNOWN) for finding in findings(cluster, planned, inventory))
 
 
-def _allowed_text(cluster: Cluster) -> str:
+def _allowed_text(cluster: ClusterIntent) -> str:
     return {"none": "neither drain nor reboot", "drain": "no reboot", "reboot": "drains and reboots are allowed"}[cluster.disruption] + (
         f" (rdma_cluster.disruption: {cluster.disruption})"
     )
 
 
-def _unread(kind: str, reason: str, cluster: Cluster) -> Finding:
+def _unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
     why = f"Without {kind} it is not known which nodes drain or reboot, so nothing was applied."
     remedy = "Give the user of the kubeconfig the right to list it; is the operator installed (stage operators)?"
     return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
 
 
-def _missing(name: str, cluster: Cluster) -> Finding:
+def _missing(name: str, cluster: ClusterIntent) -> Finding:
     return Finding("network.disruption", name, UNKNOWN, "not planned", _allowed_text(cluster), "The plan does not have the node.", "Run the stage again.")
 
 
-def _disruption(node: NodePlan, planned: DisruptionPlan, cluster: Cluster) -> Finding:
+def _disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) -> Finding:
     subject, expected = (node.node if node.listed else f"{node.node} (not in the inventory)"), _allowed_text(cluster)
     if node.action == "unknown":
         why = "What the node has is not known, so it is not known either what a policy would do to it. Nothing was applied."

@@ -16,7 +16,7 @@ from ...._model.intent import Fabric
 from ...._model.profiles import is_infiniband, isolates_rdma, traits
 from ...._model.sriov_operator import Policy
 from . import plain_network
-from .sriov_policy import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, Objection, World, objections, selected, why_not_selected
+from .sriov_policy import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, ClusterBefore, Objection, objections, selected, why_not_selected
 
 #: what a fabric that breaks no rule is told
 _RULES = {
@@ -29,7 +29,7 @@ _RULES = {
 
 
 def lint_all(
-    fabrics: typing.Iterable[Fabric], policies: typing.Sequence[typing.Tuple[str, Policy]], world: World, nodes: typing.Sequence[str]
+    fabrics: typing.Iterable[Fabric], policies: typing.Sequence[typing.Tuple[str, Policy]], world: ClusterBefore, nodes: typing.Sequence[str]
 ) -> typing.Dict[str, typing.Tuple[Finding, ...]]:
     """Findings by fabric; a fabric that could not be written has none.
 
@@ -45,7 +45,7 @@ def lint_all(
     }
 
 
-def lint(fabric: Fabric, policies: typing.Sequence[Policy], world: World, nodes: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
+def lint(fabric: Fabric, policies: typing.Sequence[Policy], world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
     """Findings on one fabric: one for each node on what is selected there, and one for each broken rule, or for each rule that holds.
 
     :param policies: those of the fabric, as they would be applied
@@ -89,7 +89,7 @@ def _finding(fabric: Fabric, item: Objection) -> Finding:
     return Finding(item.check, subject, status, item.measured, item.expected, outcome + item.why, item.remedy)
 
 
-def _unbroken(fabric: Fabric, check: str, world: World, nodes: typing.Sequence[str]) -> Finding:
+def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Sequence[str]) -> Finding:
     """A rule that no finding breaks: it holds on the nodes that the operator has reported, and on none is not known."""
     reported = sum(bool(world.states[name].interfaces) for name in nodes if name in world.states)
     if check == POLICY:
@@ -100,7 +100,7 @@ def _unbroken(fabric: Fabric, check: str, world: World, nodes: typing.Sequence[s
     return Finding(check, fabric.name, UNKNOWN, f"0 of {len(nodes)} nodes reported", _RULES[check], why, "See the stage operators: does the config daemon run?")
 
 
-def _selects(fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: World) -> Finding:
+def _selects(fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore) -> Finding:
     """What the fabric gets on one node.
 
     :param policy: that takes the node; there is never more than one of a fabric

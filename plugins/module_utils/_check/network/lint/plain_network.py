@@ -14,14 +14,14 @@ from ...._model.hca import Hca, Netdev
 from ...._model.intent import Fabric
 from ...._model.profiles import NIC_POLICY, needs_nic_policy
 from ...fleet.hcas_of_fabric import candidates
-from .sriov_policy import LINK, OPERATOR, RDMA, SELECT, World
+from .sriov_policy import LINK, OPERATOR, RDMA, SELECT, ClusterBefore
 
-Rule = typing.Callable[[Fabric, World, typing.Sequence[str]], typing.Iterator[Finding]]
+Rule = typing.Callable[[Fabric, ClusterBefore, typing.Sequence[str]], typing.Iterator[Finding]]
 #: what NVIDIA's operator hands to a device plugin is one text with one owner
 _CONFIGS = {"rdma_shared": "rdmaSharedDevicePlugin", "host_device": "sriovDevicePlugin"}
 
 
-def lint(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
+def lint(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
     """One finding at least for each rule of the profile.
 
     :param world: what is there
@@ -30,7 +30,7 @@ def lint(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Tu
     return tuple(finding for rule in RULES[fabric.profile] for finding in rule(fabric, world, nodes))
 
 
-def _interface(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """Each node has the HCAs that the fabric selects."""
     count = fabric.select.hcas_per_node
     for name in nodes:
@@ -49,13 +49,13 @@ def _interface(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typ
         yield Finding(SELECT, subject, FAIL, measured, expected, why, "Correct select of the fabric, or name the interface alike on all nodes (udev, NMState).")
 
 
-def _master(fabric: Fabric, world: World, name: str) -> typing.Optional[typing.Tuple[Hca, Netdev]]:
+def _master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[typing.Tuple[Hca, Netdev]]:
     """The interface of a node on which pods are put."""
     hcas = candidates(fabric, world.hcas[name]) if name in world.hcas else ()
     return next(((hca, netdev) for hca in hcas for netdev in hca.netdevs if netdev.name in fabric.select.netdev), None)
 
 
-def _mtu(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """Interfaces in pods can't take more than the one that they are on, and carry nothing while it is down."""
     found = False
     for name in nodes:
@@ -82,7 +82,7 @@ def _mtu(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.It
             yield Finding(LINK, fabric.name, UNKNOWN, f"0 of {len(nodes)} nodes", expected, why, "See network.lint_select.")
 
 
-def _shares(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """The plugin that shares devices needs one, and the nodes' shared RDMA mode."""
     expected = "an RDMA device, in mode shared"
     for name in nodes:
@@ -102,7 +102,7 @@ def _shares(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing
             yield ok(RDMA, subject, f"{master[0].rdma_device}, mode {mode or 'not said'}", expected)
 
 
-def _nic_policy(fabric: Fabric, world: World, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def _nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
     """There is one NicClusterPolicy for the whole cluster: what somebody else wrote into it stays theirs."""
     if not needs_nic_policy(fabric):
         return

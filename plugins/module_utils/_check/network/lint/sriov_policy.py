@@ -17,7 +17,7 @@ import re
 import typing
 
 from ...._model.hca import Hca, NodeHcas, PciFunction
-from ...._model.intent import Cluster
+from ...._model.intent import ClusterIntent
 from ...._model.kubernetes import ClusterNode
 from ...._model.nvidia import NicPolicy
 from ...._model.sriov_operator import NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
@@ -47,7 +47,7 @@ Where = typing.Literal["webhook", "node", "nowhere"]
 
 
 @dataclasses.dataclass(frozen=True)
-class World:
+class ClusterBefore:
     """What is there before the policy comes.
 
     :ivar policies: the others that will be in force beside it, by name
@@ -91,9 +91,9 @@ class World:
         return {name: tuple(policies) for name, policies in found.items()}
 
 
-def world_of(seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: Cluster) -> World:
+def cluster_before(seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: ClusterIntent) -> ClusterBefore:
     """The same, out of the answer of sriov_operator_info."""
-    return World(
+    return ClusterBefore(
         {node.name: node for node in seen.nodes},
         {state.node: state for state in seen.states},
         {policy.name: policy for policy in seen.policies},
@@ -125,7 +125,7 @@ class Objection:
     function: str = ""
 
 
-def objections(policy: Policy, world: World) -> typing.Tuple[Objection, ...]:
+def objections(policy: Policy, world: ClusterBefore) -> typing.Tuple[Objection, ...]:
     """All that speaks against a policy on the nodes that it takes."""
     nodes = world.taken_by(policy)
     found = [*_of_policy(policy, world), *_selection(policy, nodes, world), *_beside(policy, nodes, world)]
@@ -139,7 +139,7 @@ def objections(policy: Policy, world: World) -> typing.Tuple[Objection, ...]:
 # The policy by itself
 
 
-def _of_policy(policy: Policy, world: World) -> typing.Iterator[Objection]:
+def _of_policy(policy: Policy, world: ClusterBefore) -> typing.Iterator[Objection]:
     if not _RESOURCE.fullmatch(policy.resource_name):
         text = f'resource name "{policy.resource_name}" contains invalid characters'
         why = "Operators up to 1.6 and OpenShift's take only letters, digits and underscores."
@@ -206,7 +206,7 @@ def _range(policy: Policy, written: str) -> typing.Iterator[Objection]:
 # What it selects
 
 
-def selected(policy: Policy, state: typing.Optional[NodeState], world: World) -> typing.Tuple[StateInterface, ...]:
+def selected(policy: Policy, state: typing.Optional[NodeState], world: ClusterBefore) -> typing.Tuple[StateInterface, ...]:
     interfaces = state.interfaces if state is not None else ()
     return tuple(interface for interface in interfaces if selects(policy, interface) and _is_supported(interface.vendor, interface.device, world.supported))
 
@@ -215,7 +215,7 @@ def _is_supported(vendor: str, device: str, supported: typing.Optional[typing.Tu
     return supported is None or any((nic.vendor, nic.device) == (vendor, device) for nic in supported)
 
 
-def _selection(policy: Policy, nodes: typing.Sequence[ClusterNode], world: World) -> typing.Iterator[Objection]:
+def _selection(policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterBefore) -> typing.Iterator[Objection]:
     if not nodes:
         labels = ", ".join(f"{key}={value}" for key, value in sorted(policy.node_selector.items()))
         why = f"No node of the cluster carries {labels}."
@@ -230,7 +230,7 @@ def _selection(policy: Policy, nodes: typing.Sequence[ClusterNode], world: World
         yield Objection(SELECT, "webhook", text, "one physical function at least", why, "Correct select of the fabric.")
 
 
-def why_not_selected(policy: Policy, state: NodeState, world: World) -> str:
+def why_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> str:
     """Why the policy takes no further physical function of a node: what comes nearest, and what the node has that the operator does not report."""
     chosen = selected(policy, state, world)
     rest = tuple(interface for interface in state.interfaces if interface not in chosen)
@@ -253,7 +253,7 @@ def _takes(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
     return any(selects(policy, StateInterface(name, pci.address, pci.vendor, pci.device)) for name in names)
 
 
-def _why_unreported(hca: Hca, pci: PciFunction, world: World) -> str:
+def _why_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str:
     """The conditions of the config daemon, in its order. [pkg/host/internal/sriov/sriov.go, DiscoverSriovDevices]"""
     if not _is_supported(pci.vendor, pci.device, world.supported):
         return f"not in the ConfigMap {_LIST}"
@@ -345,7 +345,7 @@ def _rdma(policy: Policy, interface: StateInterface, node: typing.Optional[NodeH
 # What else is there
 
 
-def _beside(policy: Policy, nodes: typing.Sequence[ClusterNode], world: World) -> typing.Iterator[Objection]:
+def _beside(policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterBefore) -> typing.Iterator[Objection]:
     together: typing.Dict[str, typing.List[ClusterNode]] = {}
     for node in nodes:
         for other in world.policies_on.get(node.name, ()):

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import typing
 
-if typing.TYPE_CHECKING:
-    from .sriov import Target, World
+from .state import ClusterState, Target
 
 
 class Missing(typing.NamedTuple):
     """The first thing that is missing.
 
-    :ivar suspect: see readiness.GRACE; empty: it may take its time
+    :ivar suspect: see GRACE in sriov.py; empty: it may take its time
     """
 
     detail: str
@@ -25,10 +24,10 @@ class Missing(typing.NamedTuple):
 
 
 #: None when it holds
-Predicate = typing.Callable[["Target", str, "World"], typing.Optional[Missing]]
+Predicate = typing.Callable[[Target, str, ClusterState], typing.Optional[Missing]]
 
 
-def first_missing(target: "Target", name: str, world: "World") -> typing.Optional[Missing]:
+def first_missing(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """What keeps pods of a node from the network; None when nothing does.
 
     :param name: of a node that the cluster knows
@@ -40,12 +39,12 @@ def first_missing(target: "Target", name: str, world: "World") -> typing.Optiona
     return None
 
 
-def _ready(target: "Target", name: str, world: "World") -> typing.Optional[Missing]:
+def _ready(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     node = world.nodes[name]
     return None if node.ready else Missing(f"the node is NotReady: {node.not_ready or 'no reason given'}", "node_lost")
 
 
-def _objects(target: "Target", name: str, world: "World") -> typing.Optional[Missing]:
+def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """What the operator says of each object that it was given."""
     for what in target.objects:
         kind, _blank, key = what.partition(" ")
@@ -70,7 +69,7 @@ def _cause(reason: str, parts: typing.Sequence[str]) -> str:
     return "; ".join(part for part in (reason, *parts) if part) or "it gives no reason"
 
 
-def _attachment(target: "Target", name: str, world: "World") -> typing.Optional[Missing]:
+def _attachment(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """The definition is there, multus can read it, and it is of this wish and not of an older one."""
     seen = world.attachments.get(target.attachment)
     if seen is None:
@@ -84,7 +83,7 @@ def _attachment(target: "Target", name: str, world: "World") -> typing.Optional[
     return None
 
 
-def _pool(target: "Target", name: str, world: "World") -> typing.Optional[Missing]:
+def _pool(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """nv-ipam has given the node its share."""
     if not target.pool:
         return None
@@ -99,7 +98,7 @@ def _pool(target: "Target", name: str, world: "World") -> typing.Optional[Missin
     return None
 
 
-def _resource(target: "Target", name: str, world: "World") -> typing.Optional[Missing]:
+def _resource(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """The kubelet offers what pods ask for."""
     if not target.resource or world.nodes[name].allocatable.get(target.resource):
         return None

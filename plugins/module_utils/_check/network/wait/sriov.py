@@ -12,15 +12,16 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ...._model.disruption import Budget, ClusterPod, MachinePool, NodePool
-from ...._model.kubernetes import Attachment, ClusterNode
-from ...._model.nvidia import Reported
+from ...._model.disruption import NodePool
+from ...._model.kubernetes import ClusterNode
 from ...._model.sriov_operator import NodeState, Policy, WantedInterface
 from ...._model.wait import SyncNode
-from ...._parse.kubernetes.pod_state import PodStand
+from ...._parse.kubernetes.pod_state import PodState
+from ...controllers.device_plugin import why_not_offered
 from ...controllers.sriov_operator import (
     Turn,
     changes,
+    describe,
     held_pods,
     holds_back,
     machine_pool_of,
@@ -28,101 +29,12 @@ from ...controllers.sriov_operator import (
     pools_of,
     rolls,
     selects,
-    stand_of,
     takes_node,
     turn_of,
     wanted_by,
 )
 from .plain_network import first_missing
-
-
-@dataclasses.dataclass(frozen=True)
-class Target:
-    """One fabric that is waited for.
-
-    :ivar policies: names of its SriovNetworkNodePolicies
-    :ivar resource: extended resource with its prefix
-    :ivar attachment: namespace/name of its NetworkAttachmentDefinition
-    :ivar nodes: names of the nodes that must get there
-    :ivar hcas_per_node: physical functions that each node must have
-    :ivar predicates: what must hold, by name (plain_network.py); ``virtual_functions`` is all that this file asks
-    :ivar objects: kind and name of what an operator must report as ready
-    :ivar plugin: of the attachment's first CNI plugin, what must be in it
-    :ivar pool: kind and namespace/name of the pool of nv-ipam in which each node must have a share
-    """
-
-    fabric: str
-    policies: typing.Tuple[str, ...]
-    resource: str
-    attachment: str
-    nodes: typing.Tuple[str, ...]
-    hcas_per_node: int
-    predicates: typing.Tuple[str, ...] = ("virtual_functions",)
-    objects: typing.Tuple[str, ...] = ()
-    plugin: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
-    pool: str = ""
-
-    @property
-    def functions(self) -> bool:
-        """Whether it waits for virtual functions."""
-        return self.predicates == ("virtual_functions",)
-
-
-@dataclasses.dataclass(frozen=True)
-class Course:
-    """What a node went through since the operator last changed what it wants of it.
-
-    :ivar generation: of the SriovNetworkNodeState
-    :ivar boots: how often it booted
-    :ivar losses: how often it went from Ready to NotReady without a boot
-    """
-
-    generation: int = 0
-    boot_id: str = ""
-    ready: bool = False
-    boots: int = 0
-    losses: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class World:
-    """What the API server shows, by name.
-
-    :ivar attachments: NetworkAttachmentDefinitions by namespace/name
-    :ivar reports: kind, then name or namespace/name, of what says itself how far it is
-    :ivar unread: kinds that were not listed yet, each with the reason; nothing is judged before there are none
-    :ivar blind: kinds that only explain and cannot be read, each with the reason
-    :ivar stale: kinds that are known as they were, since the API server does not answer now
-    :ivar budgets: PodDisruptionBudgets by namespace/name
-    :ivar daemons: name and stand of the config daemon's pod on each node; None until they were read
-    :ivar pods: of nodes whose drain takes long
-    :ivar logs: last error in the log of config daemons that take long, by node
-    """
-
-    nodes: typing.Mapping[str, ClusterNode] = dataclasses.field(default_factory=dict)
-    states: typing.Mapping[str, NodeState] = dataclasses.field(default_factory=dict)
-    policies: typing.Mapping[str, Policy] = dataclasses.field(default_factory=dict)
-    attachments: typing.Mapping[str, Attachment] = dataclasses.field(default_factory=dict)
-    reports: typing.Mapping[str, typing.Mapping[str, Reported]] = dataclasses.field(default_factory=dict)
-    unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    blind: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    stale: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    pools: typing.Mapping[str, NodePool] = dataclasses.field(default_factory=dict)
-    machine_pools: typing.Mapping[str, MachinePool] = dataclasses.field(default_factory=dict)
-    budgets: typing.Mapping[str, Budget] = dataclasses.field(default_factory=dict)
-    daemons: typing.Optional[typing.Mapping[str, typing.Tuple[str, PodStand]]] = None
-    courses: typing.Mapping[str, Course] = dataclasses.field(default_factory=dict)
-    pods: typing.Mapping[str, typing.Tuple[ClusterPod, ...]] = dataclasses.field(default_factory=dict)
-    logs: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
-class Judgement:
-    """:ivar suspect: a state that may still pass by itself, but not for ever; see ``Patience``. Empty: wait without limit of its own"""
-
-    node: SyncNode
-    suspect: str = ""
-
+from .state import ClusterState, Judgement, Target
 
 # Named predicates on resources
 
@@ -182,7 +94,7 @@ def draining(state: NodeState) -> bool:
 # The judgement
 
 
-def judge(targets: typing.Iterable[Target], world: World) -> typing.Tuple[Judgement, ...]:
+def judge(targets: typing.Iterable[Target], world: ClusterState) -> typing.Tuple[Judgement, ...]:
     """Where each node of each fabric stands."""
     turns = Turns(world)
     return tuple(judge_node(target, name, world, turns) for target in targets for name in target.nodes)
@@ -191,7 +103,7 @@ def judge(targets: typing.Iterable[Target], world: World) -> typing.Tuple[Judgem
 class Turns:
     """The turns of a world's nodes. Nodes of the same pools have the same turn, and a pool is counted once."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ClusterState) -> None:
         self._nodes = tuple(world.nodes.values())
         self._pools = tuple(world.pools.values())
         self._known: typing.Dict[typing.Tuple[str, ...], Turn] = {}
@@ -207,25 +119,25 @@ class Turns:
 BOOTS, LOSSES = 2, 3
 
 
-def judge_node(target: Target, name: str, world: World, turns: typing.Optional[Turns] = None) -> Judgement:
+def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Optional[Turns] = None) -> Judgement:
     """Where one node of one fabric stands: the first thing that is missing, or that it goes round in circles."""
     judgement = _judge_node(target, name, world, turns or Turns(world))
-    course, node = world.courses.get(name), world.nodes.get(name)
-    if course is None or node is None or judgement.node.phase != "waiting":
+    history, node = world.histories.get(name), world.nodes.get(name)
+    if history is None or node is None or judgement.node.phase != "waiting":
         return judgement
     machines = machine_pool_of(node, world.machine_pools.values())
-    since = f"since the operator last changed what it wants of it (generation {course.generation})"
-    if course.boots >= BOOTS and not (machines and rolls(machines)):
-        detail = f"the node booted {course.boots} times {since} and got no further: {judgement.node.detail}"
+    since = f"since the operator last changed what it wants of it (generation {history.generation})"
+    if history.boots >= BOOTS and not (machines and rolls(machines)):
+        detail = f"the node booted {history.boots} times {since} and got no further: {judgement.node.detail}"
         remedy = "Stop the loop: pause the policy or the SriovNetworkPoolConfig, and see why the wish does not outlast a boot (firmware, kernel arguments)."
         return _failed(target, name, detail, remedy)
-    if course.losses >= LOSSES:
-        detail = f"the node went from Ready to NotReady {course.losses} times {since}: {judgement.node.detail}"
+    if history.losses >= LOSSES:
+        detail = f"the node went from Ready to NotReady {history.losses} times {since}: {judgement.node.detail}"
         return _failed(target, name, detail, "See the kubelet of the node, and its management network.")
     return judgement
 
 
-def _judge_node(target: Target, name: str, world: World, turns: Turns) -> Judgement:
+def _judge_node(target: Target, name: str, world: ClusterState, turns: Turns) -> Judgement:
     if world.unread:
         return _waiting(target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items())))
     node = world.nodes.get(name)
@@ -249,7 +161,7 @@ def _judge_node(target: Target, name: str, world: World, turns: Turns) -> Judgem
     return _judge_state(target, node, state, mine[0], world, turns)
 
 
-def _judge_attached(target: Target, node: ClusterNode, world: World) -> Judgement:
+def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> Judgement:
     """The same for a network without virtual functions, where one list of questions is all."""
     offered = node.allocatable.get(target.resource)
     missing = first_missing(target, node.name, world)
@@ -260,7 +172,7 @@ def _judge_attached(target: Target, node: ClusterNode, world: World) -> Judgemen
     return Judgement(SyncNode(target.fabric, node.name, "ready", detail, allocatable=offered))
 
 
-def _judge_state(target: Target, node: ClusterNode, state: NodeState, policy: Policy, world: World, turns: Turns) -> Judgement:
+def _judge_state(target: Target, node: ClusterNode, state: NodeState, policy: Policy, world: ClusterState, turns: Turns) -> Judgement:
     name = node.name
     if not state.interfaces:
         return _daemon(_waiting(target, name, f"the config daemon has not reported the node's interfaces yet{_readiness(node)}"), node, world, "sync_stuck")
@@ -294,7 +206,7 @@ def _readiness(node: ClusterNode) -> str:
     return "" if node.ready else f"; the node is NotReady: {node.not_ready or 'no reason given'}"
 
 
-def _drain(target: Target, node: ClusterNode, state: NodeState, world: World, turns: Turns) -> typing.Tuple[str, str]:
+def _drain(target: Target, node: ClusterNode, state: NodeState, world: ClusterState, turns: Turns) -> typing.Tuple[str, str]:
     """Where the drain of a node stands, and what is suspect about it."""
     reboots = state.desired_state == "Reboot_Required"
     what = "drained and rebooted" if reboots else "drained"
@@ -304,7 +216,7 @@ def _drain(target: Target, node: ClusterNode, state: NodeState, world: World, tu
     if held_back:
         return f"{detail}; {held_back}", "pool_held"
     if machines and rolls(machines):
-        return f"{detail}; {stand_of(machines)}", ""
+        return f"{detail}; {describe(machines)}", ""
     if state.current_state == "DrainComplete":
         return detail, "" if node.ready else "rebooting" if reboots else "node_lost"
     if not node.ready:
@@ -319,10 +231,10 @@ def _drain(target: Target, node: ClusterNode, state: NodeState, world: World, tu
     return (f"{detail}; {'; '.join(held)}", "drain_held") if held else (detail, "drain_blocked")
 
 
-def _daemon(judgement: Judgement, node: ClusterNode, world: World, suspect: str) -> Judgement:
+def _daemon(judgement: Judgement, node: ClusterNode, world: ClusterState, suspect: str) -> Judgement:
     """With what is known of the config daemon, whose work the node waits for."""
     detail = judgement.node.detail
-    _name, stand = (world.daemons or {}).get(node.name, ("", PodStand("failed", "there is none on the node")))
+    _name, stand = (world.daemons or {}).get(node.name, ("", PodState("failed", "there is none on the node")))
     if not node.ready:
         suspect = "node_lost"
     elif world.daemons is not None and stand.phase != "ready":
@@ -332,20 +244,23 @@ def _daemon(judgement: Judgement, node: ClusterNode, world: World, suspect: str)
     return dataclasses.replace(judgement, node=dataclasses.replace(judgement.node, detail=detail), suspect=suspect)
 
 
-def _judge_offer(target: Target, node: ClusterNode, policy: Policy, matched: typing.Tuple[str, ...], world: World) -> Judgement:
+def _judge_offer(target: Target, node: ClusterNode, policy: Policy, matched: typing.Tuple[str, ...], world: ClusterState) -> Judgement:
     wanted = policy.vfs_count * len(matched)
     offered = node.allocatable.get(target.resource)
     if offered != wanted:
         seen = offered if offered is not None else "no"
         detail = f"the virtual functions are there, but the node offers {seen} {target.resource} of {wanted}{_readiness(node)}"
-        return _waiting(target, node.name, detail, "not_offered" if node.ready else "node_lost", matched, offered)
+        if not node.ready:
+            return _waiting(target, node.name, detail, "node_lost", matched, offered)
+        why, remedy = why_not_offered(node, target.resource, wanted)
+        return Judgement(SyncNode(target.fabric, node.name, "waiting", f"{detail}. {why}", remedy, matched, offered), "not_offered")
     if not node.ready:
         return _waiting(target, node.name, f"all is there{_readiness(node)}", "node_lost", matched, offered)
     if target.attachment not in world.attachments:
         return _waiting(target, node.name, f"the operator has not made the NetworkAttachmentDefinition {target.attachment}", "no_attachment", matched, offered)
     machines = machine_pool_of(node, world.machine_pools.values())
     if machines and rolls(machines):
-        detail = f"all is there, but the node may reboot once more: {stand_of(machines)}"
+        detail = f"all is there, but the node may reboot once more: {describe(machines)}"
         return _waiting(target, node.name, detail, "", matched, offered)
     detail = f"{offered} {target.resource} on {len(matched)} physical functions"
     return Judgement(SyncNode(target.fabric, node.name, "ready", detail, matched=matched, allocatable=offered))
@@ -373,13 +288,13 @@ def _failed(target: Target, name: str, detail: str, remedy: str) -> Judgement:
     return Judgement(SyncNode(target.fabric, name, "failed", detail, remedy))
 
 
-def judge_release(targets: typing.Iterable[Target], world: World) -> typing.Tuple[Judgement, ...]:
+def judge_release(targets: typing.Iterable[Target], world: ClusterState) -> typing.Tuple[Judgement, ...]:
     """Where each node stands on the way back: no policy, nothing wanted of it, no virtual function, nothing offered."""
     turns = Turns(world)
     return tuple(_judge_release(target, name, world, turns) for target in targets for name in target.nodes)
 
 
-def _judge_release(target: Target, name: str, world: World, turns: Turns) -> Judgement:
+def _judge_release(target: Target, name: str, world: ClusterState, turns: Turns) -> Judgement:
     if world.unread:
         return _waiting(target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items())))
     left = [policy for policy in target.policies if policy in world.policies]
