@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tools of those who work on the collection; each is run as ``python3 -m tools.<name>`` from the root of the checkout."""
+"""Tools of those who work on the collection; each is run as ``python3 -m dev.<name>`` from the root of the checkout."""

@@ -73,7 +73,7 @@ def take_collections() -> None:
         raise StepError(f"{wheel} is not complete: {error}", "It was removed; give the command again to download it anew.") from error
     missing = [name for name in WANTED if not (target / name / "MANIFEST.json").exists()]
     if missing:
-        raise StepError(f"{wheel.name} does not carry {', '.join(missing)}", "Choose another release in tools/setup.py.")
+        raise StepError(f"{wheel.name} does not carry {', '.join(missing)}", "Choose another release in dev/setup.py.")
     stamp.write_text(ANSIBLE_PACKAGE, encoding="utf-8")
     say(f"- collections {', '.join(name.replace('/', '.') for name in WANTED)}")
 

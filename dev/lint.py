@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All linters, each without exceptions. ``python -m tools.lint quick`` leaves out ``ansible-test``, for while you write."""
+"""All linters, each without exceptions. ``python -m dev.lint quick`` leaves out ``ansible-test``, for while you write."""
 
 from __future__ import annotations
 
