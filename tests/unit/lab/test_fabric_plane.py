@@ -17,8 +17,8 @@ import typing
 import pytest
 
 from lab.console import LabError
-from lab.fabric import faults, plane, port, rising
-from lab.fabric.faults import FAULTS, Target
+from lab.fabric import fabric_faults, plane, port, rising
+from lab.fabric.fabric_faults import FABRIC_FAULTS, Target
 from lab.fabric.plane import FabricPlane, Programs, parse_sminfo
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
@@ -173,7 +173,7 @@ class Fabric(FabricPlane):
 @pytest.fixture
 def sound(tmp_path, fabrics, monkeypatch):
     monkeypatch.setattr(plane, "READY_LIMIT", 0.2)
-    monkeypatch.setattr(faults, "SEEN_LIMIT", 0.2)
+    monkeypatch.setattr(fabric_faults, "SEEN_LIMIT", 0.2)
     programs = Programs(pathlib.Path("/bin/ibsim"), pathlib.Path("/lib/umad2sim.so"), pathlib.Path("/root-of-workers"))
     lab = Fabric(fabrics, tmp_path, Manager(tmp_path), programs)
     lab.state, lab.commands, lab.widths = {}, [], {}
@@ -241,7 +241,7 @@ def test_a_fabric_that_does_not_get_ready_says_what_it_lacks(sound):
 def test_refresh_writes_what_a_fault_changed(sound):
     assert sound.refresh() > 2000
     assert sound.refresh() == 0
-    FAULTS["link-cut"].on(sound, Target())
+    FABRIC_FAULTS["link-cut"].on(sound, Target())
     assert sound.refresh() > 0
     port_folder = sound.sysfs("worker-1") / "class/infiniband/mlx5_0/ports/1"
     assert (port_folder / "state").read_text() == "1: DOWN\n"
@@ -252,11 +252,11 @@ def test_an_hca_that_is_gone_leaves_nothing_behind(sound):
     sound.refresh()
     tree = sound.sysfs("worker-1")
     whole = sorted(tree.rglob("*"))
-    FAULTS["hca-missing"].on(sound, Target())
+    FABRIC_FAULTS["hca-missing"].on(sound, Target())
     sound.refresh()
     assert not [path for path in tree.rglob("*") if "mlx5_0" in path.name or "0000:3c:00.0" in path.name]
     assert (sound.sysfs("worker-2") / "class/infiniband/mlx5_0").exists()
-    FAULTS["hca-missing"].off(sound, Target())
+    FABRIC_FAULTS["hca-missing"].off(sound, Target())
     sound.refresh()
     assert sorted(tree.rglob("*")) == whole
 
@@ -265,45 +265,45 @@ def test_a_function_without_sriov_has_all_its_other_files(sound):
     sound.refresh()
     folder = sound.sysfs("worker-1") / "bus/pci/devices/0000:3c:00.0"
     whole = {path.name for path in folder.iterdir()}
-    FAULTS["pf-without-sriov"].on(sound, Target())
+    FABRIC_FAULTS["pf-without-sriov"].on(sound, Target())
     sound.refresh()
     assert {path.name for path in folder.iterdir()} == {name for name in whole if not name.startswith("sriov_")}
-    FAULTS["pf-without-sriov"].off(sound, Target())
+    FABRIC_FAULTS["pf-without-sriov"].off(sound, Target())
     sound.refresh()
     assert {path.name for path in folder.iterdir()} == whole
 
 
-@pytest.mark.parametrize("name", sorted(FAULTS))
+@pytest.mark.parametrize("name", sorted(FABRIC_FAULTS))
 def test_each_fault_can_be_injected_and_taken_back_twice(sound, name):
     before = set(sound.processes.running)
     for _time in range(2):
-        assert FAULTS[name].on(sound, Target())
+        assert FABRIC_FAULTS[name].on(sound, Target())
     for _time in range(2):
-        assert FAULTS[name].off(sound, Target())
+        assert FABRIC_FAULTS[name].off(sound, Target())
     assert set(sound.processes.running) == before
     assert next(str(status) for status in sound.status()) == "fabric-1: sm-1 MASTER, sm-2 STANDBY; 10 of 10 HCA ports active"
 
 
 def test_killed_managers_are_gone_and_the_other_fabric_keeps_its_own(sound):
-    FAULTS["sm-killed"].on(sound, Target(fabric="fabric-2"))
+    FABRIC_FAULTS["sm-killed"].on(sound, Target(fabric="fabric-2"))
     assert dict(sound.status()[1].managers) == {"sm-1": "no answer", "sm-2": "no answer"}
     assert dict(sound.status()[0].managers) == {"sm-1": "MASTER", "sm-2": "STANDBY"}
     assert ("opensm-fabric-2-sm-1", signal.SIGKILL) in sound.processes.signals
 
 
 def test_the_standby_takes_over(sound):
-    FAULTS["sm-master-killed"].on(sound, Target())
+    FABRIC_FAULTS["sm-master-killed"].on(sound, Target())
     assert dict(sound.status()[0].managers) == {"sm-1": "no answer", "sm-2": "MASTER"}
 
 
 def test_hanging_managers_still_run(sound):
-    FAULTS["sm-stopped"].on(sound, Target())
+    FABRIC_FAULTS["sm-stopped"].on(sound, Target())
     assert "opensm-fabric-1-sm-1" in sound.processes.running
     assert dict(sound.status()[0].managers) == {"sm-1": "no answer", "sm-2": "no answer"}
 
 
 def test_the_second_master_minds_no_other(sound):
-    said = FAULTS["second-master"].on(sound, Target(worker="worker-2", device="mlx5_4"))
+    said = FABRIC_FAULTS["second-master"].on(sound, Target(worker="worker-2", device="mlx5_4"))
     lid = sound.topologies["fabric-1"].hca("worker-2", "mlx5_4").lid
     assert f"worker-2 mlx5_4 (LID {lid})" in said
     assert sound.subnet_manager(sound.topologies["fabric-1"], lid).state == "MASTER"
@@ -320,7 +320,7 @@ def test_the_second_master_minds_no_other(sound):
     ],
 )
 def test_the_simulator_is_told(sound, name, target, command):
-    FAULTS[name].on(sound, target)
+    FABRIC_FAULTS[name].on(sound, target)
     item = sound.topologies[sound.fabrics.hca(target.device).fabric]
     assert sound.commands == [command.format(id=item.hca(target.worker, target.device).id)]
 
@@ -341,25 +341,25 @@ def test_the_simulator_is_told(sound, name, target, command):
 )
 def test_a_target_that_does_not_exist_is_refused(sound, name, target, why):
     with pytest.raises(LabError) as refused:
-        FAULTS[name].on(sound, target)
+        FABRIC_FAULTS[name].on(sound, target)
     assert why in f"{refused.value} {refused.value.remedy}"
 
 
 def test_swapped_cables_are_at_each_others_leaf(sound):
-    said = FAULTS["swapped-cables"].on(sound, Target(worker="worker-2", device="mlx5_5"))
+    said = FABRIC_FAULTS["swapped-cables"].on(sound, Target(worker="worker-2", device="mlx5_5"))
     assert said == "worker-2 mlx5_5 is at MF0;fabric-1-leaf-1:MQM9700/U1 port 5, worker-2 mlx5_0 at MF0;fabric-1-leaf-4:MQM9700/U1 port 5"
     assert [command.split()[0] for command in sound.commands] == ["Unlink", "Unlink", "Link", "Link"]
 
 
 def test_a_leaf_that_is_cut_off_takes_its_hcas_with_it(sound):
-    said = FAULTS["leaf-cut"].on(sound, Target(leaf=3))
+    said = FABRIC_FAULTS["leaf-cut"].on(sound, Target(leaf=3))
     assert "fabric-1-leaf-3" in said and said.endswith("cut off are worker-1 mlx5_4, worker-2 mlx5_4")
     assert len(sound.commands) == 2 and all(command.startswith('Unlink "S-') for command in sound.commands)
 
 
 def test_a_narrow_link_has_a_quarter_of_the_rate(sound):
-    assert "100 Gb/sec (1X NDR)" in FAULTS["link-narrow"].on(sound, Target())
-    assert "400 Gb/sec (4X NDR)" in FAULTS["link-narrow"].off(sound, Target())
+    assert "100 Gb/sec (1X NDR)" in FABRIC_FAULTS["link-narrow"].on(sound, Target())
+    assert "400 Gb/sec (4X NDR)" in FABRIC_FAULTS["link-narrow"].off(sound, Target())
 
 
 def test_a_rising_counter_ends_when_it_is_full(tmp_path, monkeypatch):
@@ -376,7 +376,7 @@ def test_a_rising_counter_ends_when_it_is_full(tmp_path, monkeypatch):
 def test_a_fault_that_shows_no_effect_is_an_error(sound, monkeypatch):
     monkeypatch.setattr(Fabric, "_read_consoles", lambda self: None)
     with pytest.raises(LabError, match="still not so that the port of worker-1 mlx5_0 is down"):
-        FAULTS["link-cut"].on(sound, Target())
+        FABRIC_FAULTS["link-cut"].on(sound, Target())
 
 
 def test_a_command_for_a_simulator_that_is_down_is_refused(sound):
