@@ -57,7 +57,7 @@ def _sanity(release: str, copy: pathlib.Path, home: pathlib.Path) -> None:
     else:
         environment = BUILD / f"venv-core-{release}"
         make_environment(environment, pathlib.Path(__file__).parent / f"sanity-{release}.txt")
-    command = [environment / "bin" / "ansible-test", "sanity", "--color", "no"]
+    command = [str(environment / "bin" / "ansible-test"), "sanity", "--color", "no"]
     for test in RELEASES[release]:
         command += ["--test", test]
     variables = {

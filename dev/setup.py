@@ -43,7 +43,7 @@ def make_environment(path: pathlib.Path, requirements: pathlib.Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         _ensure_venv_module()
         run(f"virtual environment {path.name}", [sys.executable, "-m", "venv", path], "Install the venv module of your Python.")
-    pip = [path / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--progress-bar", "off"]
+    pip = [str(path / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--progress-bar", "off"]
     remedy = "Look whether the Python package index can be reached, then give the command again."
     run(f"Python packages of {requirements.name}", [*pip, "-r", requirements], remedy)
     stamp.write_text(wanted, encoding="utf-8")
@@ -57,7 +57,7 @@ def take_collections() -> None:
     wheel = next(wheels.glob(f"ansible-{ANSIBLE_PACKAGE.partition('==')[2]}-*.whl"), None)
     if wheel is None:
         wheels.mkdir(parents=True, exist_ok=True)
-        command = [VENV / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--progress-bar", "off"]
+        command = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--progress-bar", "off"]
         remedy = "Look whether the Python package index can be reached, then give the command again."
         run(f"download {ANSIBLE_PACKAGE}, which carries the collections", [*command, "--dest", wheels, ANSIBLE_PACKAGE], remedy)
         wheel = next(wheels.glob("ansible-*.whl"))

@@ -91,7 +91,7 @@ def test_readme_lists_every_module() -> None:
     for path in (ROOT / "plugins" / "modules").glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         documentation = next(node.value for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DOCUMENTATION")
-        assert isinstance(documentation, ast.Constant)
+        assert isinstance(documentation, ast.Constant) and isinstance(documentation.value, str)
         assert f"| `{path.stem}` | {yaml.safe_load(documentation.value)['short_description']} |" in text
 
 

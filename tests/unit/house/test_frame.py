@@ -83,7 +83,8 @@ class Run(typing.NamedTuple):
         return next(stage for stage in self.report["stages"] if stage["name"] == name)
 
     def record(self, name: str) -> typing.Dict[str, typing.Any]:
-        return json.loads((self.folder / "report" / "stages" / f"{name}.json").read_text(encoding="utf-8"))
+        record: typing.Dict[str, typing.Any] = json.loads((self.folder / "report" / "stages" / f"{name}.json").read_text(encoding="utf-8"))
+        return record
 
 
 @pytest.fixture(scope="session")

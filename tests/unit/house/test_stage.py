@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import stage as frame
 from ansible_collections.linerate.rdma.plugins.module_utils._check import validate
+from ansible_collections.linerate.rdma.plugins.module_utils._check.table import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
@@ -35,7 +36,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> None:
         return facts.findings
 
     for name in ("fabric", "network"):
-        monkeypatch.setitem(frame.TABLE, name, (Facts, check))
+        monkeypatch.setitem(TABLE, name, (Facts, check))
 
 
 def finding(status: str, stage: str = "fabric") -> typing.Dict[str, str]:
@@ -128,6 +129,6 @@ def test_check_mode_waits_for_what_would_be_made(fabrics: typing.Any) -> None:
 
 
 def test_every_stage_of_the_table_refuses_what_is_no_fact(fabrics: typing.Any) -> None:
-    for name in frame.TABLE:
+    for name in TABLE:
         answer = frame.judge_stage(moment(name), frame.Wishes(fabrics()), {"no such key": 1})
         assert answer.gate == "closed" and answer.judged[0].finding.check == f"{name}.error"
