@@ -4,7 +4,7 @@
 
 """Sets up what the project needs of Python: a virtual environment and the collections that this one stands on, all below ``build/``.
 
-Uses the standard library only, and does nothing when nothing changed. The three collections are taken out of the PyPI package ``ansible``,
+Uses the standard library only, and does nothing when nothing changed. What is wanted is taken out of the PyPI package ``ansible``,
 which carries them, so that a machine without a Galaxy server can be set up.
 """
 
@@ -21,7 +21,7 @@ import zipfile
 from .steps import BUILD, CACHE, COLLECTIONS, ROOT, VENV, StepError, guarded, run, say
 
 ANSIBLE_PACKAGE = "ansible==12.3.0"
-WANTED = ("ansible/posix", "ansible/utils", "kubernetes/core")
+WANTED = ("kubernetes/core",)
 
 
 def main() -> None:
