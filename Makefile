@@ -10,7 +10,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
 
 setup: ## virtual environment and collections, below build/
-	@$(PYTHON) -m tools.setup
+	@$(PYTHON) -m dev.setup
 
 lab: setup ## build and start the lab
 	@$(VENV)/python -m lab up
@@ -22,16 +22,16 @@ lab-status: setup ## what of the lab runs
 	@$(VENV)/python -m lab status
 
 site: lab ## the lab, then site.yml on it; ends with the verdict and the path of the report
-	@$(VENV)/python -m tools.site -i $(INVENTORY)
+	@$(VENV)/python -m dev.site -i $(INVENTORY)
 
 lint: setup ## ansible-lint, ansible-test sanity, ruff, mypy, yamllint, docs and changelog
-	@$(VENV)/python -m tools.lint
+	@$(VENV)/python -m dev.lint
 
 unit: setup ## tests that need no lab
-	@$(VENV)/python -m tools.unit
+	@$(VENV)/python -m dev.unit
 
 test: setup ## everything that CI runs
-	@$(VENV)/python -m tools.test
+	@$(VENV)/python -m dev.test
 
 faults: site ## every fault, injected into the lab one after the other, and what else takes too long for 'make test', which has one of each kind
 	@$(VENV)/python -m pytest tests/lab --ignore tests/lab/test_jobs.py --ignore tests/lab/test_teardown.py
@@ -42,4 +42,4 @@ jobs: setup ## training jobs before the real operators, which are compiled first
 	@$(VENV)/python -m pytest tests/lab/test_jobs.py
 
 clean-cache: ## empty the cache of builds and downloads
-	@$(PYTHON) -m tools.clean_cache
+	@$(PYTHON) -m dev.clean_cache

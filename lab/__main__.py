@@ -11,9 +11,10 @@ import signal
 import sys
 import typing
 
-from . import cache, definitions, description, faults, operators
+from . import cache, definitions, description, job_operators, workers
 from .console import LabError, fail, say, step
-from .fabric.faults import Target
+from .fabric.fabric_faults import Target
+from .faults import FAULTS
 from .planes import Lab
 
 
@@ -28,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("status", help="what runs, and what it uses")
     commands.add_parser("clean-cache", help="empty the build cache")
     fault = commands.add_parser("fault", help="inject a fault, or take it back", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=_fault_table())
-    fault.add_argument("name", choices=sorted(faults.FAULTS), metavar="NAME")
+    fault.add_argument("name", choices=sorted(FAULTS), metavar="NAME")
     fault.add_argument("direction", choices=("on", "off"))
     for field in dataclasses.fields(Target):
         fault.add_argument(f"--{field.name}", default=field.default, type=type(field.default), help="default: %(default)s")
@@ -45,13 +46,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _fault_table() -> str:
-    rows = [f"  {fault.name:20} {fault.what} {' '.join(f'--{name}' for name in fault.uses)}" for fault in faults.FAULTS.values()]
+    rows = [f"  {fault.name:20} {fault.what} {' '.join(f'--{name}' for name in fault.uses)}" for fault in FAULTS.values()]
     return "faults:\n" + "\n".join(sorted(rows))
 
 
 def _fault(lab: Lab, options: argparse.Namespace) -> None:
     lab.enter()
-    fault = faults.FAULTS[options.name]
+    fault = FAULTS[options.name]
     target = Target(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Target)})
     with step(f"fault {fault.name} {options.direction}"):
         say((fault.on if options.direction == "on" else fault.off)(lab, target))
@@ -66,12 +67,12 @@ def _definitions(lab: Lab, options: argparse.Namespace) -> None:
 
 
 def _operators(lab: Lab, options: argparse.Namespace) -> None:
-    operators.build()
+    job_operators.build()
     lab.enter()
     if options.direction == "on":
-        operators.start(lab.authority, lab.folder, lab.processes)
+        job_operators.start(lab.authority, lab.folder, lab.processes)
     else:
-        operators.stop(lab.authority, lab.folder, lab.processes)
+        job_operators.stop(lab.authority, lab.folder, lab.processes)
 
 
 def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
@@ -86,7 +87,7 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
         elif options.command == "build":
             lab.build()
             if options.operators:
-                operators.build()
+                job_operators.build()
         elif options.command == "down":
             lab.down()
         elif options.command == "status":
@@ -105,7 +106,7 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
             os.execvp(options.argv[0], options.argv)
         elif options.command == "ssh":
             lab.enter()
-            os.execvp("ssh", [*faults.ssh_command(lab, options.worker), *options.argv])
+            os.execvp("ssh", [*workers.ssh(lab.folder, lab.worker(options.worker)), *options.argv])
     except LabError as error:
         return fail(error)
     except KeyboardInterrupt:

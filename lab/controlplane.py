@@ -21,7 +21,7 @@ API_PORT = 6443
 WEBHOOK_PORT = 9443
 READY_SECONDS = 60
 HERE = pathlib.Path(__file__).parent
-#: tools module and Go module whose sources bring custom resource definitions
+#: folder of lab/go and Go module whose sources bring custom resource definitions
 OPERATOR = ("sriov-operator", gotools.OPERATOR)
 WHEREABOUTS = ("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts")
 ATTACHMENTS = ("multus", "github.com/k8snetworkplumbingwg/network-attachment-definition-client")

@@ -14,7 +14,8 @@ from .build import gotools
 from .console import step
 from .pki import Pki
 
-TOOLS = "crds"
+#: folder of lab/go
+PINNED_IN = "crds"
 #: Go module: folder of its definitions, and those that are of use here
 SOURCES: typing.Mapping[str, typing.Tuple[str, typing.Tuple[str, ...]]] = {
     "github.com/kubeflow/trainer": ("manifests/base/crds", ("kubeflow.org_pytorchjobs",)),
@@ -36,7 +37,7 @@ def files() -> typing.List[pathlib.Path]:
     """Paths of the definitions, fetched where they are not there; outside of the lab's network namespace."""
     found = []
     for module, (folder, names) in SOURCES.items():
-        root = gotools.module_folder(TOOLS, module) / folder
+        root = gotools.module_folder(PINNED_IN, module) / folder
         found += [root / f"{name}.yaml" for name in names]
     return found
 

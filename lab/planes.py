@@ -13,7 +13,7 @@ import sys
 import time
 import typing
 
-from . import controlplane, network, objects, operators, scale, workers
+from . import controlplane, job_operators, network, objects, scale, workers
 from .build import debian, disk, gotools, ibsim
 from .console import LabError, say, step
 from .description import Description, Worker
@@ -52,7 +52,7 @@ class Lab:
         debian.install_host_packages()
         gotools.check_go()
         for name in gotools.TOOL:
-            if name not in (*scale.TOOLS, *operators.OPERATORS):
+            if name not in (*scale.TOOLS, *job_operators.OPERATORS):
                 gotools.binary(name)
         # here, because from inside of the lab's network namespace nothing can be fetched
         for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS):
@@ -105,6 +105,13 @@ class Lab:
             left = [name for name, there in self._leftovers().items() if there]
             if left:
                 raise LabError(f"still there: {', '.join(left)}", "run it again; what it cannot take away has to go by hand")
+
+    def worker(self, name: str) -> Worker:
+        """:raises LabError: there is none of that name"""
+        for worker in self.description.workers:
+            if worker.name == name:
+                return worker
+        raise LabError(f"no worker '{name}'", f"use one of {', '.join(worker.name for worker in self.description.workers)}")
 
     def start_worker(self, worker: Worker, image: pathlib.Path) -> None:
         workers.start(self.description, self.folder, self.processes, worker, image)

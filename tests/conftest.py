@@ -18,6 +18,10 @@ def sign_of_life(request: pytest.FixtureRequest) -> typing.Iterator[None]:
     """Every few seconds a line with the name of the test that runs."""
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
     capture = request.config.pluginmanager.get_plugin("capturemanager")
+    if reporter is None or capture is None:
+        # pytest was told to do without (-p no:terminal)
+        yield
+        return
     start = time.monotonic()
     done = threading.Event()
 

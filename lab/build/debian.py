@@ -143,7 +143,7 @@ def _root_folder(name: str, packages: typing.Sequence[str], variant: str, *suite
         run(
             [
                 *("mmdebstrap", "--mode=root", f"--variant={variant}", *options, *WITHOUT_DOCUMENTATION),
-                *("--include=" + ",".join(packages), "--format=directory", suites[0], target / "root", *sources),
+                *("--include=" + ",".join(packages), "--format=directory", suites[0], str(target / "root"), *sources),
             ],
             remedy=MIRROR_REMEDY,
         )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kubernetes, the operators and their helpers, compiled from Go modules at exact versions (lab/tools/*/go.mod)."""
+"""Kubernetes, the operators and their helpers, compiled from Go modules at exact versions (lab/go/*/go.mod)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..cache import cached
 from ..console import LabError, say, step
 from ..run import run
 
-TOOLS = pathlib.Path(__file__).parent.parent / "tools"
+PINS = pathlib.Path(__file__).parent.parent / "go"
 KUBERNETES = "v1.34.4"
 # without these the server calls itself v0.0.0-master and Helm's version checks fail
 VERSION_FLAGS = " ".join(
@@ -33,7 +33,7 @@ ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs
 
 @dataclasses.dataclass(frozen=True)
 class Tool:
-    """A binary, the tools module that pins it, and its package.
+    """A binary, the folder of lab/go that pins it, and its package.
 
     :ivar ready: pattern that a ready binary's own version output must show, to be taken instead of compiled
     """
@@ -72,7 +72,7 @@ def binary(name: str) -> pathlib.Path:
     found = _ready(name, tool)
     if found:
         return found
-    folder = TOOLS / tool.module
+    folder = PINS / tool.module
 
     def build(target: pathlib.Path) -> None:
         for other, candidate in TOOL.items():
@@ -84,8 +84,11 @@ def binary(name: str) -> pathlib.Path:
 
 
 def module_folder(module: str, path: str) -> pathlib.Path:
-    """Source folder of a Go module in the module cache, fetched when it is not there; for the charts and CRDs that it brings."""
-    folder = TOOLS / module
+    """Source folder of a Go module in the module cache, fetched when it is not there; for the charts and CRDs that it brings.
+
+    :param module: folder of lab/go that pins it
+    """
+    folder = PINS / module
     run(["go", "mod", "download", path], cwd=folder, env=ENVIRONMENT, remedy="is the Go module proxy reachable?")
     return pathlib.Path(run(["go", "list", "-m", "-f", "{{.Dir}}", path], cwd=folder, env=ENVIRONMENT).strip())
 

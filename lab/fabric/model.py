@@ -10,7 +10,7 @@ import typing
 
 from ..console import LabError
 
-# ibsim takes one UDP port for control and one for each client (see ibsim.patch)
+# ibsim takes one UDP port for control and one for each client (see lab/build/ibsim.patch)
 CLIENTS = 128
 # ports of a Quantum-2 that hosts and spines can use; the 65th is its aggregation node's
 SWITCH_PORTS = 64

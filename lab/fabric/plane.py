@@ -58,7 +58,7 @@ class Programs:
     """What the plane runs.
 
     :param ibsim: and
-    :param umad2sim: of :func:`lab.fabric.build.build`
+    :param umad2sim: of :mod:`lab.build.ibsim`
     :param root: root file system of the workers: opensm and the diagnostics are taken from there, with its own loader
     """
 

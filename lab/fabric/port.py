@@ -98,7 +98,7 @@ def parse(port_info: bytes, counters: typing.Optional[bytes]) -> PortState:
         speed, lane = EXTENDED_SPEEDS[fast] if fast else SPEEDS[slow]
         lanes = WIDTHS[width]
     except KeyError as error:
-        raise LabError(f"ibsim tells of a port with width {width}, speed {slow} and extended speed {fast}", "see lab/fabric/ibsim.patch") from error
+        raise LabError(f"ibsim tells of a port with width {width}, speed {slow} and extended speed {fast}", "see lab/build/ibsim.patch") from error
     return PortState(
         lid=lid,
         sm_lid=sm_lid,

@@ -20,7 +20,7 @@ hypothesis.settings.load_profile("linerate")
 
 sys.path.insert(0, str(COLLECTIONS))
 if importlib.util.find_spec("ansible_collections.linerate.rdma") is None:
-    raise pytest.UsageError(f"{COLLECTIONS} does not hold this checkout; run: python3 -m tools.setup")
+    raise pytest.UsageError(f"{COLLECTIONS} does not hold this checkout; run: python3 -m dev.setup")
 
 
 @pytest.fixture(scope="session")

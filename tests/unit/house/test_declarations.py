@@ -27,6 +27,7 @@ def documents(path: pathlib.Path) -> typing.Dict[str, typing.Any]:
     found = {}
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Constant):
+            assert isinstance(node.value.value, str)
             found[node.targets[0].id] = yaml.safe_load(node.value.value)
     return found
 

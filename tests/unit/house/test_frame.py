@@ -81,10 +81,12 @@ class Run(typing.NamedTuple):
     def record(self, name: str) -> typing.Dict[str, typing.Any]:
         """Head of a record."""
         with (self.folder / "report" / "stages" / f"{name}.jsonl").open(encoding="utf-8") as stream:
-            return json.loads(stream.readline())
+            head: typing.Dict[str, typing.Any] = json.loads(stream.readline())
+        return head
 
     def fact(self, kind: str, node: str) -> typing.Dict[str, typing.Any]:
-        return json.loads((self.folder / "report" / "facts" / kind / f"{node}.json").read_text(encoding="utf-8"))
+        fact: typing.Dict[str, typing.Any] = json.loads((self.folder / "report" / "facts" / kind / f"{node}.json").read_text(encoding="utf-8"))
+        return fact
 
     def looked(self) -> typing.List[str]:
         """Nodes that were looked at, in whatever run."""

@@ -33,7 +33,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> None:
         return facts.findings
 
     for name in ("fabric", "network"):
-        monkeypatch.setitem(frame.TABLE, name, (Facts, check))
+        monkeypatch.setitem(TABLE, name, (Facts, check))
 
 
 def finding(status: str, stage: str = "fabric") -> typing.Dict[str, str]:

@@ -15,9 +15,11 @@ import typing
 import pytest
 
 from lab.console import LabError
-from lab.fabric import faults, plane, port, rising
-from lab.fabric.faults import FAULTS, Target
+from lab.fabric import fabric_faults, plane, port, rising
+from lab.fabric.fabric_faults import FABRIC_FAULTS, Target
+from lab.fabric.model import Fabrics
 from lab.fabric.plane import FabricPlane, Programs, parse_sminfo
+from lab.fabric.topology import SUBNET_MANAGERS, Node, Topology
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 PORT_INFO = bytes.fromhex(json.loads((FIXTURES / "ibsim/port_states.json").read_text())[0]["port_info"])
@@ -35,26 +37,34 @@ class Manager:
         self.stopped: set[str] = set()
         self.signals: list[tuple[str, signal.Signals]] = []
 
-    def start(self, name, argv, env=None, cwd=None, stdin=None):
-        if rising.__name__ in argv:
-            _console, command, first, _largest = argv[argv.index(rising.__name__) + 1 :]
+    def start(
+        self,
+        name: str,
+        argv: typing.Sequence[typing.Union[str, pathlib.Path]],
+        env: typing.Optional[typing.Mapping[str, str]] = None,
+        cwd: typing.Optional[pathlib.Path] = None,
+        stdin: typing.Optional[int] = None,
+    ) -> int:
+        words = list(map(str, argv))
+        if rising.__name__ in words:
+            _console, command, first, _largest = words[words.index(rising.__name__) + 1 :]
             with open(_console, "w") as end:
                 end.write(f"{command}={int(first) + 6}\n")
         if name not in self.running:
             # as a child does, it keeps the console open
-            self.running[name] = {"argv": list(map(str, argv)), "env": env or {}, "stdin": None if stdin is None else os.dup(stdin)}
+            self.running[name] = {"argv": words, "env": env or {}, "stdin": None if stdin is None else os.dup(stdin)}
         return 1
 
-    def stop(self, name):
+    def stop(self, name: str) -> None:
         gone = self.running.pop(name, None)
         self.stopped.discard(name)
         if gone and gone["stdin"] is not None:
             os.close(gone["stdin"])
 
-    def alive(self, name):
+    def alive(self, name: str) -> bool:
         return name in self.running
 
-    def signal(self, name, number):
+    def signal(self, name: str, number: signal.Signals) -> None:
         if name not in self.running:
             raise LabError(f"{name} does not run", "")
         self.signals.append((name, number))
@@ -65,7 +75,7 @@ class Manager:
         if number == signal.SIGKILL:
             self.stop(name)
 
-    def log(self, name, lines=15):
+    def log(self, name: str, lines: int = 15) -> str:
         return "its last words"
 
 
@@ -75,6 +85,8 @@ class Fabric(FabricPlane):
     processes: Manager
     commands: list[str]
     slow = False
+    #: what each place was told by the console: its last word for each command
+    state: dict[str, dict[str, str]]
     widths: dict[int, int]
 
     def _read_consoles(self) -> None:
@@ -89,28 +101,30 @@ class Fabric(FabricPlane):
                 continue
             for line in text.splitlines():
                 self.commands.append(line)
-                name, node, _port, rest = re.fullmatch(r'(\w+) "([^"]+)"(\[\d+\])? ?(.*)', line).groups()
+                command = re.fullmatch(r'(\w+) "([^"]+)"(\[\d+\])? ?(.*)', line)
+                assert command is not None, line
+                name, node, _port, rest = command.groups()
                 place = f"{node}{_port}" if node.startswith("S-") else node
                 self.state.setdefault(place, {})[name] = rest
                 if name in ("Link", "ReLink"):
                     self.state[place].pop("Unlink", None)
 
-    def _cut(self, item, node) -> bool:
+    def _cut(self, item: Topology, node: Node) -> bool:
         """Is the HCA's own cable pulled, or are all uplinks of its leaf?"""
         leaf = self._leaf(item, node)
         uplinks = [link for link in item.links if link.switch == leaf and link.peer.kind == "switch"]
         down = all("Unlink" in self.state.get(f"{leaf.id}[{link.port}]", {}) for link in uplinks)
         return "Unlink" in self.state.get(node.id, {}) or down
 
-    def _leaf(self, item, node):
+    def _leaf(self, item: Topology, node: Node) -> Node:
         """Where its cable is by now."""
         link = re.match(r'"([^"]+)"', self.state.get(node.id, {}).get("Link", ""))
         return next(each.switch for each in item.links if (each.switch.id == link[1] if link else each.peer == node))
 
-    def _answering(self, item) -> dict[int, tuple[str, str]]:
+    def _answering(self, item: Topology) -> dict[int, tuple[str, str]]:
         """LID of each manager that answers -> its host and state."""
         found: dict[int, tuple[str, str]] = {}
-        for host, node in zip(plane.SUBNET_MANAGERS, item.managers):
+        for host, node in zip(SUBNET_MANAGERS, item.managers):
             name = self.manager_process(item, host)
             if name in self.processes.running and name not in self.processes.stopped:
                 found[node.lid] = (host, "STANDBY" if any(state == "MASTER" for _host, state in found.values()) else "MASTER")
@@ -121,7 +135,7 @@ class Fabric(FabricPlane):
                 found[node.lid] = (worker, "MASTER")
         return found
 
-    def _port_row(self, item, word: str) -> dict[str, typing.Any]:
+    def _port_row(self, item: Topology, word: str) -> dict[str, typing.Any]:
         name, _sign, lid = word.partition("@")
         node = next(node for node in item.hcas if node.id == name)
         state = self.state.get(node.id, {})
@@ -139,7 +153,7 @@ class Fabric(FabricPlane):
         counters[4:6] = int(counted[1] if counted else 0).to_bytes(2, "big")
         return {"port_info": info.hex(), "counters": None if lost else counters.hex()}
 
-    def _inside(self, argv, env, cwd, limit):
+    def _inside(self, argv: typing.Sequence[str], env: typing.Mapping[str, str], cwd: pathlib.Path, limit: float) -> subprocess.CompletedProcess[str]:
         self._read_consoles()
         words = list(argv)
         if port.__name__ in words:
@@ -169,9 +183,9 @@ class Fabric(FabricPlane):
 
 
 @pytest.fixture
-def sound(tmp_path, fabrics, monkeypatch):
+def sound(tmp_path: pathlib.Path, fabrics: Fabrics, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Fabric]:
     monkeypatch.setattr(plane, "READY_LIMIT", 0.2)
-    monkeypatch.setattr(faults, "SEEN_LIMIT", 0.2)
+    monkeypatch.setattr(fabric_faults, "SEEN_LIMIT", 0.2)
     programs = Programs(pathlib.Path("/bin/ibsim"), pathlib.Path("/lib/umad2sim.so"), pathlib.Path("/root-of-workers"))
     lab = Fabric(fabrics, tmp_path, Manager(tmp_path), programs)
     lab.state, lab.commands, lab.widths = {}, [], {}
@@ -180,7 +194,7 @@ def sound(tmp_path, fabrics, monkeypatch):
     lab.stop()
 
 
-def test_start_runs_one_simulator_and_two_managers_on_each_fabric(sound):
+def test_start_runs_one_simulator_and_two_managers_on_each_fabric(sound: Fabric) -> None:
     assert sorted(sound.processes.running) == [
         "ibsim-fabric-1",
         "ibsim-fabric-2",
@@ -194,7 +208,7 @@ def test_start_runs_one_simulator_and_two_managers_on_each_fabric(sound):
     assert "MF0;fabric-2-leaf-1:MQM9700/U1" in pathlib.Path(argv[-1]).read_text()
 
 
-def test_each_manager_has_its_own_place_priority_and_lids(sound):
+def test_each_manager_has_its_own_place_priority_and_lids(sound: Fabric) -> None:
     first, second = (sound.processes.running[f"opensm-fabric-1-sm-{number}"] for number in (1, 2))
     settings = [pathlib.Path(process["argv"][-1]) for process in (first, second)]
     values = [dict(line.split(" ", 1) for line in path.read_text().splitlines()) for path in settings]
@@ -207,27 +221,27 @@ def test_each_manager_has_its_own_place_priority_and_lids(sound):
     assert first["env"]["SIM_HOST"] == sound.topologies["fabric-1"].managers[0].id
 
 
-def test_start_again_starts_nothing_and_lets_the_master_look_again(sound):
+def test_start_again_starts_nothing_and_lets_the_master_look_again(sound: Fabric) -> None:
     before = dict(sound.processes.running)
     sound.start()
     assert sound.processes.running == before
     assert ("opensm-fabric-1-sm-1", signal.SIGHUP) in sound.processes.signals
 
 
-def test_stop_leaves_no_process_and_no_file(sound):
+def test_stop_leaves_no_process_and_no_file(sound: Fabric) -> None:
     sound.stop()
     assert sound.processes.running == {}
     assert not sound.folder.exists()
     assert [str(status) for status in sound.status()] == ["fabric-1: down", "fabric-2: down"]
 
 
-def test_status_says_who_is_what(sound):
+def test_status_says_who_is_what(sound: Fabric) -> None:
     first, second = sound.status()
     assert str(first) == "fabric-1: sm-1 MASTER, sm-2 STANDBY; 10 of 10 HCA ports active"
     assert (second.hcas, second.active) == (6, 6)
 
 
-def test_a_fabric_that_does_not_get_ready_says_what_it_lacks(sound):
+def test_a_fabric_that_does_not_get_ready_says_what_it_lacks(sound: Fabric) -> None:
     sound.processes.stop("opensm-fabric-2-sm-2")
     with pytest.raises(LabError, match=r"opensm-fabric-2-sm-2 has ended; its last output:\nits last words"):
         sound.wait_ready(sound.topologies["fabric-2"])
@@ -236,75 +250,76 @@ def test_a_fabric_that_does_not_get_ready_says_what_it_lacks(sound):
         sound.wait_ready(sound.topologies["fabric-1"])
 
 
-def test_refresh_writes_what_a_fault_changed(sound):
+def test_refresh_writes_what_a_fault_changed(sound: Fabric) -> None:
     assert sound.refresh() > 2000
     assert sound.refresh() == 0
-    FAULTS["link-cut"].on(sound, Target())
+    FABRIC_FAULTS["link-cut"].on(sound, Target())
     assert sound.refresh() > 0
     port_folder = sound.sysfs("worker-1") / "class/infiniband/mlx5_0/ports/1"
     assert (port_folder / "state").read_text() == "1: DOWN\n"
     assert (sound.sysfs("worker-2") / "class/infiniband/mlx5_0/ports/1/state").read_text() == "4: ACTIVE\n"
 
 
-def test_an_hca_that_is_gone_leaves_nothing_behind(sound):
+def test_an_hca_that_is_gone_leaves_nothing_behind(sound: Fabric) -> None:
     sound.refresh()
     tree = sound.sysfs("worker-1")
     whole = sorted(tree.rglob("*"))
-    FAULTS["hca-missing"].on(sound, Target())
+    FABRIC_FAULTS["hca-missing"].on(sound, Target())
     sound.refresh()
     assert not [path for path in tree.rglob("*") if "mlx5_0" in path.name or "0000:3c:00.0" in path.name]
     assert (sound.sysfs("worker-2") / "class/infiniband/mlx5_0").exists()
-    FAULTS["hca-missing"].off(sound, Target())
+    FABRIC_FAULTS["hca-missing"].off(sound, Target())
     sound.refresh()
     assert sorted(tree.rglob("*")) == whole
 
 
-def test_a_function_without_sriov_has_all_its_other_files(sound):
+def test_a_function_without_sriov_has_all_its_other_files(sound: Fabric) -> None:
     sound.refresh()
     folder = sound.sysfs("worker-1") / "bus/pci/devices/0000:3c:00.0"
     whole = {path.name for path in folder.iterdir()}
-    FAULTS["pf-without-sriov"].on(sound, Target())
+    FABRIC_FAULTS["pf-without-sriov"].on(sound, Target())
     sound.refresh()
     assert {path.name for path in folder.iterdir()} == {name for name in whole if not name.startswith("sriov_")}
-    FAULTS["pf-without-sriov"].off(sound, Target())
+    FABRIC_FAULTS["pf-without-sriov"].off(sound, Target())
     sound.refresh()
     assert {path.name for path in folder.iterdir()} == whole
 
 
-@pytest.mark.parametrize("name", sorted(FAULTS))
-def test_each_fault_can_be_injected_and_taken_back_twice(sound, name):
+@pytest.mark.parametrize("name", sorted(FABRIC_FAULTS))
+def test_each_fault_can_be_injected_and_taken_back_twice(sound: Fabric, name: str) -> None:
     before = set(sound.processes.running)
     for _time in range(2):
-        assert FAULTS[name].on(sound, Target())
+        assert FABRIC_FAULTS[name].on(sound, Target())
     for _time in range(2):
-        assert FAULTS[name].off(sound, Target())
+        assert FABRIC_FAULTS[name].off(sound, Target())
     assert set(sound.processes.running) == before
     assert next(str(status) for status in sound.status()) == "fabric-1: sm-1 MASTER, sm-2 STANDBY; 10 of 10 HCA ports active"
 
 
-def test_killed_managers_are_gone_and_the_other_fabric_keeps_its_own(sound):
-    FAULTS["sm-killed"].on(sound, Target(fabric="fabric-2"))
+def test_killed_managers_are_gone_and_the_other_fabric_keeps_its_own(sound: Fabric) -> None:
+    FABRIC_FAULTS["sm-killed"].on(sound, Target(fabric="fabric-2"))
     assert dict(sound.status()[1].managers) == {"sm-1": "no answer", "sm-2": "no answer"}
     assert dict(sound.status()[0].managers) == {"sm-1": "MASTER", "sm-2": "STANDBY"}
     assert ("opensm-fabric-2-sm-1", signal.SIGKILL) in sound.processes.signals
 
 
-def test_the_standby_takes_over(sound):
-    FAULTS["sm-master-killed"].on(sound, Target())
+def test_the_standby_takes_over(sound: Fabric) -> None:
+    FABRIC_FAULTS["sm-master-killed"].on(sound, Target())
     assert dict(sound.status()[0].managers) == {"sm-1": "no answer", "sm-2": "MASTER"}
 
 
-def test_hanging_managers_still_run(sound):
-    FAULTS["sm-stopped"].on(sound, Target())
+def test_hanging_managers_still_run(sound: Fabric) -> None:
+    FABRIC_FAULTS["sm-stopped"].on(sound, Target())
     assert "opensm-fabric-1-sm-1" in sound.processes.running
     assert dict(sound.status()[0].managers) == {"sm-1": "no answer", "sm-2": "no answer"}
 
 
-def test_the_second_master_minds_no_other(sound):
-    said = FAULTS["second-master"].on(sound, Target(worker="worker-2", device="mlx5_4"))
+def test_the_second_master_minds_no_other(sound: Fabric) -> None:
+    said = FABRIC_FAULTS["second-master"].on(sound, Target(worker="worker-2", device="mlx5_4"))
     lid = sound.topologies["fabric-1"].hca("worker-2", "mlx5_4").lid
     assert f"worker-2 mlx5_4 (LID {lid})" in said
-    assert sound.subnet_manager(sound.topologies["fabric-1"], lid).state == "MASTER"
+    second = sound.subnet_manager(sound.topologies["fabric-1"], lid)
+    assert second is not None and second.state == "MASTER"
 
 
 @pytest.mark.parametrize(
@@ -317,8 +332,8 @@ def test_the_second_master_minds_no_other(sound):
         ("errors-growing", Target(worker="worker-2"), 'PerformanceSet "{id}"[1] PortCounters.SymbolErrorCounter=6'),
     ],
 )
-def test_the_simulator_is_told(sound, name, target, command):
-    FAULTS[name].on(sound, target)
+def test_the_simulator_is_told(sound: Fabric, name: str, target: Target, command: str) -> None:
+    FABRIC_FAULTS[name].on(sound, target)
     item = sound.topologies[sound.fabrics.hca(target.device).fabric]
     assert sound.commands == [command.format(id=item.hca(target.worker, target.device).id)]
 
@@ -337,56 +352,57 @@ def test_the_simulator_is_told(sound, name, target, command):
         ("error-counters", Target(value=70000), "holds 0 to 65535"),
     ],
 )
-def test_a_target_that_does_not_exist_is_refused(sound, name, target, why):
+def test_a_target_that_does_not_exist_is_refused(sound: Fabric, name: str, target: Target, why: str) -> None:
     with pytest.raises(LabError) as refused:
-        FAULTS[name].on(sound, target)
+        FABRIC_FAULTS[name].on(sound, target)
     assert why in f"{refused.value} {refused.value.remedy}"
 
 
-def test_swapped_cables_are_at_each_others_leaf(sound):
-    said = FAULTS["swapped-cables"].on(sound, Target(worker="worker-2", device="mlx5_5"))
+def test_swapped_cables_are_at_each_others_leaf(sound: Fabric) -> None:
+    said = FABRIC_FAULTS["swapped-cables"].on(sound, Target(worker="worker-2", device="mlx5_5"))
     assert said == "worker-2 mlx5_5 is at MF0;fabric-1-leaf-1:MQM9700/U1 port 5, worker-2 mlx5_0 at MF0;fabric-1-leaf-4:MQM9700/U1 port 5"
     assert [command.split()[0] for command in sound.commands] == ["Unlink", "Unlink", "Link", "Link"]
 
 
-def test_a_leaf_that_is_cut_off_takes_its_hcas_with_it(sound):
-    said = FAULTS["leaf-cut"].on(sound, Target(leaf=3))
+def test_a_leaf_that_is_cut_off_takes_its_hcas_with_it(sound: Fabric) -> None:
+    said = FABRIC_FAULTS["leaf-cut"].on(sound, Target(leaf=3))
     assert "fabric-1-leaf-3" in said and said.endswith("cut off are worker-1 mlx5_4, worker-2 mlx5_4")
     assert len(sound.commands) == 2 and all(command.startswith('Unlink "S-') for command in sound.commands)
 
 
-def test_a_narrow_link_has_a_quarter_of_the_rate(sound):
-    assert "100 Gb/sec (1X NDR)" in FAULTS["link-narrow"].on(sound, Target())
-    assert "400 Gb/sec (4X NDR)" in FAULTS["link-narrow"].off(sound, Target())
+def test_a_narrow_link_has_a_quarter_of_the_rate(sound: Fabric) -> None:
+    assert "100 Gb/sec (1X NDR)" in FABRIC_FAULTS["link-narrow"].on(sound, Target())
+    assert "400 Gb/sec (4X NDR)" in FABRIC_FAULTS["link-narrow"].off(sound, Target())
 
 
-def test_a_rising_counter_ends_when_it_is_full(tmp_path, monkeypatch):
+def test_a_rising_counter_ends_when_it_is_full(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     console = tmp_path / "console"
     console.touch()
     monkeypatch.setattr(rising, "PERIOD_SECONDS", 0)
     monkeypatch.setattr(rising, "STEPS", 3)
-    lines = []
-    monkeypatch.setattr(rising.os, "write", lambda _end, data: lines.append(data.decode()))
+    lines: list[str] = []
+    monkeypatch.setattr(os, "write", lambda _end, data: lines.append(data.decode()))
     assert rising.main([str(console), "PerformanceSet x", "1", "15"]) == 0
     assert lines == ["PerformanceSet x=6\n", "PerformanceSet x=11\n"]
 
 
-def test_a_fault_that_shows_no_effect_is_an_error(sound, monkeypatch):
+def test_a_fault_that_shows_no_effect_is_an_error(sound: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fabric, "_read_consoles", lambda self: None)
     with pytest.raises(LabError, match="still not so that the port of worker-1 mlx5_0 is down"):
-        FAULTS["link-cut"].on(sound, Target())
+        FABRIC_FAULTS["link-cut"].on(sound, Target())
 
 
-def test_a_command_for_a_simulator_that_is_down_is_refused(sound):
+def test_a_command_for_a_simulator_that_is_down_is_refused(sound: Fabric) -> None:
     item = sound.topologies["fabric-1"]
     sound.processes.stop("ibsim-fabric-1")
     with pytest.raises(LabError, match="ibsim-fabric-1 does not run"):
         sound.console(item, "Clear")
 
 
-def test_sminfo_as_the_tools_print_it():
+def test_sminfo_as_the_tools_print_it() -> None:
     folder = FIXTURES / "infiniband-diags"
     master = parse_sminfo((folder / "sminfo_master.txt").read_text())
+    assert master is not None
     assert (master.lid, master.priority, master.state) == (4, 8, "MASTER")
     assert parse_sminfo((folder / "sminfo_no_sm.txt").read_text()) is None
     assert parse_sminfo(SMINFO.format(lid=7, guid=0xB8, priority=15, number=3, state="MASTER")) == plane.SubnetManager(7, 0xB8, 15, "MASTER")

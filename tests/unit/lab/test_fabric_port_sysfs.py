@@ -9,6 +9,7 @@ import os
 import pathlib
 import socket
 import threading
+import typing
 
 import pytest
 from hypothesis import given
@@ -17,13 +18,16 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs as observed
 from lab.console import LabError
 from lab.fabric import port, sysfs
+from lab.fabric.model import Fabrics
+from lab.fabric.topology import Node, Topology
 
 # captured from a running fabric: worker-1 mlx5_0 with an error counter, mlx5_1 with its cable pulled, sm-1
 CAPTURE = (pathlib.Path(__file__).parents[1] / "fixtures/ibsim/port_states.json").read_text()
 ACTIVE, CUT, MANAGER = port.parse_answer(CAPTURE, 3)
+States = typing.Mapping[Node, port.PortState]
 
 
-def test_an_active_port():
+def test_an_active_port() -> None:
     assert (ACTIVE.lid, ACTIVE.sm_lid, ACTIVE.state, ACTIVE.phys_state) == (9, 7, 4, 5)
     assert (ACTIVE.rate, ACTIVE.speed, ACTIVE.active) == ("400 Gb/sec (4X NDR)", "NDR", True)
     assert ACTIVE.counters["symbol_error"] == 123
@@ -31,23 +35,23 @@ def test_an_active_port():
     assert ACTIVE.counters["port_rcv_errors"] == 0
 
 
-def test_a_port_whose_cable_is_pulled():
+def test_a_port_whose_cable_is_pulled() -> None:
     assert (CUT.state, CUT.phys_state, CUT.active) == (1, 2, False)
 
 
-def test_the_subnet_managers_port_has_is_sm_set():
+def test_the_subnet_managers_port_has_is_sm_set() -> None:
     assert MANAGER.capabilities & 2
     assert not ACTIVE.capabilities & 2
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "[1]", '[{"port_info": "zz", "counters": null}]', '[{"port_info": "00", "counters": null}]', CAPTURE[:200]])
-def test_what_is_no_answer_is_refused(text):
+def test_what_is_no_answer_is_refused(text: str) -> None:
     with pytest.raises(LabError):
         port.parse_answer(text, 1)
 
 
 @given(st.binary(max_size=80), st.none() | st.binary(max_size=70))
-def test_any_bytes_are_a_port_state_or_refused(port_info, counters):
+def test_any_bytes_are_a_port_state_or_refused(port_info: bytes, counters: typing.Optional[bytes]) -> None:
     try:
         state = port.parse(port_info, counters)
     except LabError:
@@ -89,7 +93,7 @@ class Simulator(threading.Thread):
 
 
 @pytest.fixture
-def simulator():
+def simulator() -> typing.Iterator[Simulator]:
     server = Simulator()
     server.start()
     yield server
@@ -98,7 +102,7 @@ def simulator():
     server.data.close()
 
 
-def test_the_client_asks_and_says_good_bye(simulator, capsys):
+def test_the_client_asks_and_says_good_bye(simulator: Simulator, capsys: pytest.CaptureFixture[str]) -> None:
     assert port.main(["127.0.0.1", str(simulator.port), "H-1"]) == 0
     assert port.parse_answer(capsys.readouterr().out, 1) == (ACTIVE,)
     assert simulator.kinds == [1, 8, 2]
@@ -108,18 +112,18 @@ def test_the_client_asks_and_says_good_bye(simulator, capsys):
     assert (mad[1], mad[3], mad[16:18], mad[65]) == (4, 1, b"\0\x12", 1)
 
 
-def test_the_counters_of_another_port_are_asked_over_the_fabric(simulator, capsys):
+def test_the_counters_of_another_port_are_asked_over_the_fabric(simulator: Simulator, capsys: pytest.CaptureFixture[str]) -> None:
     assert port.main(["127.0.0.1", str(simulator.port), "H-1@13"]) == 0
     assert int.from_bytes(simulator.asked[:2], "big") == 13
     assert capsys.readouterr().err == ""
 
 
-def test_an_unknown_node_is_an_error_that_names_it(simulator, capsys):
+def test_an_unknown_node_is_an_error_that_names_it(simulator: Simulator, capsys: pytest.CaptureFixture[str]) -> None:
     assert port.main(["127.0.0.1", str(simulator.port), "unknown"]) == 1
     assert "unknown" in capsys.readouterr().err
 
 
-def test_no_simulator_is_an_error_that_names_its_place(capsys):
+def test_no_simulator_is_an_error_that_names_its_place(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
         closed.bind(("127.0.0.1", 0))
         free = closed.getsockname()[1]
@@ -128,17 +132,17 @@ def test_no_simulator_is_an_error_that_names_its_place(capsys):
 
 
 @pytest.fixture
-def states(fabrics, topologies):
+def states(fabrics: Fabrics, topologies: dict[str, Topology]) -> States:
     nodes = [node for item in topologies.values() for (host, _device), node in item.hosts.items() if host == "worker-1"]
     return {node: CUT if node.description == "worker-1 mlx5_1" else ACTIVE for node in nodes}
 
 
-def test_the_collection_reads_all_six_hcas_from_it(tmp_path, fabrics, topologies, states):
+def test_the_collection_reads_all_six_hcas_from_it(tmp_path: pathlib.Path, fabrics: Fabrics, topologies: dict[str, Topology], states: States) -> None:
     sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states))
     node = observed.read_node([str(tmp_path)])
     assert not node.errors
-    assert {(hca.rdma_device, hca.netdevs[0].name, hca.pci.address, hca.pci.numa_node) for hca in node.hcas} == {
-        (hca.name, hca.netdev, hca.pci, hca.numa_node) for hca in fabrics.hcas
+    assert {(hca.rdma_device, hca.netdevs[0].name, hca.pci and (hca.pci.address, hca.pci.numa_node)) for hca in node.hcas} == {
+        (hca.name, hca.netdev, (hca.pci, hca.numa_node)) for hca in fabrics.hcas
     }
     first = next(hca for hca in node.hcas if hca.rdma_device == "mlx5_0")
     seen = first.ports[0]
@@ -151,12 +155,13 @@ def test_the_collection_reads_all_six_hcas_from_it(tmp_path, fabrics, topologies
         9,
         7,
     )
+    assert first.sriov is not None
     assert (first.hca_type, first.node_description, first.sriov.total, first.sriov.current) == ("MT4129", "worker-1 mlx5_0", 16, 0)
     second = next(hca for hca in node.hcas if hca.rdma_device == "mlx5_1")
     assert (second.ports[0].state, second.ports[0].physical_state) == ("DOWN", "Polling")
 
 
-def test_links_are_written_as_the_kernel_does(tmp_path, fabrics, topologies, states):
+def test_links_are_written_as_the_kernel_does(tmp_path: pathlib.Path, fabrics: Fabrics, topologies: dict[str, Topology], states: States) -> None:
     sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states))
     assert os.readlink(tmp_path / "class/infiniband/mlx5_0") == "../../devices/pci0000:3b/0000:3b:01.0/0000:3c:00.0/infiniband/mlx5_0"
     assert os.readlink(tmp_path / "class/infiniband/mlx5_0/device") == "../../../0000:3c:00.0"
@@ -166,7 +171,7 @@ def test_links_are_written_as_the_kernel_does(tmp_path, fabrics, topologies, sta
         assert path.resolve().is_relative_to(tmp_path)
 
 
-def test_the_ipoib_address_ends_with_the_port_guid(tmp_path, fabrics, topologies, states):
+def test_the_ipoib_address_ends_with_the_port_guid(tmp_path: pathlib.Path, fabrics: Fabrics, topologies: dict[str, Topology], states: States) -> None:
     sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states))
     address = (tmp_path / "class/net/ibp60s0/address").read_text().strip().split(":")
     assert len(address) == 20
@@ -175,7 +180,7 @@ def test_the_ipoib_address_ends_with_the_port_guid(tmp_path, fabrics, topologies
     assert (tmp_path / "class/net/ibp60s0/mtu").read_text() == "4092\n"
 
 
-def test_only_what_changed_is_written_again(tmp_path, fabrics, topologies, states):
+def test_only_what_changed_is_written_again(tmp_path: pathlib.Path, fabrics: Fabrics, topologies: dict[str, Topology], states: States) -> None:
     assert sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states)) > 1000
     assert sysfs.write(tmp_path, sysfs.tree(fabrics, topologies, "worker-1", states)) == 0
     node = topologies["fabric-1"].hca("worker-1", "mlx5_0")

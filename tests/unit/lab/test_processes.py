@@ -12,7 +12,7 @@ import typing
 
 import pytest
 
-from lab import description, workers
+from lab import description, objects, workers
 from lab.console import LabError
 from lab.processes import Processes, wait_until
 
@@ -75,7 +75,7 @@ def test_worker_that_ends_while_it_boots(
 ) -> None:
     """It is started again, twice, and each time is told; then its last words are the error."""
     lab = description.read()
-    monkeypatch.setattr(workers.objects, "client", lambda path: Nodes([worker.name for worker in lab.workers]))
+    monkeypatch.setattr(objects, "client", lambda path: Nodes([worker.name for worker in lab.workers]))
     monkeypatch.setattr(workers, "_boot_id", lambda _folder, worker, _asked: "1" if processes.alive(worker.name) else None)
     starts: list[str] = []
 

@@ -7,6 +7,7 @@ A new parser needs a line in TEXT or DATA: a test counts them.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import importlib
@@ -318,6 +319,15 @@ def outcome(call: typing.Callable[..., typing.Any], argument: typing.Any) -> typ
         return ANY
 
 
+@contextlib.contextmanager
+def case(*names: str) -> typing.Iterator[None]:
+    """What goes wrong in it names the case."""
+    try:
+        yield
+    except Exception as error:
+        raise AssertionError(f"{', '.join(names)}: {error!r}") from error
+
+
 def test_every_parser_is_in_the_tables() -> None:
     found = set()
     # resource is what those of resources stand on: it is tried in each of them
@@ -351,11 +361,12 @@ def test_text_that_was_cut_shuffled_or_changed(name: str, data: some.DataObject)
     outcome(TEXT[name].call, text)
 
 
-@pytest.mark.parametrize("name", TEXT)
 @hypothesis.given(garbage=some.text(alphabet=some.characters(exclude_categories=("Cs", "Nd", "Lu", "Ll")), max_size=200))
-def test_nothing_good_comes_out_of_garbage(name: str, garbage: str) -> None:
-    value = outcome(TEXT[name].call, garbage)
-    assert value is ANY or value in TEXT[name].nothing
+def test_nothing_good_comes_out_of_garbage(garbage: str) -> None:
+    for name, parsed in TEXT.items():
+        with case(name):
+            value = outcome(parsed.call, garbage)
+            assert value is ANY or value in parsed.nothing
 
 
 SHAPES: typing.Dict[str, typing.Callable[[str], str]] = {
@@ -371,20 +382,21 @@ SHAPES: typing.Dict[str, typing.Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", TEXT)
-def test_huge_text_takes_its_time_and_no_more(name: str, shape: str) -> None:
+def test_huge_text_takes_its_time_and_no_more(name: str) -> None:
     def too_long(_number: int, _frame: typing.Any) -> None:
         raise TimeoutError(f"{name} is still at it after {SECONDS} s")
 
-    text = SHAPES[shape](max(TEXT[name].samples, key=len))
-    before = signal.signal(signal.SIGVTALRM, too_long)
-    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
-    try:
-        outcome(TEXT[name].call, text)
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+    for shape, make in SHAPES.items():
+        text = make(max(TEXT[name].samples, key=len))
+        before = signal.signal(signal.SIGVTALRM, too_long)
+        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
+        try:
+            with case(name, shape):
+                outcome(TEXT[name].call, text)
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
 
 
 HOSTILE = [
@@ -428,26 +440,29 @@ def changed(data: typing.Any, path: typing.Tuple[typing.Any, ...], value: typing
     return result
 
 
-@pytest.mark.parametrize("name", DATA)
-def test_data_with_a_hostile_value_anywhere(name: str) -> None:
+def test_data_with_a_hostile_value_anywhere() -> None:
     """All places: an object of another form is an error of the parser, or was never looked at."""
-    for sample in DATA[name].samples:
-        outcome(DATA[name].call, sample)
-        for path in paths(sample):
-            for value in HOSTILE:
-                outcome(DATA[name].call, changed(sample, path, value))
+    for name, parsed in DATA.items():
+        for sample in parsed.samples:
+            with case(name):
+                outcome(parsed.call, sample)
+            for path in paths(sample):
+                for value in HOSTILE:
+                    with case(name, f"at {path}", repr(value)[:40]):
+                        outcome(parsed.call, changed(sample, path, value))
 
 
-@pytest.mark.parametrize("name", DATA)
 @hypothesis.settings(max_examples=25)
 @hypothesis.given(
     garbage=some.recursive(
         some.none() | some.booleans() | some.text(max_size=5), lambda inner: some.lists(inner) | some.dictionaries(some.text(max_size=5), inner)
     )
 )
-def test_data_of_any_form(name: str, garbage: typing.Any) -> None:
-    value = outcome(DATA[name].call, garbage)
-    assert value is ANY or value in DATA[name].nothing
+def test_data_of_any_form(garbage: typing.Any) -> None:
+    for name, parsed in DATA.items():
+        with case(name):
+            value = outcome(parsed.call, garbage)
+            assert value is ANY or value in parsed.nothing
 
 
 @pytest.mark.parametrize("config", ["[" * 100_000, "9" * 5000, '{"a": Infinity}', "\ud800"])

@@ -450,4 +450,4 @@ _ALL = (
     ),
     Fault("errors-growing", "an error counter of an HCA rises all the time", ("worker", "device", "counter"), _errors_grow, _errors_stop),
 )
-FAULTS: typing.Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
+FABRIC_FAULTS: typing.Mapping[str, Fault] = {fault.name: fault for fault in _ALL}

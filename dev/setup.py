@@ -2,7 +2,7 @@
 
 """Sets up what the project needs of Python: a virtual environment and the collections that this one stands on, all below ``build/``.
 
-Uses the standard library only, and does nothing when nothing changed. The three collections are taken out of the PyPI package ``ansible``,
+Uses the standard library only, and does nothing when nothing changed. What is wanted is taken out of the PyPI package ``ansible``,
 which carries them, so that a machine without a Galaxy server can be set up.
 """
 
@@ -19,7 +19,7 @@ import zipfile
 from .steps import BUILD, CACHE, COLLECTIONS, ROOT, VENV, StepError, guarded, run, say
 
 ANSIBLE_PACKAGE = "ansible==12.3.0"
-WANTED = ("ansible/posix", "ansible/utils", "kubernetes/core")
+WANTED = ("kubernetes/core",)
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def make_environment(path: pathlib.Path, requirements: pathlib.Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         _ensure_venv_module()
         run(f"virtual environment {path.name}", [sys.executable, "-m", "venv", path], "Install the venv module of your Python.")
-    pip = [path / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--progress-bar", "off"]
+    pip = [str(path / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--progress-bar", "off"]
     remedy = "Look whether the Python package index can be reached, then give the command again."
     run(f"Python packages of {requirements.name}", [*pip, "-r", requirements], remedy)
     stamp.write_text(wanted, encoding="utf-8")
@@ -55,7 +55,7 @@ def take_collections() -> None:
     wheel = next(wheels.glob(f"ansible-{ANSIBLE_PACKAGE.partition('==')[2]}-*.whl"), None)
     if wheel is None:
         wheels.mkdir(parents=True, exist_ok=True)
-        command = [VENV / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--progress-bar", "off"]
+        command = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--progress-bar", "off"]
         remedy = "Look whether the Python package index can be reached, then give the command again."
         run(f"download {ANSIBLE_PACKAGE}, which carries the collections", [*command, "--dest", wheels, ANSIBLE_PACKAGE], remedy)
         wheel = next(wheels.glob("ansible-*.whl"))
@@ -71,7 +71,7 @@ def take_collections() -> None:
         raise StepError(f"{wheel} is not complete: {error}", "It was removed; give the command again to download it anew.") from error
     missing = [name for name in WANTED if not (target / name / "MANIFEST.json").exists()]
     if missing:
-        raise StepError(f"{wheel.name} does not carry {', '.join(missing)}", "Choose another release in tools/setup.py.")
+        raise StepError(f"{wheel.name} does not carry {', '.join(missing)}", "Choose another release in dev/setup.py.")
     stamp.write_text(ANSIBLE_PACKAGE, encoding="utf-8")
     say(f"- collections {', '.join(name.replace('/', '.') for name in WANTED)}")
 

@@ -37,10 +37,9 @@ def make_tree() -> pathlib.Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_bytes() != source.read_bytes() or target.stat().st_mode != source.stat().st_mode:
             shutil.copy2(source, target)
-    for name in ("ansible", "kubernetes"):
-        link = TREE / "ansible_collections" / name
-        if not link.exists():
-            link.symlink_to(COLLECTIONS / "ansible_collections" / name)
+    link = TREE / "ansible_collections" / "kubernetes"
+    if not link.exists():
+        link.symlink_to(COLLECTIONS / "ansible_collections" / "kubernetes")
     if not (COPY / ".git").exists():
         subprocess.run(["git", "init", "--quiet"], cwd=COPY, check=True)
     subprocess.run(["git", "add", "--all", "--force"], cwd=COPY, check=True)

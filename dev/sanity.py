@@ -2,7 +2,7 @@
 
 """``ansible-test sanity`` without a single ignore, on the ansible-core releases that this Python can install.
 
-Each release has a virtual environment of its own below ``build/``, and looks at the copy of the checkout that tools/tree.py makes.
+Each release has a virtual environment of its own below ``build/``, and looks at the copy of the checkout that dev/tree.py makes.
 The newest release runs all tests. The older ones run those that can differ between releases: does it import and document itself. What a module
 imports of ansible-core differs most between the two ends, so the release in the middle does not import everything on each Python once more.
 """
@@ -55,7 +55,7 @@ def _sanity(release: str, copy: pathlib.Path, home: pathlib.Path) -> None:
     else:
         environment = BUILD / f"venv-core-{release}"
         make_environment(environment, pathlib.Path(__file__).parent / f"sanity-{release}.txt")
-    command = [environment / "bin" / "ansible-test", "sanity", "--color", "no"]
+    command = [str(environment / "bin" / "ansible-test"), "sanity", "--color", "no"]
     for test in RELEASES[release]:
         command += ["--test", test]
     variables = {
@@ -66,7 +66,7 @@ def _sanity(release: str, copy: pathlib.Path, home: pathlib.Path) -> None:
         "ANSIBLE_COLLECTIONS_PATH": str(TREE),
         "GIT_CEILING_DIRECTORIES": str(BUILD),
     }
-    remedy = f"Correct what it names; alone it is run by: build/venv/bin/python -m tools.sanity {release}"
+    remedy = f"Correct what it names; alone it is run by: build/venv/bin/python -m dev.sanity {release}"
     run(f"ansible-test sanity, ansible-core {release}", command, remedy, cwd=copy, env=variables)
 
 

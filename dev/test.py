@@ -15,7 +15,7 @@ import typing
 from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, log_of, say
 
 PYTHON = str(VENV / "bin" / "python")
-# tools.sanity has made its environment by then
+# dev.sanity has made its environment by then
 OLDEST = [PYTHON, "-m", "pytest", "-n", "auto", "tests/unit/house/test_frame.py", "-k", "green_twice or wrong_type or broken_role or never_dropped"]
 # how Ansible, pytest and our own tools begin a line that names a cause
 _CAUSE = re.compile(r"^(\x1b\[[0-9;]*m|\s)*(fatal: |\[ERROR\]|E  |FAILED|ERROR)")
@@ -30,8 +30,8 @@ def main() -> int:
     """
     start, begun = time.monotonic(), time.time()
     failed = (
-        _part("lint", [PYTHON, "-m", "tools.lint"])
-        or _part("tests without a lab", [PYTHON, "-m", "tools.unit"])
+        _part("lint", [PYTHON, "-m", "dev.lint"])
+        or _part("tests without a lab", [PYTHON, "-m", "dev.unit"])
         or _part("the frame on the oldest ansible-core", OLDEST, {"LINERATE_ANSIBLE_PLAYBOOK": str(BUILD / "venv-core-2.16" / "bin" / "ansible-playbook")})
         or _on_the_lab()
     )

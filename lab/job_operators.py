@@ -42,7 +42,7 @@ _MOUNTED = ("unshare", "--mount", "sh", "-c", 'mount --bind "$1" "$2" && shift 2
 class Operator:
     """One of them: its sources, and how it is started.
 
-    :ivar module: tools module that pins it, and its Go module
+    :ivar module: folder of lab/go that pins it, and its Go module
     :ivar definitions: of its kinds, a pattern of paths in its sources
     :ivar webhooks: path of their configurations in its sources
     :ivar namespace: in which it would be a pod

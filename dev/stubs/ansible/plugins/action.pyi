@@ -1,0 +1,18 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# What the collection uses of ansible.plugins.action: ansible-core says of itself to no type checker that it is typed.
+
+import typing
+
+class _Task:
+    args: dict[str, typing.Any]
+
+class ActionBase:
+    _task: _Task
+    _connection: object
+    def run(self, tmp: str | None = None, task_vars: dict[str, typing.Any] | None = None) -> dict[str, typing.Any]: ...
+    def _execute_module(
+        self, module_name: str | None = None, module_args: dict[str, typing.Any] | None = None, task_vars: dict[str, typing.Any] | None = None
+    ) -> dict[str, typing.Any]: ...

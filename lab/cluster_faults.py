@@ -1,0 +1,276 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Faults of the cluster plane, injected for real, each with its way back."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import typing
+
+from . import controlplane, objects, workers
+from .console import LabError
+from .fabric.fabric_faults import Target
+from .planes import Lab
+from .processes import wait_until
+from .run import run
+
+#: seconds that a fault waits for what it strikes
+_THERE_LIMIT = 180.0
+#: pods that the bandwidth stage makes
+_PODS = "app.kubernetes.io/managed-by=linerate.rdma,linerate.rdma/fabric"
+#: a policy that another tool might have left on the storage NIC
+_FOREIGN = "foreign-policy"
+
+Action = typing.Callable[[Lab, Target], str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """As a fault of a fabric, for the whole lab: what it does, what of the target matters, and its two directions."""
+
+    name: str
+    what: str
+    uses: typing.Tuple[str, ...]
+    on: Action
+    off: Action
+
+
+def _ssh(lab: Lab, worker: str) -> typing.List[str]:
+    return workers.ssh(lab.folder, lab.worker(worker))
+
+
+def _on_worker(lab: Lab, worker: str, script: str) -> None:
+    run([*_ssh(lab, worker), "--", script], limit=60, remedy=f"can 'lab/ssh {worker}' log in?")
+
+
+def _power_off(lab: Lab, target: Target) -> str:
+    lab.processes.stop(lab.worker(target.worker).name)
+    return f"{target.worker} has no power"
+
+
+def _power_on(lab: Lab, target: Target) -> str:
+    image = lab.build()
+    lab.start_worker(lab.worker(target.worker), image)
+    lab.wait_workers(image)
+    lab.refresh()
+    return f"{target.worker} has booted"
+
+
+def _freeze(lab: Lab, target: Target) -> str:
+    lab.processes.signal(lab.worker(target.worker).name, signal.SIGSTOP)
+    return f"{target.worker} hangs"
+
+
+def _thaw(lab: Lab, target: Target) -> str:
+    lab.processes.signal(lab.worker(target.worker).name, signal.SIGCONT)
+    return f"{target.worker} goes on"
+
+
+def _stop_api(lab: Lab, _target: Target) -> str:
+    lab.processes.stop("kube-apiserver")
+    return "the API server is gone"
+
+
+def _start_api(lab: Lab, _target: Target) -> str:
+    controlplane.start_api(lab.description, lab.folder, lab.processes, lab.authority)
+    return "the API server serves"
+
+
+def _restart_api(lab: Lab, target: Target) -> str:
+    _stop_api(lab, target)
+    return _start_api(lab, target)
+
+
+def _storage_link(state: str) -> Action:
+    def act(lab: Lab, target: Target) -> str:
+        netdev = lab.description.sriov.netdev
+        _on_worker(lab, target.worker, f"ip link set {netdev} {state}")
+        return f"{target.worker} {netdev} is {state}"
+
+    return act
+
+
+def _in_pods(*commands: str, otherwise: str = "exit 1") -> Action:
+    """Run commands in the network namespace of each of a worker's pods that has a VF, which is net1 there.
+
+    :param otherwise: what the shell does when one of them fails
+    """
+
+    def act(lab: Lab, target: Target) -> str:
+        inside = "; ".join(f'nsenter --net="$pod" {command} || {otherwise}' for command in commands)
+        script = f'for pod in /run/netns/*; do if nsenter --net="$pod" ip link show net1 > /dev/null 2>&1; then {inside}; fi; done'
+        _on_worker(lab, target.worker, script)
+        return f"{target.worker}: {'; '.join(commands)}"
+
+    return act
+
+
+def _back_in_pods(*commands: str) -> Action:
+    """The way back: a pod that never had the fault, or is gone, needs none."""
+    return _in_pods(*(f"{command} 2> /dev/null" for command in commands), otherwise="true")
+
+
+def _script(script: str, said: str) -> Action:
+    def act(lab: Lab, target: Target) -> str:
+        _on_worker(lab, target.worker, script)
+        return f"{target.worker}: {said}"
+
+    return act
+
+
+def _signal_daemon(name: str) -> Action:
+    """Send a signal to the operator's config daemon on a worker."""
+
+    def act(lab: Lab, target: Target) -> str:
+        _on_worker(lab, target.worker, f"pkill -{name} -f '^(/usr/bin/)?sriov-network-config-daemon'")
+        return f"{target.worker}: its config daemon got SIG{name}"
+
+    return act
+
+
+#: waits until data flows between a server of ib_write_bw and its client, then kills the server: the client prints its table all the same
+_KILL_SERVER = """
+import os, signal, time
+def servers():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = open(f"/proc/{pid}/cmdline").read().split("\\0")[:-1]
+            if os.path.basename(words[0]) == "ib_write_bw" and words[-1].count(".") != 3:
+                yield int(pid), int(next(line for line in open(f"/proc/{pid}/net/dev") if "net1:" in line).split()[1])
+        except (OSError, IndexError, StopIteration):
+            pass
+first, end = {}, time.monotonic() + %d
+while time.monotonic() < end:
+    for pid, received in servers():
+        if received - first.setdefault(pid, received) > 200000:
+            os.kill(pid, signal.SIGKILL)
+            raise SystemExit
+    time.sleep(0.05)
+raise SystemExit("no server of ib_write_bw received data")
+"""
+
+
+def _kill_server(lab: Lab, target: Target) -> str:
+    command = [*_ssh(lab, target.worker), "--", "python3", "-"]
+    run(command, stdin=_KILL_SERVER % _THERE_LIMIT, limit=_THERE_LIMIT + 30, remedy="does stage bandwidth measure?")
+    return f"{target.worker}: a server of ib_write_bw was killed while it received"
+
+
+def _evict_pod(lab: Lab, target: Target) -> str:
+    """By the eviction API, as a drain does."""
+    pods = _client(lab).resources.get(api_version="v1", kind="Pod")
+    found: typing.List[typing.Any] = []
+
+    def running() -> bool:
+        items = pods.get(label_selector=_PODS).items
+        found[:] = [pod for pod in items if pod.spec.nodeName == target.worker and pod.status.phase == "Running"]
+        return bool(found)
+
+    if not wait_until(running, _THERE_LIMIT):
+        raise LabError(f"{target.worker} runs no pod of stage bandwidth", "inject the fault while the stage measures")
+    name, namespace = found[0].metadata.name, found[0].metadata.namespace
+    # a drain may cut the pod's own 30 s short as well; in these, a measurement would come to its end
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}, "deleteOptions": {"gracePeriodSeconds": 1}}
+    pods.subresources["eviction"].create(name=name, namespace=namespace, body=body)
+    return f"{target.worker}: pod {namespace}/{name} is evicted"
+
+
+def _unlabel(lab: Lab, target: Target) -> str:
+    nodes = _client(lab).resources.get(api_version="v1", kind="Node")
+    nodes.patch(name=target.worker, body={"metadata": {"labels": {workers.SRIOV_LABEL: None}}}, content_type="application/merge-patch+json")
+    return f"{target.worker} does not carry {workers.SRIOV_LABEL}"
+
+
+def _label(lab: Lab, target: Target) -> str:
+    workers.label(lab.description, lab.authority)
+    return f"{target.worker} carries {workers.SRIOV_LABEL}"
+
+
+def _add_policy(lab: Lab, _target: Target) -> str:
+    sriov = lab.description.sriov
+    policy = {
+        "apiVersion": "sriovnetwork.openshift.io/v1",
+        "kind": "SriovNetworkNodePolicy",
+        "metadata": {"name": _FOREIGN, "namespace": "sriov-network-operator"},
+        "spec": {
+            "resourceName": "foreign",
+            "nodeSelector": {workers.SRIOV_LABEL: "true"},
+            "numVfs": 4,
+            "priority": 99,
+            "deviceType": "netdevice",
+            "nicSelector": {"vendor": sriov.vendor, "deviceID": sriov.device, "pfNames": [f"{sriov.netdev}#0-3"]},
+        },
+    }
+    objects.apply(_client(lab), [policy])
+    return f"SriovNetworkNodePolicy {_FOREIGN} takes VFs 0 to 3 of {sriov.netdev}"
+
+
+def _remove_policy(lab: Lab, _target: Target) -> str:
+    policies = _client(lab).resources.get(api_version="sriovnetwork.openshift.io/v1", kind="SriovNetworkNodePolicy")
+    if any(policy.metadata.name == _FOREIGN for policy in policies.get(namespace="sriov-network-operator").items):
+        policies.delete(name=_FOREIGN, namespace="sriov-network-operator")
+        # one that has started meanwhile keeps the VFs for the other resource: the operator does not start it anew
+        pods = _client(lab).resources.get(api_version="v1", kind="Pod")
+        pods.delete(namespace="sriov-network-operator", label_selector="app=sriov-device-plugin")
+    return f"SriovNetworkNodePolicy {_FOREIGN} is gone"
+
+
+def _client(lab: Lab) -> typing.Any:
+    return objects.client(lab.authority.path("admin.kubeconfig"))
+
+
+def _nothing(_lab: Lab, _target: Target) -> str:
+    return "nothing to take back"
+
+
+_SLOW_OUT = "tc qdisc replace dev net1 root tbf rate 3mbit burst 64kb latency 400ms"
+_SLOW_IN = (
+    "tc qdisc replace dev net1 handle ffff: ingress",
+    "tc filter add dev net1 parent ffff: matchall action police rate 3mbit burst 256k conform-exceed drop",
+)
+_FAST_OUT, _FAST_IN = "tc qdisc del dev net1 root", "tc qdisc del dev net1 ingress"
+_FIREWALL = "iptables -w"
+_LIMITS, _LOW = "/etc/systemd/system/containerd.service.d", "zz-low.conf"
+_RESTART = "systemctl daemon-reload && systemctl restart containerd"
+# iWARP runs over TCP; RoCE would be UDP port 4791
+_RDMA = "INPUT -i net1 -p tcp -j DROP"
+
+CLUSTER_FAULTS = (
+    Fault("worker-off", "a worker loses power; taken back, it boots anew", ("worker",), _power_off, _power_on),
+    Fault("worker-frozen", "a worker hangs: its links are up, it does not answer", ("worker",), _freeze, _thaw),
+    Fault("api-down", "the API server is gone", (), _stop_api, _start_api),
+    Fault("api-restart", "the API server is restarted; nothing to take back", (), _restart_api, _start_api),
+    Fault("vf-down", "the PF of the storage NIC is down, so its VFs lose their carrier", ("worker",), _storage_link("down"), _storage_link("up")),
+    Fault(
+        "slow-node",
+        "the VFs in a worker's pods send and receive 3 Mb/s at most",
+        ("worker",),
+        _in_pods(_SLOW_OUT, *_SLOW_IN),
+        _back_in_pods(_FAST_OUT, _FAST_IN),
+    ),
+    Fault("slow-direction", "the VFs in a worker's pods send 3 Mb/s at most", ("worker",), _in_pods(_SLOW_OUT), _back_in_pods(_FAST_OUT)),
+    Fault(
+        "rdma-dropped",
+        "what arrives for RDMA at the VFs in a worker's pods is dropped in silence",
+        ("worker",),
+        _in_pods(f"{_FIREWALL} -I {_RDMA}"),
+        _back_in_pods(f"{_FIREWALL} -D {_RDMA}"),
+    ),
+    Fault("address-gone", "the VFs in a worker's pods lose their address; nothing to take back", ("worker",), _in_pods("ip addr flush dev net1"), _nothing),
+    Fault("server-killed", "a server of ib_write_bw is killed while it receives; nothing to take back", ("worker",), _kill_server, _nothing),
+    Fault("pod-evicted", "a pod of stage bandwidth is evicted; nothing to take back", ("worker",), _evict_pod, _nothing),
+    Fault("daemon-killed", "the operator's config daemon is killed; its kubelet starts it again", ("worker",), _signal_daemon("KILL"), _nothing),
+    Fault("daemon-frozen", "the operator's config daemon hangs", ("worker",), _signal_daemon("STOP"), _signal_daemon("CONT")),
+    Fault(
+        "memlock-low",
+        "containerd of a worker lets a container lock 8 MiB, whatever earlier drop-ins say",
+        ("worker",),
+        _script(f"mkdir -p {_LIMITS} && printf '[Service]\\nLimitMEMLOCK=8M\\n' > {_LIMITS}/{_LOW} && {_RESTART}", "containers may lock 8 MiB"),
+        _script(f"rm -f {_LIMITS}/{_LOW} && {_RESTART}", "the limit is what other drop-ins say"),
+    ),
+    Fault("label-absent", "a worker loses the label of node-feature-discovery", ("worker",), _unlabel, _label),
+    Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),
+)

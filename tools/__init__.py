@@ -1,3 +1,0 @@
-# SPDX-License-Identifier: GPL-3.0-or-later
-
-"""Tools of those who work on the collection; each is run as ``python3 -m tools.<name>`` from the root of the checkout."""
