@@ -10,6 +10,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import frame
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
@@ -126,6 +127,6 @@ def test_check_mode_waits_for_what_would_be_made(fabrics: typing.Any) -> None:
 
 
 def test_every_stage_of_the_table_refuses_what_is_no_fact(fabrics: typing.Any) -> None:
-    for name in frame.TABLE:
+    for name in TABLE:
         answer = frame.judge_stage(context(name), frame.RawIntent(fabrics()), {"no such key": 1})
         assert answer.gate == "closed" and answer.judged[0].finding.check == f"{name}.error"
