@@ -29,13 +29,19 @@ PINGS = 5
 
 #: kind of failure (_parse/pods/failure.py): cause and remedy
 CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
-    "not_listening": ("No server accepted the connection.", "See the server's line; is another process on its port, or a firewall between the pods?"),
+    "not_listening": (
+        "No server accepted the connection.",
+        "See the server's line. Then look for another process on its port (ss -ltnp in the pod) and for a firewall or NetworkPolicy between the pods.",
+    ),
     "no_address": (
         "The address is not reachable by RDMA from here: no route, or the interface has no RDMA device.",
-        "Compare ip addr and rdma link in both pods; on InfiniBand, is the VF's link state enabled?",
+        "Compare ip addr and rdma link in both pods. On InfiniBand, set network.link_state: enable.",
     ),
     "name": ("The server's name could not be resolved.", "Use the address of the network-status annotation."),
-    "no_device": ("The RDMA device is not in the pod.", "Does the policy say isRdma, and is the device plugin's pod newer than the policy?"),
+    "no_device": (
+        "The RDMA device is not in the pod.",
+        "Check that the policy has isRdma: true, then restart the device plugin's pod if it is older than the policy (kubectl delete pod).",
+    ),
     "device_access": (
         "The pod may not open the RDMA device.",
         "Mount the character devices: isRdma in the policy, or pods.runtime_class and pods.mount_infiniband.",
@@ -60,7 +66,10 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "Packets were lost until the retries were used up (status 12).",
         "Look at the path: error counters of the links, MTU, priority flow control.",
     ),
-    "peer_gone": ("The other end ended in the middle of the run.", "See the other pod: was it evicted, or its process killed?"),
+    "peer_gone": (
+        "The other end ended in the middle of the run.",
+        "See why the other pod ended: kubectl describe pod, and dmesg of its node for a process that was killed.",
+    ),
     "not_closed": (
         "It measured, and the two ends then missed each other in their last handshake, each time that it was tried, so neither vouches for the figure.",
         "Use a newer perftest in pods.image; on iWARP, where this is a race, run the stage again.",
@@ -71,11 +80,11 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
     ),
     "hang": (
         "The tool did not end within its limit: its packets are dropped on the way without an error.",
-        "On RoCE: is UDP 4791 filtered? Otherwise raise pods.limit_seconds.",
+        "On RoCE, let UDP port 4791 through. Otherwise raise pods.limit_seconds.",
     ),
     "crash": (
         "The tool crashed.",
-        "Does the VF have a node GUID? rdma_cm crashes on one of zeros. Otherwise: are perftest and rdma-core of the image of one release?",
+        "Check that the VF has a node GUID (ip link show <PF>): rdma_cm crashes on zeros. Otherwise give the image perftest and rdma-core of one release.",
     ),
     "pod_gone": (
         "The pod ended in the middle of the run: it was evicted or deleted, or its node was lost.",
@@ -94,14 +103,14 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "A taint: pods.tolerations. Too few CPUs or too little memory: pods.cpu, pods.memory. No free virtual function: end the pods that hold them.",
     ),
     "image": ("The image cannot be pulled.", "Correct pods.image, or name pods.image_pull_secrets."),
-    "container": ("The container cannot be created.", "kubectl describe pod while the stage runs; is pods.runtime_class known on the node?"),
+    "container": ("The container cannot be created.", "Run kubectl describe pod while the stage runs. The node must know pods.runtime_class."),
     "rail": (
         "No pod stands for this rail.",
-        "Does each HCA of the fabric have its virtual functions, and do no other pods hold them? Are select and hcas_per_node right?",
+        "See the stage virtual_functions for each HCA of the fabric, end other pods that hold its virtual functions, and check select and hcas_per_node.",
     ),
     "exec_lost": (
         "The connection to the pod broke, so the exit code is not known.",
-        "Is the pod or its node gone, or the API server restarted? Run the stage again.",
+        "Look for a pod or node that is gone, or an API server that restarted (kubectl get events -A). Then run the stage again.",
     ),
     "no_measurement": ("The tool ended with 0 and printed no usable figure.", "Zero, inf or nan come from an unstable clock on the node: see its clocksource."),
     "exit_code": ("The tool ended with an error that is not known here.", "Read its text beside 'measured'."),
@@ -195,7 +204,15 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
     subject, expected = f"{fabric.name} {end[1]}{_on(fabric, end[0])}", "a pod with an RDMA device and an address on the network"
     if pod is None:
         why = "No pod was started on this node."
-        return Finding("bandwidth.pod", subject, UNKNOWN, "no pod", expected, why, "See the stage network: does the node offer the resource?")
+        return Finding(
+            "bandwidth.pod",
+            subject,
+            UNKNOWN,
+            "no pod",
+            expected,
+            why,
+            "See network.allocatable of this node: the node must offer the resource (kubectl describe node).",
+        )
     if pod.error:
         status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
         why, remedy = CAUSES.get(pod.cause, ("", ""))

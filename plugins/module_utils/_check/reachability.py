@@ -307,7 +307,7 @@ def _next_step(element: Element, where: typing.Mapping[str, Place], topology: ty
     if element.kind in ("uplinks", "leaves"):
         return f"See the error counters of these links with ibqueryerrors, and the forwarding with ibtracert: {links_of(element, topology) or name}."
     steps = {
-        "node": f"Is {name} up, and does ibping -S run there? See what the stages discover and fabric say about it.",
+        "node": f"See what the stages discover and fabric say about {name}: it must be up, and ibping -S must run there.",
         "client": f"Ping by hand from {name}; its link is not the cause, since it answers others.",
         "server": f"Start ibping -S by hand on {name} and ping it; its link is not the cause, since it gets answers from others.",
         "leaf": f"Look at the switch {name}: its power, its firmware, and its ports with iblinkinfo.",

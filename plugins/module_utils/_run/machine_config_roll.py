@@ -147,7 +147,8 @@ class Roller:
                 return ""
             if now >= end:
                 names = ", ".join(late)
-                return f"MachineConfigPool {names}: the new configuration was not rendered within {RENDER:.0f} s; does the machine config controller run?"
+                remedy = "see the machine config controller: kubectl get pods -n openshift-machine-config-operator"
+                return f"MachineConfigPool {names}: the new configuration was not rendered within {RENDER:.0f} s; {remedy}"
             self._sleep(LOOK)
 
 

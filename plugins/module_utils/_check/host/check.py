@@ -126,18 +126,28 @@ def _proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof],
     if proof is None or proof.error or proof.soft is None:
         error = proof.error if proof and proof.error else "no pod was started"
         why = "In check mode no pod is started." if facts.check_mode else f"Nothing was proven: {error}."
-        remedy = "Run without check mode." if facts.check_mode else "See the text; has the node virtual functions, and the image ibv_rc_pingpong?"
+        remedy = "Run without check mode." if facts.check_mode else "Read the text. The node needs a free virtual function, and the image ibv_rc_pingpong."
         return Finding("host.memlock", subject, UNKNOWN, proof.evidence if proof and proof.evidence else "not tried", expected, why, remedy)
     measured = f"ulimit -l {_size(proof.soft)} (hard {_size(proof.hard)}) as user {proof.user}, {_size(proof.registered or 0)} registered on {proof.device}"
     if proof.user == 0:
         why = "The pod ran as root, so it proves nothing of users that are not."
-        return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, "Does an admission webhook change the pods' user?")
+        return Finding(
+            "host.memlock",
+            subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            "Find the admission webhook that changes the pods' user: kubectl get mutatingwebhookconfigurations.",
+        )
     low = proof.soft >= 0 and (memlock.limit_bytes is None or proof.soft < memlock.limit_bytes)
     if not proof.registered:
         why = f"Registering memory failed ({proof.evidence}): " + (
             "the limit of locked memory is below what was asked for." if 0 <= proof.soft < proof.asked else "not by the limit, which would allow it."
         )
-        remedy = _remedy(memlock) if low else "Has the virtual function a node GUID, and the node that much free memory?"
+        remedy = (
+            _remedy(memlock) if low else "Check that the VF has a non-zero node GUID (ip link show <PF>) and that the node has that much free memory (free -m)."
+        )
         return Finding("host.memlock", subject, FAIL, measured, expected, why, remedy)
     if low:
         why = "The runtime gives containers less than the intent asks for, so a job that registers more would fail, or NCCL fall back to TCP in silence."
@@ -147,8 +157,8 @@ def _proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof],
 
 def _remedy(memlock: Memlock) -> str:
     if memlock.by == "machine_config":
-        return "Has the node taken the MachineConfig (stage network, network.roll)? A later file in /etc/crio/crio.conf.d may replace default_ulimits."
-    return "Was containerd restarted with the drop-in (systemctl show containerd -p LimitMEMLOCK)? Pods that ran before keep their limit."
+        return "See network.roll: the node must have taken the MachineConfig. A later file in /etc/crio/crio.conf.d may replace default_ulimits."
+    return "Restart containerd with the drop-in (systemctl show containerd -p LimitMEMLOCK shows its limit). Pods that ran before keep their limit."
 
 
 def _size(value: typing.Optional[int]) -> str:

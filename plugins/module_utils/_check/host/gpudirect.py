@@ -31,7 +31,7 @@ def check(name: str, needs: HostNeeds, observed: ObservedPlatform) -> typing.Tup
     driver = platform.gpu
     if driver is None:
         why = "The module nvidia is not loaded, so nothing is known of its GPUs."
-        remedy = "Is the node one with GPUs, and is the GPU operator's driver ready there (kubectl get clusterpolicy)?"
+        remedy = "Check that the node has GPUs, and that the GPU operator's driver is ready there (kubectl get clusterpolicy)."
         return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
     missing = {way: tuple((_no_dma_buf(platform.kernel, driver)) if way == "dma_buf" else _no_peermem(driver)) for way in wanted}

@@ -231,7 +231,15 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
         return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, remedy)
     if seen.phase == "ready":
         why = "The policy in the cluster is in force, and it asks for another number than the intent."
-        return Finding("network.allocatable", subject, FAIL, measured, expected, why, "Run the stage again; does another tool change the policy?")
+        return Finding(
+            "network.allocatable",
+            subject,
+            FAIL,
+            measured,
+            expected,
+            why,
+            "Run the stage again. If it comes back, find the tool that changes the policy (kubectl get sriovnetworknodepolicy -o yaml --show-managed-fields).",
+        )
     if seen.phase == "failed":
         return Finding(
             "network.allocatable", subject, FAIL, measured, expected, f"{seen.detail}.", seen.remedy or "Correct the cause, and run the stage again."
@@ -272,7 +280,7 @@ def _unasked(fabric: Fabric, facts: Facts) -> typing.Tuple[str, str]:
         return "The linter held the fabric back.", "See the findings network.lint_*."
     if fabric.name in facts.unmade:
         return facts.unmade[fabric.name], "Correct what the reason names, and run the stage again."
-    return "The wait did not run for this node.", "Run the stage again; is the node in the group rdma_nodes?"
+    return "The wait did not run for this node.", "Put the node into the group rdma_nodes, and run the stage again."
 
 
 def _seen(fabric: Fabric, name: str, sync: typing.Optional[SyncFacts]) -> typing.Optional[SyncNode]:

@@ -23,12 +23,12 @@ CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
     "peer_memory": (
         FAIL,
         "The HCA could not register memory of the GPU: neither nvidia-peermem nor DMA-BUF works here.",
-        "Is nvidia_peermem loaded on the node (driver.rdma.enabled of the ClusterPolicy), or the open kernel driver with DMA-BUF?",
+        "Load nvidia_peermem on the node (driver.rdma.enabled of the ClusterPolicy), or install the open kernel driver, which has DMA-BUF.",
     ),
     "retry": (
         FAIL,
         "Packets were lost until the retries were used up (status 12): the other end is gone, or the path loses them.",
-        "Did another rank fail first? Otherwise: error counters of the links, MTU, on RoCE priority flow control and the GID index.",
+        "Find the rank that failed first in the log. Without one, check error counters and MTU; on RoCE priority flow control and GID index.",
     ),
     "completion": (
         FAIL,
@@ -44,12 +44,12 @@ CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
     "no_interface": (
         FAIL,
         "NCCL found no interface with an address for its own connections.",
-        "Does NCCL_SOCKET_IFNAME name an interface that the pod has (ip addr in the pod)?",
+        "Set NCCL_SOCKET_IFNAME to an interface that the pod has (ip addr in the pod).",
     ),
     "no_network": (
         FAIL,
         "NCCL could not start the network that it was told to take.",
-        "Is NCCL_NET right, are the RDMA devices in the pod (ibv_devices), and libibverbs in the image?",
+        "Correct NCCL_NET, and make sure that the pod has the RDMA devices (ibv_devices) and its image libibverbs.",
     ),
     "connection": (FAIL, "A TCP connection between ranks failed or was closed.", "Another rank most likely failed first: see the first problem in the log."),
     "shared_memory": (FAIL, "Shared memory could not be made or opened.", "Mount a memory volume at /dev/shm of the pod, large enough for all ranks."),
@@ -203,10 +203,13 @@ def _fallback(process: NcclProcess) -> typing.Tuple[str, str]:
     if process.without_ib == "no RDMA device found":
         named = f" (NCCL_IB_HCA={said['NCCL_IB_HCA']})" if "NCCL_IB_HCA" in said else ""
         why = f"NCCL found no RDMA device that it may use in the pod{named}, and fell back to TCP in silence."
-        return why, "Run ibv_devinfo in the pod: is a device there, is its port active, and does NCCL_IB_HCA name it?"
+        return why, "Run ibv_devinfo in the pod: it must show a device with an active port, and NCCL_IB_HCA must name it."
     if process.without_ib:
         return f"NCCL could not use RDMA and fell back to TCP in silence: {process.without_ib}.", "Put libibverbs and the provider (rdma-core) into the image."
-    return "NCCL fell back to TCP in silence; the log does not say why.", f"Are there RDMA devices in the pod (ibv_devinfo), and is memlock large enough? {_ON}"
+    return (
+        "NCCL fell back to TCP in silence; the log does not say why.",
+        f"Check that the pod has RDMA devices (ibv_devinfo) and that memlock is large enough (ulimit -l). {_ON}",
+    )
 
 
 def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool) -> Finding:
@@ -225,7 +228,7 @@ def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclPro
         remedy = "No module: load nvidia-peermem, or use the open driver with DMA-BUF. Too far: use the HCA beside the GPU, or set NCCL_NET_GDR_LEVEL."
     else:
         why = "Data goes through the host's memory; the log does not say why."
-        remedy = "Run with NCCL_DEBUG_SUBSYS=INIT,NET, which says for each HCA and GPU why. Is nvidia-peermem loaded, or DMA-BUF there?"
+        remedy = "Run with NCCL_DEBUG_SUBSYS=INIT,NET, which says for each HCA and GPU why. lsmod | grep nvidia_peermem shows one way."
     return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)
 
 

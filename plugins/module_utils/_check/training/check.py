@@ -160,7 +160,15 @@ def _no_fabric(host: str) -> Finding:
 def _no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:
     expected = "the HCAs that its pod got"
     if pod is not None:
-        return Finding("training.hcas", host, UNKNOWN, "not known", expected, f"{pod.error}.", "Does the pod have the annotation for its networks?")
+        return Finding(
+            "training.hcas",
+            host,
+            UNKNOWN,
+            "not known",
+            expected,
+            f"{pod.error}.",
+            "Look at the annotation for its networks: kubectl get pod -o yaml (k8s.v1.cni.cncf.io/networks).",
+        )
     if not asked:
         why = "The API server was not asked for the pods, so it is not known which HCAs they got."
         return Finding("training.hcas", host, UNKNOWN, "not known", expected, why, "Set training_namespace, while the pods of the job are still there.")
@@ -174,7 +182,9 @@ def _hcas(subject: str, got: _Got, used: typing.Dict[str, bool], allowed: typing
     nameless = sorted(name for name, known in used.items() if not known)
     if got.nameless:
         why = f"Neither multus nor the node says which RDMA device is behind {', '.join(got.nameless)}."
-        return Finding("training.hcas", subject, UNKNOWN, measured, expected, why, "See the stage virtual_functions: has each function its RDMA device?")
+        return Finding(
+            "training.hcas", subject, UNKNOWN, measured, expected, why, "See virtual_functions.rdma_device: each function needs its RDMA device (rdma link)."
+        )
     if not got.devices:
         return Finding("training.hcas", subject, FAIL, measured, "HCAs of this fabric", "The pod got none of this fabric.", "See the annotation of the pod.")
     if nameless:

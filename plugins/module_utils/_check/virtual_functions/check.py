@@ -162,10 +162,13 @@ def _wrong_layer(layers: Layers, in_kernel: int, desired: typing.Optional[int], 
     if reported is None:
         return (
             "Config daemon: it does not report this function, which the kernel shows.",
-            "Is the NIC in the operator's list of supported NICs? See the config daemon's log.",
+            "Add the NIC to the operator's list of supported NICs (ConfigMap supported-nic-ids) if it is not there, and read the config daemon's log.",
         )
     if desired is None:
-        return "Operator: no policy reaches this function.", "See the stage network: was the policy taken, and does it select this function?"
+        return (
+            "Operator: no policy reaches this function.",
+            "See network.policy_accepted: the API server must take the policy, and the policy must select this function.",
+        )
     if desired != wanted:
         return (
             f"Operator: it wants {desired} on this function, so another policy decides, or ours is not seen yet.",

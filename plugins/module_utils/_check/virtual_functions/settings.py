@@ -72,7 +72,7 @@ def mtu(layers: Layers) -> Finding:
     measured = f"PF {own or 'not seen'}, VFs {shown}, report {reported.mtu if reported and reported.mtu else 'none'}"
     if own is None:
         why = "Kernel: the physical function has no network interface here, so its MTU is not seen."
-        remedy = "See ip link on the node: is the interface in another network namespace, or is its driver (ib_ipoib on InfiniBand) not loaded?"
+        remedy = "Look for the interface on the node: ip link, then ip netns for another network namespace. On InfiniBand load its driver: modprobe ib_ipoib."
         return Finding(check, layers.subject, UNKNOWN if wanted else WARN, measured, f"{wanted or 'any, the same in each layer'}", why, remedy)
     if reported is not None and reported.mtu and reported.mtu != own:
         why = f"Config daemon: it reports an MTU of {reported.mtu}, and the kernel has {own}; somebody changed it since."
@@ -86,11 +86,14 @@ def mtu(layers: Layers) -> Finding:
         return _seen(check, layers, measured, expected, "their MTU")
     desired = layers.desired.mtu if layers.desired else 0
     if desired != wanted:
-        why, remedy = f"Operator: it wants {desired or 'no MTU'} of this function.", "See the stage network: was our policy taken, and which others select it?"
+        why, remedy = (
+            f"Operator: it wants {desired or 'no MTU'} of this function.",
+            "See the stage network: the API server must take our policy, and no other policy may select this function.",
+        )
     elif own < wanted:
         why, remedy = (
             f"Config daemon: it was told {desired} and the physical function has {own}.",
-            "See the config daemon's log: does the driver take this MTU?",
+            "Read the config daemon's log, which has the driver's answer to this MTU.",
         )
     else:
         why = f"Kernel: the physical function has it, and these have not: {', '.join(wrong[:8])}. A VF keeps what the last pod has set."
@@ -128,7 +131,7 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
     if wanted is None:
         if down and is_infiniband(layers.fabric):
             why = f"Intent: it names no network.link_state, so nothing brings up the links of these VFs: {', '.join(down[:8])}."
-            remedy = f"Set network.link_state: enable in the fabric '{layers.fabric.name}'; does its subnet manager serve VFs (opensm: virt_enabled 2)?"
+            remedy = f"Set network.link_state: enable in the fabric '{layers.fabric.name}'; its subnet manager must serve VFs (opensm: virt_enabled 2)."
             return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
         if len(policies or states) == len(layers.vfs) and not down:
             return ok(check, layers.subject, measured, expected)
@@ -138,7 +141,7 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
     late = [name for name, policy in policies.items() if wanted and name in held and policy != _POLICIES[wanted]]
     if late:
         why = f"CNI plugin: pods have these VFs, and it has not set their link state to {wanted}: {', '.join(late[:8])}."
-        remedy = f"Does the NetworkAttachmentDefinition '{layers.fabric.network.name}' name link_state? Pods from before it did have to be made anew."
+        remedy = f"Check that the NetworkAttachmentDefinition '{layers.fabric.network.name}' names link_state. Pods that are older must be made anew."
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     if len(policies) == len(layers.vfs):
         return ok(check, layers.subject, measured, expected)
@@ -176,10 +179,12 @@ def settings(fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: Ob
         return ok(check, subject, measured, expected)
     if any(value not in (None, wanted[name]) for values in shown.values() for name, value in values.items()):
         why = "CNI plugin: a pod has the virtual function, and its physical function has something else set for it."
-        remedy = f"Does the NetworkAttachmentDefinition '{fabric.network.name}' name it? If so, see the log of multus on the node: does the driver take it?"
+        remedy = f"Check that the NetworkAttachmentDefinition '{fabric.network.name}' names it, and read the log of multus on the node."
         return Finding(check, subject, FAIL, measured, expected, why, remedy)
     why = "Kernel: ip link does not show all of it, since the driver does not tell or the tool is not there."
-    return Finding(check, subject, UNKNOWN, measured, expected, why, "Is iproute2 on the node? See ip link show there while a pod has the virtual function.")
+    return Finding(
+        check, subject, UNKNOWN, measured, expected, why, "Install iproute2 on the node, and read ip link show there while a pod has the virtual function."
+    )
 
 
 def _words(values: typing.Mapping[str, typing.Union[int, bool, None]]) -> str:
@@ -207,7 +212,7 @@ def guids(layers: Layers) -> Finding:
             remedy = "Unbind these VFs from mlx5_core and bind them again; the config daemon does that when it is restarted on the node."
         else:
             why = f"Config daemon: it has given no GUID to {names}. Pods on them fail with 'GUID is not valid'."
-            remedy = "See the config daemon's log; does /etc/sriov-operator/infiniband/guids on the node, where there is one, have enough GUIDs?"
+            remedy = "Read the config daemon's log. Where the node has /etc/sriov-operator/infiniband/guids, it must have enough GUIDs."
         return Finding(check, layers.subject, FAIL, f"{len(zero)} of {len(layers.vfs)} without GUID", expected, why, remedy)
     unlike = [vf.name for vf in layers.vfs if vf.administration and vf.node_guid and vf.administration.node_guid not in (None, vf.node_guid)]
     if unlike:

@@ -97,7 +97,15 @@ def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Se
     if reported:
         return ok(check, fabric.name, f"holds on {reported} of {len(nodes)} nodes", _RULES[check])
     why = "The operator has not reported the interfaces of any node, so there is nothing to judge by."
-    return Finding(check, fabric.name, UNKNOWN, f"0 of {len(nodes)} nodes reported", _RULES[check], why, "See the stage operators: does the config daemon run?")
+    return Finding(
+        check,
+        fabric.name,
+        UNKNOWN,
+        f"0 of {len(nodes)} nodes reported",
+        _RULES[check],
+        why,
+        "See the stage operators: the config daemon must run.",
+    )
 
 
 def _selects(fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore) -> Finding:
@@ -118,7 +126,15 @@ def _selects(fabric: Fabric, policy: typing.Optional[Policy], example: Policy, n
         return Finding(SELECT, subject, FAIL, "no policy", expected, why, "See the stage operators: it says why the label is absent.")
     if state is None or not state.interfaces:
         why = "The operator's config daemon has not reported the node's interfaces, so nobody can tell what would be selected."
-        return Finding(SELECT, subject, UNKNOWN, "no report of the node", expected, why, "See the stage operators: does the config daemon run on the node?")
+        return Finding(
+            SELECT,
+            subject,
+            UNKNOWN,
+            "no report of the node",
+            expected,
+            why,
+            "See the stage operators: the config daemon must run on the node.",
+        )
     chosen = selected(policy, state, world)
     measured = ", ".join(f"{interface.name} at {interface.address}" for interface in sorted(chosen, key=lambda item: item.address)) or "none"
     if len(chosen) == count:

@@ -343,14 +343,17 @@ GRACE: typing.Dict[str, typing.Tuple[float, str]] = {
     "unschedulable": (60.0, "See what the scheduler misses: the resource, CPU, memory or a taint."),
     "image": (60.0, "Correct pods.image and pods.image_pull_policy, or give the nodes access to the registry."),
     "container": (30.0, "Correct what the kubelet names."),
-    "not_reported": (120.0, "See the log of NVIDIA's network operator: does it run, and does it accept the object?"),
+    "not_reported": (
+        120.0,
+        "Read the log of NVIDIA's network operator (kubectl logs -n nvidia-network-operator deploy/nvidia-network-operator).",
+    ),
     "state_error": (60.0, "Correct what the operator names; its log has the whole story."),
     "bad_attachment": (60.0, "See who writes the NetworkAttachmentDefinition: its operator's log, or another tool. Then run the stage again."),
     "no_share": (60.0, "See the log of the controller of nv-ipam, and the nodeSelector and size of the pool."),
     "not_shared": (300.0, "See the log of the device plugin on the node, and whether its selectors fit an interface there."),
     "unread": (10.0, "Give the user of the kubeconfig the rights of docs/rbac.yml."),
     "vfs_left": (120.0, "If somebody else made them, leave them; else see the config daemon's log."),
-    "no_attachment": (60.0, "See the operator's log: does the namespace exist, and is the ipam text valid JSON?"),
+    "no_attachment": (60.0, "Read the operator's log. The namespace must exist, and the ipam text must be valid JSON."),
 }
 
 
