@@ -161,6 +161,8 @@ counts:
   type: dict
 """
 
+import typing
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
@@ -169,7 +171,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet
 
 
-def read(params):
+def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
     names = [PortName(item["device"], item["port"]) for item in params["ports"]]
     return {"topology": to_data(subnet.read_fabrics(names, subnet.Limits(params["timeout"], params["activity"], params["errors"])))}
 

@@ -168,6 +168,8 @@ counts:
   type: dict
 """
 
+import typing
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
@@ -176,7 +178,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import ibping
 
 
-def work(params):
+def work(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
     if params["mode"] == "serve":
         return {"servers": to_data(ibping.start([PortName(item["device"], item["port"]) for item in params["servers"]], params["lifetime"]))}
     if params["mode"] == "stop":

@@ -102,8 +102,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.stack imp
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import verdict
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe, observe_stack, read_job, runtimes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import read_documents
@@ -134,7 +135,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     else:
         resources = read_file(options["path"]) if options["path"] else list(options["objects"] or [])
     jobs = jobs_of(resources)
-    world, findings = None, ()
+    world: typing.Optional[JobSurroundings] = None
+    findings: typing.Tuple[Finding, ...] = ()
     if cluster is not None:
         resources += runtimes(cluster, jobs)
         namespaces = {str((job.get("metadata") or {}).get("namespace") or "default") for job in jobs}

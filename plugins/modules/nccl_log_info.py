@@ -169,8 +169,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     paths, text = module.params["paths"], module.params["text"]
-    log = nccl_log.parse_text if paths is None else nccl_log.parse
-    run_with_fact(module, lambda: {"log": to_data(log(text if paths is None else read_lines(paths)))}, "nccl_log")
+    run_with_fact(module, lambda: {"log": to_data(nccl_log.parse_text(text) if paths is None else nccl_log.parse(read_lines(paths)))}, "nccl_log")
 
 
 if __name__ == "__main__":

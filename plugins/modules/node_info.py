@@ -291,6 +291,8 @@ counts:
   sample: {hcas: 72, platform: 72}
 """
 
+import typing
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
@@ -300,13 +302,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe import ip_l
 SUBSETS = ("hcas", "platform")
 
 
-def chosen(words):
+def chosen(words: typing.Sequence[str]) -> typing.List[str]:
     """Subsets that are asked for, as gather_subset of ansible.builtin.setup reads its words."""
     taken = [word for word in words if not word.startswith("!")]
     return [name for name in SUBSETS if (not taken or "all" in taken or name in taken) and f"!{name}" not in words]
 
 
-def read(params):
+def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
     subsets = chosen(params["gather_subset"])
     hcas = sysfs.read_node(params["sysfs"], params["netdevs"])
     answer = {"hcas": to_data(ip_link.with_vf_settings(hcas))} if "hcas" in subsets else {}

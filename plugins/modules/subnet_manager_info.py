@@ -112,6 +112,8 @@ counts:
   type: dict
 """
 
+import typing
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
@@ -120,11 +122,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet, sysfs
 
 
-def read(params):
+def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
     if params["ports"] is None:
         ports = subnet.infiniband_ports(sysfs.read_node(params["sysfs"]))
     else:
-        ports = [subnet.Question(PortName(item["device"], item["port"])) for item in params["ports"]]
+        ports = tuple(subnet.Question(PortName(item["device"], item["port"])) for item in params["ports"])
     return {"subnets": to_data(subnet.read_subnets(ports))}
 
 

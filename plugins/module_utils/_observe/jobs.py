@@ -30,7 +30,7 @@ def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.T
     return (job, *runtimes(cluster, [job]))
 
 
-def runtimes(cluster: Cluster, jobs: typing.Iterable[Resource]) -> typing.Tuple[Resource, ...]:
+def runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.Any]]) -> typing.Tuple[Resource, ...]:
     """The runtimes that TrainJobs refer to; one that is not there is left out, and the linter says so.
 
     :raises ApiError: the server refuses

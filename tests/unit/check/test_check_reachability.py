@@ -122,7 +122,7 @@ def test_a_partial_loss_names_it_too() -> None:
 @pytest.mark.parametrize(
     ("lost", "subject", "said"),
     [
-        (lambda client, server, _rail: 500 * (3 in (client, server)), "compute node worker-3", "Is worker-3 up"),
+        (lambda client, server, _rail: 500 * (3 in (client, server)), "compute node worker-3", "say about worker-3: it must be up"),
         (lambda client, server, rail: 500 * (rail == 2 and 1 in (leaf(client), leaf(server))), "compute leaf leaf-2-1", "Look at the switch leaf-2-1"),
         (
             lambda client, server, rail: 500 * (rail == 2 and leaf(client) != leaf(server) and 1 in (leaf(client), leaf(server))),

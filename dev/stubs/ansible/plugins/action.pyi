@@ -7,6 +7,7 @@
 import typing
 
 class _Task:
+    check_mode: bool
     args: dict[str, typing.Any]
 
 class ActionBase:
@@ -16,3 +17,4 @@ class ActionBase:
     def _execute_module(
         self, module_name: str | None = None, module_args: dict[str, typing.Any] | None = None, task_vars: dict[str, typing.Any] | None = None
     ) -> dict[str, typing.Any]: ...
+    def validate_argument_spec(self, argument_spec: dict[str, Any] | None = ..., **rules: Any) -> tuple[Any, dict[str, Any]]: ...
