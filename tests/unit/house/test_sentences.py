@@ -23,8 +23,8 @@ def questions(text: str) -> typing.List[str]:
     tree = ast.parse(text)
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
     patterns = {id(word) for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") for word in ast.walk(node)}
-    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return [node.value for node in texts if id(node) not in documentation | patterns and QUESTION.search(node.value)]
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documentation | patterns)
+    return [node.value for node in constants if isinstance(node.value, str) and QUESTION.search(node.value)]
 
 
 def test_nobody_is_asked_what_he_came_to_hear() -> None:
