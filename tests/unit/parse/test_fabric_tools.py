@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import pathlib
 
 import pytest
@@ -264,6 +266,49 @@ def test_topology_marks_aggregation_nodes() -> None:
 def test_topology_does_not_guess_a_rate(rate: str, expected: tuple) -> None:
     link = ibnetdiscover.parse(SMALL.format(switch="s", ca="c", rate=rate)).links[0]
     assert (link.width, link.speed) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "number", "expected"),
+    [
+        ("[1](21)", "[1](2x)", 5, "the line of a port"),
+        ("Ca\t1", "Ca\tone", 9, "the line of a switch with its LID, or of a CA or router without one"),
+        (" enhanced port 0 lid 1 lmc 0", "", 4, "the line of a switch with its LID, or of a CA or router without one"),
+        ("caguid=0x30", "cagui=0x30", 12, "the line of a node or a port"),
+        ("# Topology file", '[1]\t"H-0000000000000020"[1](21) \t\t# "c" lid 8 4xNDR', 1, "the line of a port below that of its node"),
+        (' \t"S-0000000000000010"[1]', '\u2028"S-0000000000000010"[1]', 10, "the line of a port"),
+    ],
+)
+def test_topology_names_the_line_of_another_form(old: str, new: str, number: int, expected: str) -> None:
+    whole = SMALL.format(switch="s", ca="c", rate="4xNDR")
+    assert old in whole
+    with pytest.raises(ParseError) as raised:
+        ibnetdiscover.parse(whole.replace(old, new, 1))
+    line = whole.replace(old, new, 1).split("\n")[number - 1]
+    assert str(raised.value) == f"ibnetdiscover, line {number}: {line!r} is not {expected}"
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("output", [SMALL.format(switch="s", ca="c", rate="4xNDR"), "garbage\n"])
+def test_topology_leaves_the_garbage_collector_as_it_was(output: str, enabled: bool) -> None:
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with contextlib.suppress(ParseError):
+            ibnetdiscover.parse(output)
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_topology_takes_a_link_once_whichever_end_comes_first() -> None:
+    small = SMALL.format(switch="s", ca="c", rate="4xNDR")
+    doubled = small + small[small.index("Switch") :]
+    assert ibnetdiscover.parse(doubled) == ibnetdiscover.parse(small)
+    head, *blocks = small.split("\n\n")
+    others_first = "\n\n".join([*blocks, head]) + "\n"
+    ends = {frozenset((link.a, link.b)) for link in ibnetdiscover.parse(others_first).links}
+    assert ends == {frozenset((link.a, link.b)) for link in ibnetdiscover.parse(small).links}
 
 
 @given(st.integers(min_value=0, max_value=len(SMALL) + 20))
