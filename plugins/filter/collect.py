@@ -13,7 +13,8 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Turns the registered results of one task on many hosts into one mapping that C(linerate.rdma.stage_gate) can judge.
+  - Turns the registered results of one task on many hosts into one mapping, as filters and modules of this collection take it.
+  - For plays of your own. The stages keep what they see as facts.
   - No host is ever dropped. One that was unreachable, failed, was skipped or never asked is there with the cause in C(error).
 positional: hosts, register, key
 options:
@@ -37,10 +38,9 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Gather what hca_info said on each node
+- name: Gather what node_info said on each node
   ansible.builtin.set_fact:
-    discover_facts:
-      nodes: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'discover_hcas', 'hcas') }}"
+    hcas: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'node', 'hcas') }}"
 """
 
 RETURN = r"""

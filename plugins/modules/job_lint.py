@@ -41,7 +41,7 @@ options:
     type: bool
     default: false
   hcas:
-    description: The answers of M(linerate.rdma.hca_info), by node, as P(linerate.rdma.collect#filter) returns them; then names of HCAs are compared, too.
+    description: The answers of M(linerate.rdma.node_info), by node, as P(linerate.rdma.collect#filter) returns them; then names of HCAs are compared, too.
     type: dict
     default: {}
   waivers:

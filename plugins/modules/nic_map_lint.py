@@ -28,7 +28,7 @@ options:
     type: str
     default: default
   hcas:
-    description: The answers of M(linerate.rdma.hca_info), by node, as P(linerate.rdma.collect#filter) returns them.
+    description: The answers of M(linerate.rdma.node_info), by node, as P(linerate.rdma.collect#filter) returns them.
     type: dict
     required: true
   subnets:
@@ -65,7 +65,7 @@ EXAMPLES = r"""
   linerate.rdma.nic_map_lint:
     name: multi-nic
     namespace: training
-    hcas: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'discover_hcas', 'hcas') }}"
+    hcas: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'node', 'hcas') }}"
     fabrics: "{{ rdma_fabrics }}"
     fabric: roce
 """

@@ -19,8 +19,16 @@ options:
     description: Folder of the run, on the controller. Facts are in its folder C(facts).
     type: path
     required: true
+  fabrics:
+    description: The variable C(rdma_fabrics), as the user wrote it.
+    type: raw
+  waivers:
+    description: The variable C(rdma_waivers), as the user wrote it.
+    type: raw
+  cluster:
+    description: The variable C(rdma_cluster), as the user wrote it.
+    type: raw
 extends_documentation_fragment:
-  - linerate.rdma._options.intent
   - linerate.rdma._attributes.records
 seealso:
   - module: linerate.rdma.stage_begin

@@ -13,7 +13,7 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - VLAN, trust, spoof check and rates of a virtual function are set by the CNI plugin when a pod takes it, and taken back when the pod goes. Only while a
-    pod has it can they be read back, by M(linerate.rdma.hca_info) on the node.
+    pod has it can they be read back, by M(linerate.rdma.node_info) on the node.
   - With O(state=present) it starts one pod a node and rail of each fabric whose network asks for such a setting. Pods that an earlier run has left are
     removed first.
   - With O(state=absent) it removes them, with all pods that measure.
@@ -59,7 +59,7 @@ EXAMPLES = r"""
       register: virtual_functions_pods
 
     - name: Read what is set for it
-      linerate.rdma.hca_info:
+      linerate.rdma.node_info:
       delegate_to: worker-1
 
   always:

@@ -26,6 +26,12 @@ SETTINGS = yaml.safe_load((ROOT / "inventory/lab/group_vars/all.yml").read_text(
 MANAGED = "app.kubernetes.io/managed-by=linerate.rdma"
 
 
+def record_of(path: pathlib.Path) -> typing.Dict[str, typing.Any]:
+    """A record: its head, with the findings of the other lines as ``judged``."""
+    head, *judged = map(json.loads, path.read_text().splitlines())
+    return {**head, "judged": judged}
+
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """A playbook that ended.
@@ -44,7 +50,11 @@ class Run:
 
     @property
     def records(self) -> typing.Dict[str, typing.Any]:
-        return {path.stem: json.loads(path.read_text()) for path in (self.report_folder / "stages").glob("*.json")}
+        return {path.stem: record_of(path) for path in (self.report_folder / "stages").glob("*.jsonl")}
+
+    def fact(self, kind: str, node: str = "cluster") -> typing.Any:
+        """The value of a fact."""
+        return json.loads((self.report_folder / "facts" / kind / f"{node}.json").read_text())["value"]
 
     def findings(self, stage: str, *status: str) -> typing.List[typing.Dict[str, str]]:
         """Findings of a stage with one of these statuses."""

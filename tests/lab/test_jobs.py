@@ -125,12 +125,16 @@ def test_a_job_for_which_the_queue_has_no_room_is_named_by_the_linter(lab: Lab) 
     assert "stack.queue" in words and "The job asks for more than the queue ever has: it stays suspended." in words, judged.end
 
 
+SYSFS = "{{ rdma_sysfs | default(['/sys']) }}"
+NETDEVS = "{{ rdma_fabrics | selectattr('select', 'defined') | map(attribute='select') | selectattr('netdev', 'defined') | map(attribute='netdev') | flatten }}"
+
+
 def after_a_look_at_the_nodes(path: str) -> str:
     """The playbook with a play before it that reads the nodes' interfaces; their answers are in ``hcas``."""
-    look = {"name": "Read the interfaces", "ansible.builtin.include_role": {"name": "linerate.rdma.discover", "tasks_from": "observe"}}
+    look = {"name": "Read the interfaces", "linerate.rdma.node_info": {"gather_subset": ["hcas"], "sysfs": SYSFS, "netdevs": NETDEVS}, "register": "node"}
     plays = yaml.safe_load(pathlib.Path(path).read_text())
     for item in plays:
-        item["vars"] = {"hcas": "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'discover_hcas', 'hcas') }}"}
+        item["vars"] = {"hcas": "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'node', 'hcas') }}"}
     pathlib.Path(path).write_text(yaml.safe_dump([{"name": "Read the nodes", "hosts": "rdma_nodes", "gather_facts": False, "tasks": [look]}, *plays]))
     return path
 

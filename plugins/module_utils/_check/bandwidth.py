@@ -132,7 +132,7 @@ class Facts:
 
     :ivar nodes: names of the nodes that must take part
     :ivar bandwidth: answer of rdma_bandwidth; None when it did not run
-    :ivar hcas: answer of hca_info of each node; with the next two, where a suspect is
+    :ivar hcas: answer of node_info of each node; with the next two, where a suspect is
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar topologies: answer of fabric_info of each node
     """

@@ -26,7 +26,7 @@ _NO_GUID = "0x0000000000000000"
 class Facts:
     """What the check needs besides the intent.
 
-    :ivar nodes: answer of hca_info of each node
+    :ivar nodes: answer of node_info of each node
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -61,9 +61,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 
 
 def _check_node(name: str, observed: ObservedHcas) -> typing.List[Finding]:
-    expected = "an answer of hca_info"
+    expected = "an answer of node_info"
     if observed.value is None or observed.error is not None:
-        why = f"hca_info gave no answer: {observed.error or 'its answer is empty'}."
+        why = f"node_info gave no answer: {observed.error or 'its answer is empty'}."
         remedy = f"Make {name} answer (ssh as root, Python 3.9 or later), or take it out of the group rdma_nodes."
         return [Finding("discover.node", name, UNKNOWN, "no answer", expected, why, remedy)]
     node = observed.value

@@ -24,9 +24,9 @@ from .fleet.hcas_of_fabric import Membership, resolve
 class Facts:
     """What the check needs besides the intent.
 
-    :ivar nodes: answer of hca_info of each node
+    :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
-    :ivar platforms: answer of sriov_platform_info of each node
+    :ivar platforms: answer of node_info of each node
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -55,13 +55,13 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             )
     for name, hcas in facts.nodes.items():
         observed = facts.platforms.get(name, ObservedPlatform(error="was not asked"))
-        errors = [f"hca_info: {hcas.error or 'empty answer'}"] if name not in nodes else []
+        errors = [hcas.error or "empty answer"] if name not in nodes else []
         if observed.value is None or observed.error is not None:
-            errors.append(f"sriov_platform_info: {observed.error or 'empty answer'}")
-        expected = "answers of hca_info and sriov_platform_info"
+            errors.append(observed.error or "empty answer")
+        expected = "an answer of node_info"
         if errors or observed.value is None:
             remedy = f"Make {name} answer (ssh as root, Python 3.9 or later), or take it out of the group rdma_nodes."
-            findings.append(Finding("platform.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy))
+            findings.append(Finding("platform.node", name, UNKNOWN, "no answer", expected, f"node_info: {'; '.join(dict.fromkeys(errors))}.", remedy))
             continue
         findings.append(ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected))
         findings += _check_node(name, nodes[name], observed.value, intent, memberships)
@@ -114,8 +114,8 @@ def _check_hca(subject: str, fabric: Fabric, hca: Hca, evidence: typing.Mapping[
     expected = f"sriov_totalvfs of {wanted} or more"
     function = evidence.get(hca.pci.address) if hca.pci else None
     if function is None:
-        why = "The device has no PCI function that sriov_platform_info saw, so it can't make VFs or could not be read."
-        return [Finding("platform.sriov", subject, UNKNOWN, "no PCI function", expected, why, "Compare hca_info and sriov_platform_info on the node.")]
+        why = "The device has no PCI function that node_info saw, so it can't make VFs or could not be read."
+        return [Finding("platform.sriov", subject, UNKNOWN, "no PCI function", expected, why, "Look at node_info's answer on the node: HCAs and platform.")]
     findings = [_check_sriov(subject, fabric, hca, function, expected)]
     if function.driver is None:
         why = "No driver is bound to the physical function; without one it makes no VF."

@@ -31,7 +31,7 @@ _SMALL_LOSS = 0.01
 class Facts:
     """What the check needs besides the intent.
 
-    :ivar nodes: answer of hca_info of each node
+    :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar topologies: answer of fabric_info of each node; most nodes were asked for nothing
     :ivar plan: who was to serve and to ping, by node
@@ -115,7 +115,7 @@ def _check_nodes(facts: Facts) -> typing.List[Finding]:
     findings = []
     for name, hcas in facts.nodes.items():
         answers: typing.Dict[str, typing.Any] = {
-            "hca_info": hcas,
+            "node_info": hcas,
             "subnet_manager_info": facts.subnets.get(name, ObservedSubnets(error="was not asked")),
             "ibping servers": facts.servers.get(name, ObservedServers(error="were not started")),
             "ibping clients": facts.pings.get(name, ObservedPings(error="were not started")),

@@ -165,7 +165,7 @@ class Hca:
 
 @dataclasses.dataclass(frozen=True)
 class NodeHcas:
-    """Answer of hca_info for one node.
+    """Answer of node_info for one node.
 
     :ivar errors: what could not be read, and why; an unread file is never taken for an absent one
     """
@@ -182,7 +182,7 @@ class NodeHcas:
 
 @dataclasses.dataclass(frozen=True)
 class ObservedHcas:
-    """hca_info of one node, or why there is no answer."""
+    """node_info of one node, or why there is no answer."""
 
     value: typing.Optional[NodeHcas] = None
     error: typing.Optional[str] = None

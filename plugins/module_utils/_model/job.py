@@ -223,7 +223,7 @@ class JobSurroundings:
     """What a job meets.
 
     :ivar pods: of the job, where it runs
-    :ivar devices: names of the HCAs of each node (hca_info), where they were asked for
+    :ivar devices: names of the HCAs of each node (node_info), where they were asked for
     :ivar errors: what could not be read; what is not in the rest is not known then
     """
 

@@ -46,7 +46,7 @@ class GpuDriver:
 
 @dataclasses.dataclass(frozen=True)
 class NodePlatform:
-    """Answer of sriov_platform_info for one node. None means: could not be read (see errors); empty means: read, and there is none.
+    """Answer of node_info for one node. None means: could not be read (see errors); empty means: read, and there is none.
 
     :ivar kernel_arguments: those of the kernel's command line that concern IOMMU and PCI; the others are none of our business
     :ivar iommu_devices: dmar0 (Intel, only while it translates), ivhd0 (AMD), smmu3... (Arm)
@@ -69,7 +69,7 @@ class NodePlatform:
 
 @dataclasses.dataclass(frozen=True)
 class ObservedPlatform:
-    """sriov_platform_info of one node, or why there is no answer."""
+    """node_info of one node, or why there is no answer."""
 
     value: typing.Optional[NodePlatform] = None
     error: typing.Optional[str] = None

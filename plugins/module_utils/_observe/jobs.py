@@ -54,7 +54,7 @@ def observe(
 
     :param namespaces: of the jobs
     :param running: namespace and name of each job whose pods are looked at
-    :param hcas: answer of hca_info of each node
+    :param hcas: answer of node_info of each node
     :raises ApiError: the server cannot be reached
     """
     reader = _Reader(cluster)

@@ -10,17 +10,16 @@ import typing
 import hypothesis
 import hypothesis.strategies as some
 import pytest
-from ansible.errors import AnsibleFilterError
 
-from ansible_collections.linerate.rdma.plugins.filter.compare_facts import compare_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare import check as compare
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import FabricBandwidth, Figure, Measure
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Profile, Select
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import kind_of
+from ansible_collections.linerate.rdma.plugins.modules import rdma_bandwidth
 
 FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
 TCP = dataclasses.replace(FABRIC, name="tcp", profile="sriov_ethernet", rdma=False)
@@ -182,11 +181,12 @@ def test_facts_take_measurements_and_no_failures() -> None:
     pairs = [PairResult("compute", "a", "b", average_gbps=value) for value in (300.0, 373.0, 372.0)]
     pairs += [PairResult("compute", "a", "b", average_gbps=1.0, failure="peer_gone"), PairResult("compute", "a", "c"), PairResult("tcp", "a", "b")]
     pairs.append(PairResult("compute", "a", "b", average_gbps=310.0, again=True))
-    data = compare_facts(to_data(BandwidthFacts((), tuple(pairs))))
-    assert load(compare.Facts, data) == compare.Facts((FabricBandwidth("compute", 3, 300.0, 372.0, 373.0),))
-    assert load(compare.Facts, compare_facts({})) == compare.Facts()
-    with pytest.raises(AnsibleFilterError, match=r"bandwidth\.pairs"):
-        compare_facts({"pods": [], "pairs": 7})
+    # stage bandwidth leaves them in its fact, for this stage
+    kept = rdma_bandwidth.answer(BandwidthFacts((), tuple(pairs)))
+    assert load(compare.Facts, {"bandwidth": kept["fabrics"]}) == compare.Facts((FabricBandwidth("compute", 3, 300.0, 372.0, 373.0),))
+    assert load(compare.Facts, {}) == compare.Facts()
+    with pytest.raises(LoadError, match=r"bandwidth\.pairs"):
+        load(BandwidthFacts, {"pods": [], "pairs": 7}, "bandwidth")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import pathlib
 import re
 import typing
@@ -14,6 +15,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.doc_fragments import _attributes, _options
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, CHECKS, WHAT
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
@@ -32,8 +34,17 @@ def documents(path: pathlib.Path) -> typing.Dict[str, typing.Any]:
     return found
 
 
+def action_of(path: pathlib.Path) -> typing.Any:
+    """The action plugin that does the work of a module without code; None where the module has code."""
+    if "AnsibleModule" in path.read_text(encoding="utf-8"):
+        return None
+    return importlib.import_module(f"ansible_collections.linerate.rdma.plugins.action.{path.stem}").ActionModule
+
+
 def supports_check_mode(path: pathlib.Path) -> bool:
-    """The value that the code hands to AnsibleModule; False, Ansible's default, where it hands none."""
+    """The value that the code hands to AnsibleModule; False, Ansible's default, where it hands none. Or that of the action plugin."""
+    if action_of(path) is not None:
+        return bool(action_of(path)._supports_check_mode)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.keyword) and node.arg == "supports_check_mode" and isinstance(node.value, ast.Constant):
             return bool(node.value.value)
@@ -65,6 +76,17 @@ def test_module_declares_what_it_does(path: pathlib.Path) -> None:
     assert all("linerate.rdma." in key or "." in key for task in found["EXAMPLES"] for key in task if "_" in key), "examples use full names"
 
 
+ACTIONS = [path for path in MODULES if action_of(path) is not None]
+
+
+@pytest.mark.parametrize("path", ACTIONS, ids=lambda path: path.stem)
+def test_options_of_an_action_without_a_module_are_its_documentation(path: pathlib.Path) -> None:
+    """ansible-test compares the two for modules only."""
+    kinds = ("type", "required", "default", "choices", "elements")
+    documented = {name: {key: option[key] for key in kinds if key in option} for name, option in whole(documents(path)["DOCUMENTATION"], "options").items()}
+    assert documented == {name: dict(option) for name, option in action_of(path).SPEC.items()}
+
+
 def test_version_is_that_of_the_collection() -> None:
     assert yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["version"] == COLLECTION_VERSION
 
@@ -72,16 +94,18 @@ def test_version_is_that_of_the_collection() -> None:
 @pytest.mark.parametrize("path", ROLES, ids=lambda path: path.name)
 def test_role_is_complete(path: pathlib.Path) -> None:
     assert (path / "README.md").read_text(encoding="utf-8").startswith("#")
-    for name in ("defaults/main.yml", "meta/main.yml"):
-        assert (path / name).exists(), name
+    assert (path / "meta" / "main.yml").exists()
+    assert (path / "defaults" / "main.yml").exists() == (path / "tasks").exists(), "tasks have defaults, and a stage that facts alone are judged by has none"
     specs = yaml.safe_load((path / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
     assert "main" in specs
+    assert (path / "tasks" / "main.yml").exists() or specs["main"]["options"] == {}
+    assert all(entry == "main" or (path / "tasks" / f"{entry}.yml").exists() for entry in specs), "an entry point without tasks"
     for entry, spec in specs.items():
         assert spec.get("short_description") and spec.get("description"), entry
         check_options(spec.get("options", {}), entry)
 
 
-@pytest.mark.parametrize("path", ROLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for path in ROLES if (path / "tasks").exists()], ids=lambda path: path.name)
 def test_defaults_of_a_role_are_in_its_specs(path: pathlib.Path) -> None:
     defaults = yaml.safe_load((path / "defaults" / "main.yml").read_text(encoding="utf-8")) or {}
     specs = yaml.safe_load((path / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
@@ -92,13 +116,47 @@ def test_defaults_of_a_role_are_in_its_specs(path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_stage_has_playbook_role_and_check(stage: str) -> None:
-    assert stage in TABLE
-    assert (ROOT / "roles" / stage / "tasks" / "main.yml").exists()
+    assert stage in TABLE and stage in SOURCES
+    assert (ROOT / "roles" / stage / "meta" / "argument_specs.yml").exists()
     plays = yaml.safe_load((ROOT / "playbooks" / f"{stage}.yml").read_text(encoding="utf-8"))
-    assert all(play["tags"] == [stage] and play["vars"]["stage_name"] == stage and play["gather_facts"] is False for play in plays)
-    observed = [play for play in plays if play["hosts"] == "rdma_nodes"]
-    assert bool(observed) == (ROOT / "roles" / stage / "tasks" / "observe.yml").exists(), "observers that no play runs, or a play without observers"
-    assert all(play["ignore_unreachable"] is True for play in observed), "a node that can't be reached must become a finding"
+    assert all(play["tags"] == [stage] for play in plays)
+    begin, *observed, judge = plays
+    for part, playbook in ((begin, "stage_begin"), (judge, "stage_judge")):
+        assert part["ansible.builtin.import_playbook"] == f"linerate.rdma.{playbook}" and part["vars"]["stage_name"] == stage
+    # the nodes' part of these two is run by stage_begin, for whoever needs it first
+    own = stage not in ("discover", "fabric") and (ROOT / "roles" / stage / "tasks" / "observe.yml").exists()
+    assert bool(observed) == own, "observers that no play runs, or a play without observers"
+    check_observing(observed)
+
+
+def test_parts_of_all_stages_keep_who_cannot_be_reached() -> None:
+    plays = [play for name in ("stage_begin", "stage_judge") for play in yaml.safe_load((ROOT / "playbooks" / f"{name}.yml").read_text(encoding="utf-8"))]
+    assert [play["hosts"] for play in plays] == ["localhost", "rdma_nodes", "localhost"] and all(play["gather_facts"] is False for play in plays)
+    check_observing([play for play in plays if play["hosts"] == "rdma_nodes"])
+
+
+def check_observing(plays: typing.Sequence[typing.Mapping[str, typing.Any]]) -> None:
+    for play in plays:
+        assert play["hosts"] == "rdma_nodes" and play["gather_facts"] is False
+        assert play["ignore_unreachable"] is True, "a node that can't be reached must become a finding"
+        assert set(play["module_defaults"]["group/linerate.rdma.facts"]) == {"facts_dir", "run"}, "or Ansible gets all that was seen"
+
+
+def test_groups_of_modules_are_those_that_take_their_options() -> None:
+    """module_defaults of a group reach exactly the modules that are in it."""
+    groups = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))["action_groups"]
+    text = {path.stem: path.read_text(encoding="utf-8") + text_of(ROOT / "plugins" / "action" / path.name) for path in MODULES}
+    takes = {
+        "facts": r"\b(facts_spec|pods_spec)\(|\b(OBSERVER_SPEC|FACT_SPEC|FOLDER_SPEC)\b",
+        "cluster": r"\b(cluster_spec|facts_spec|pods_spec)\(",
+    }
+    for group, pattern in takes.items():
+        assert groups[group] == sorted(groups[group])
+        assert set(groups[group]) == {name for name, code in text.items() if re.search(pattern, code)}, group
+
+
+def text_of(path: pathlib.Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def test_check_ids_are_those_that_the_checks_use() -> None:

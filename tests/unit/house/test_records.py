@@ -13,11 +13,13 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record, counts, describe, record_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, redact, redact_text
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import RecordError, read_records, write_record, write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError, write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_heads, read_records, write_record
 
 BIOS = Finding("platform.bios", "worker-1", "unknown", "not read", "SR-IOV on", "The node has no BMC.", "Ask the BMC.")
 WAIVER = Waiver("platform.*", "the lab has no BMC")
@@ -34,63 +36,85 @@ def make_record(**changes: typing.Any) -> Record:
         "gate": "open",
         "judged": gate.judged,
         "waivers": (WAIVER,),
-        "facts": {"nodes": {"worker-1": {"value": 1, "error": None}}},
+        "facts": (FactCount("platform", 1, 0),),
+        "intent": {"fabrics": [{"name": "compute"}]},
     }
     return Record(**{**values, **changes})
+
+
+def file_of(record: typing.Optional[Record] = None, **head: typing.Any) -> str:
+    """The text of a record's file; keywords change its head."""
+    data = record_data(record or make_record())
+    judged = data.pop("judged")
+    return "".join(json.dumps(line) + "\n" for line in ({**data, "findings": len(judged), **head}, *judged))
 
 
 def test_record_survives_the_file(tmp_path: pathlib.Path) -> None:
     record = make_record()
     path = write_record(str(tmp_path / "new" / "stages"), record)
-    assert path == str(tmp_path / "new" / "stages" / "platform.json")
+    assert path == str(tmp_path / "new" / "stages" / "platform.jsonl")
     assert read_records(str(tmp_path / "new" / "stages")) == ({"platform": record}, {})
-    assert os.listdir(tmp_path / "new" / "stages") == ["platform.json"], "no temporary file is left"
+    assert os.listdir(tmp_path / "new" / "stages") == ["platform.jsonl"], "no temporary file is left"
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o644
 
 
 def test_no_record_is_no_error(tmp_path: pathlib.Path) -> None:
-    assert read_records(str(tmp_path / "nowhere")) == ({}, {})
+    assert read_records(str(tmp_path / "nowhere")) == ({}, {}) and read_heads(str(tmp_path / "nowhere")) == {}
+
+
+def test_head_is_read_without_the_findings(tmp_path: pathlib.Path) -> None:
+    path = pathlib.Path(write_record(str(tmp_path), make_record()))
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write("what comes after the first line is not looked at")
+    assert read_heads(str(tmp_path)) == {"platform": make_record(judged=())}
+    path.write_text("{", encoding="utf-8")
+    assert read_heads(str(tmp_path)) == {}, "one that can't be read counts as none"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "Expecting value"),
+        ("", "no mapping in the first line"),
         ('{"stage": "platf', "Unterminated string"),
-        ("[]", "a list; expected a mapping"),
+        ("[]", "no mapping in the first line"),
         ('{"stage": "platform"}', "missing"),
-        (json.dumps({**record_data(make_record()), "stage": "fabric"}), "'fabric'; expected 'platform'"),
-        (json.dumps({**record_data(make_record()), "gate": "ajar"}), "'ajar'"),
-        (json.dumps({**record_data(make_record()), "extra": 1}), "unknown key"),
+        (file_of(stage="fabric"), "'fabric'; expected 'platform'"),
+        (file_of(gate="ajar"), "'ajar'"),
+        (file_of(extra=1), "unknown key"),
+        (file_of(findings=3), "platform.findings: 2; expected 3, as its head says"),
+        (file_of().splitlines()[0] + "\n" + file_of().splitlines()[1] + "\n", "platform.findings: 1; expected 2, as its head says"),
+        (file_of()[:-20], "can't be read"),
+        (file_of() + "[]\n", "judged"),
+        (file_of() + "\n", "Expecting value"),
         ("\udcff\udcfe", "can't"),
         ("[" * 100_000, "recursion"),
-        (json.dumps({**record_data(make_record()), "schema": 2, "extra": 1}), "2, of a newer version of linerate.rdma; expected 1 at most"),
-        (json.dumps(record_data(make_record(judged=judge([BIOS]).judged))), "its gate says open, and its findings do not"),
-        (json.dumps(record_data(make_record(judged=()))), "its gate says open, and its findings do not"),
-        (json.dumps(record_data(make_record(gate="closed"))), "its gate says closed, and its findings do not"),
+        (file_of(schema=3, extra=1), "3, of a newer version of linerate.rdma; expected 2 at most"),
+        (file_of(make_record(judged=judge([BIOS]).judged)), "its gate says open, and its findings do not"),
+        (file_of(make_record(judged=())), "its gate says open, and its findings do not"),
+        (file_of(make_record(gate="closed")), "its gate says closed, and its findings do not"),
     ],
 )
 def test_broken_record_is_named_and_never_taken(tmp_path: pathlib.Path, text: str, said: str) -> None:
-    (tmp_path / "platform.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    (tmp_path / "platform.jsonl").write_bytes(text.encode("utf-8", "surrogateescape"))
     records, unreadable = read_records(str(tmp_path))
     assert records == {}
-    assert list(unreadable) == ["platform"] and said in unreadable["platform"] and "platform.json" in unreadable["platform"]
+    assert list(unreadable) == ["platform"] and said in unreadable["platform"] and "platform.jsonl" in unreadable["platform"]
 
 
 @hypothesis.given(some.integers(min_value=0), some.integers(min_value=0, max_value=255))
 def test_damaged_record_is_never_taken_for_a_better_one(place: int, byte: int) -> None:
     """A byte is changed or the end is gone: the record is refused, or says what it said, or is of no green run."""
-    whole = json.dumps(record_data(make_record(judged=judge([BIOS]).judged, gate="closed"))).encode()
+    whole = file_of(make_record(judged=judge([BIOS]).judged, gate="closed")).encode()
     place %= len(whole)
     with tempfile.TemporaryDirectory() as folder:
         for text in (whole[:place], whole[:place] + bytes([byte]) + whole[place + 1 :]):
-            (pathlib.Path(folder) / "platform.json").write_bytes(text)
+            (pathlib.Path(folder) / "platform.jsonl").write_bytes(text)
             records, unreadable = read_records(folder)
             assert unreadable or records["platform"].gate == "closed"
 
 
 def test_what_is_no_text_is_written_all_the_same(tmp_path: pathlib.Path) -> None:
-    record = make_record(facts={"stderr": "\udcff\x00 noise"})
+    record = make_record(error="\udcff\x00 noise")
     write_record(str(tmp_path), record)
     assert read_records(str(tmp_path))[0]["platform"] == record
     write_text(str(tmp_path / "report.html"), "\udcff")
@@ -99,7 +123,7 @@ def test_what_is_no_text_is_written_all_the_same(tmp_path: pathlib.Path) -> None
 
 def test_folder_that_cannot_be_made_is_said(tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(RecordError, match=r"platform\.json can't be written"):
+    with pytest.raises(FileError, match=r"platform\.jsonl can't be written"):
         write_record(str(tmp_path / "file" / "stages"), make_record())
 
 
@@ -151,10 +175,11 @@ def test_private_keys_and_tokens_in_text() -> None:
 
 
 def test_no_secret_reaches_the_file(tmp_path: pathlib.Path) -> None:
-    record = make_record(facts={"stderr": "token: geheim-geheim", "kubeconfig": "apiVersion: v1"})
+    record = make_record(error="token: geheim-geheim", intent={"kubeconfig": "apiVersion: v1"})
     text = pathlib.Path(write_record(str(tmp_path), record)).read_text(encoding="utf-8")
     assert "geheim" not in text and "apiVersion" not in text
-    assert load(Record, json.loads(text)).judged == record.judged
+    head, *judged = map(json.loads, text.splitlines())
+    assert head.pop("findings") == 2 and load(Record, {**head, "judged": judged}).judged == record.judged
 
 
 @hypothesis.given(some.text(), some.text(max_size=20))

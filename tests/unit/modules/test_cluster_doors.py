@@ -15,13 +15,7 @@ from ansible import constants
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.linerate.rdma.plugins.filter.lint import lint_network
 from ansible_collections.linerate.rdma.plugins.filter.render import FilterModule
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts, StateInterface
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow, run_with_progress
 
@@ -35,32 +29,6 @@ FABRIC = {
     "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
 }
 FILTERS = FilterModule().filters()
-POLICY = {"kind": "SriovNetworkNodePolicy", "name": "linerate-storage", "namespace": "ops", "fabric": "storage", "action": "created"}
-
-
-def test_members_of_nodes_that_answered():
-    card = NodeHcas((Hca("eth1", pci=PciFunction("0000:01:00.0", "8086", "10c9", "0200")),))
-    hcas = {"worker-1": to_data(ObservedHcas(card)), "worker-2": {"value": None, "error": "unreachable"}}
-    assert FILTERS["fabric_members"]([FABRIC], hcas) == {"storage": {"worker-1": ["0000:01:00.0"]}}
-
-
-def test_rendered_objects_carry_their_fabric():
-    rendered = FILTERS["render_network"]([FABRIC], {}, {"storage": {"worker-1": ["0000:01:00.0"]}})
-    assert [(item["fabric"], item["object"]["kind"]) for item in rendered["objects"]] == [
-        ("", "Namespace"),
-        ("storage", "SriovNetworkNodePolicy"),
-        ("storage", "SriovNetwork"),
-    ]
-    assert json.loads(json.dumps(rendered)) == rendered
-
-
-def test_nothing_is_written_for_a_fabric_whose_addresses_are_in_use():
-    services = AddressFacts((Taken("services", "10.0.0.0/16", "ServiceCIDR kubernetes"),), pods=1)
-    rendered = FILTERS["render_network"]([FABRIC], {}, {}, ["a"], to_data(services))
-    assert rendered["objects"] == []
-    assert "ServiceCIDR kubernetes" in rendered["unmade"]["storage"]
-    waived = FILTERS["render_network"]([FABRIC], {}, {}, ["a"], to_data(services), [{"check": "network.address_overlap", "reason": "it is routed there"}])
-    assert [item["object"]["kind"] for item in waived["objects"]] == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"]
 
 
 @pytest.mark.parametrize("text", ["", "10.0.0.0/33", "{{ range }}"])
@@ -68,76 +36,6 @@ def test_addresses_of_no_range_are_refused(text, capsys):
     code, result = run_module("address_info", {"ranges": [text]}, capsys)
     assert code == 1
     assert f"'{text}' is no range" in result["msg"]
-
-
-def test_a_fabric_that_can_t_come_to_anything_is_held_back_unless_waived():
-    label = {"feature.node.kubernetes.io/network-sriov.capable": "true"}
-    igb = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500, 3)
-    seen = to_data(OperatorFacts((), (), (), (ClusterNode("worker-1", label, True),), (NodeState("worker-1", interfaces=(igb,)),)))
-    fabric = {**FABRIC, "rdma": False}
-    rendered = FILTERS["render_network"]([fabric], {}, {"storage": {"worker-1": ["0000:01:00.0"]}})
-    arguments = (seen, {"worker-1": {"value": None, "error": "unreachable"}}, ["worker-1"])
-    linted = lint_network(rendered, [fabric], {}, [], *arguments)
-    assert linted["objects"] == []
-    assert "numVfs(4) in CR linerate-storage exceed the maximum allowed value(3)" in linted["lint"]["held"]["storage"]
-    assert json.loads(json.dumps(linted)) == linted
-    waived = lint_network(rendered, [fabric], {}, [{"check": "network.lint_functions", "reason": "the webhook decides"}], *arguments)
-    assert (waived["objects"], waived["lint"]["held"]) == (rendered["objects"], {})
-    assert waived["lint"]["findings"] == linted["lint"]["findings"]
-    with pytest.raises(AnsibleFilterError, match="lint_network: operators: nothing; expected a mapping"):
-        lint_network(rendered, [fabric], {}, [], None, {}, [])
-
-
-MACVLAN = {
-    "name": "fast",
-    "profile": "macvlan",
-    "select": {"hcas_per_node": 1, "netdev": ["eth1"]},
-    "network": {"name": "fast", "namespace": "test"},
-    "ipam": {"type": "whereabouts", "range": "10.83.0.0/24"},
-}
-SHARED = {
-    **MACVLAN,
-    "name": "roce",
-    "profile": "rdma_shared",
-    "resource_name": "shared",
-    "network": {"name": "roce", "namespace": "test"},
-    "ipam": {"type": "whereabouts", "range": "10.84.0.0/24"},
-}
-
-
-def test_what_fabrics_share_is_written_without_those_that_are_held_back():
-    nic = {"name": "eth1", "rdma_device": None, "netdevs": [{"name": "eth1", "hardware_address": "aa", "mtu": 1500, "state": "up"}]}
-    nic["pci"] = {"address": "0000:01:00.0", "vendor": "8086", "device": "10c9", "device_class": "0200", "driver": "igb"}
-    hcas = {"a": {"value": {"hcas": [nic]}}}
-    fabrics = [MACVLAN, SHARED, {**SHARED, "name": "other", "resource_name": "other", "network": {"name": "other", "namespace": "test"}}]
-    rendered = FILTERS["render_network"](fabrics, {}, {})
-    seen = to_data(OperatorFacts((), (), (), ()))
-    linted = lint_network(rendered, fabrics, {}, [], seen, hcas, ["a"])
-    # without an RDMA device nothing can be shared
-    assert set(linted["lint"]["held"]) == {"roce", "other"}
-    assert [item["object"]["kind"] for item in linted["objects"]] == ["Namespace", "NetworkAttachmentDefinition"]
-    waivers = [{"check": "network.lint_rdma", "subject": "roce*", "reason": "the driver comes later"}]
-    waived = lint_network(rendered, fabrics, {}, waivers, seen, hcas, ["a"])
-    assert [item["object"]["kind"] for item in waived["objects"]] == ["Namespace", "NicClusterPolicy", "NetworkAttachmentDefinition", "MacvlanNetwork"]
-    config = json.loads(waived["objects"][1]["object"]["spec"]["rdmaSharedDevicePlugin"]["config"])
-    assert [item["resourceName"] for item in config["configList"]] == ["shared"]
-
-
-def test_targets_of_networks_without_virtual_functions():
-    pods = {"name": "pods", "profile": "pod_network", "network": {"namespace": "test"}}
-    applied = [
-        {"kind": "NetworkAttachmentDefinition", "name": "fast", "namespace": "test", "fabric": "fast", "action": "created"},
-        {"kind": "MacvlanNetwork", "name": "roce", "fabric": "roce", "action": "created"},
-    ]
-    fast, roce, baseline = FILTERS["render_targets"]([MACVLAN, SHARED, pods], {}, ["a"], applied)
-    assert (fast["resource"], fast["attachment"], fast["objects"]) == ("", "test/fast", [])
-    assert fast["plugin"] == {"type": "macvlan", "master": "eth1", "mode": "bridge", "ipam": {"type": "whereabouts", "range": "10.83.0.0/24"}}
-    assert (roce["resource"], roce["objects"]) == ("rdma/shared", ["NicClusterPolicy nic-cluster-policy", "MacvlanNetwork roce"])
-    assert (baseline["attachment"], baseline["predicates"]) == ("", ["ready"])
-    refused = [{**applied[0], "action": "refused"}, applied[1]]
-    assert [target["fabric"] for target in FILTERS["render_targets"]([MACVLAN, SHARED], {}, ["a"], refused)] == ["roce"]
-    # on the way back only virtual functions are waited for
-    assert FILTERS["render_targets"]([MACVLAN, SHARED, pods], {}, ["a"], applied, True) == []
 
 
 def test_without_virtual_functions_no_node_is_touched(capsys):
@@ -152,37 +50,12 @@ def test_one_pod_a_node_and_fabric():
     assert [item["object"]["metadata"]["name"] for item in pods] == ["linerate-storage-a", "linerate-storage-b"]
 
 
-def test_targets_of_accepted_policies():
-    (target,) = FILTERS["render_targets"]([FABRIC], {"resource_prefix": "nvidia.com"}, ["a"], [POLICY])
-    assert target == {
-        "fabric": "storage",
-        "policies": ["linerate-storage"],
-        "resource": "nvidia.com/igb",
-        "attachment": "test/net",
-        "nodes": ["a"],
-        "hcas_per_node": 1,
-        "predicates": ["virtual_functions"],
-        "objects": [],
-        "plugin": {},
-        "pool": "",
-    }
-
-
-def test_nothing_is_waited_for_where_the_policy_was_refused_or_never_made():
-    assert FILTERS["render_targets"]([FABRIC], {}, ["a"], [{**POLICY, "action": "refused"}]) == []
-    assert FILTERS["render_targets"]([FABRIC], {}, ["a"], []) == []
-    (target,) = FILTERS["render_targets"]([FABRIC], {}, ["a"], [], True)
-    assert target["policies"] == []
-
-
-@pytest.mark.parametrize("name", ["fabric_members", "fabric_rails", "render_network", "render_pods", "render_targets"])
-def test_a_wrong_intent_names_its_path(name):
-    arguments = {"fabric_members": ({},), "fabric_rails": ({},), "render_network": ({}, {}), "render_pods": ({}, []), "render_targets": ({}, [], [])}[name]
+def test_a_wrong_intent_names_its_path():
     with pytest.raises(AnsibleFilterError, match=r"rdma_fabrics\[0\].virtual_functions"):
-        FILTERS[name]([{**FABRIC, "virtual_functions": "four"}], *arguments)
+        FILTERS["render_pods"]([{**FABRIC, "virtual_functions": "four"}], {}, [])
 
 
-MODULES = ("access_info", "address_info", "custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_plan", "sriov_sync", "teardown_gate")
+MODULES = ("access_info", "address_info", "custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_plan", "sriov_sync")
 
 
 def run_module(name, arguments, capsys):
@@ -198,6 +71,7 @@ ARGUMENTS = {
     "cluster_policy": {"cluster": {"host": {"gpudirect": "peermem"}}},
     "custom_resources": {"objects": []},
     "job_lint": {"objects": []},
+    "job_pods_info": {"namespace": "training"},
     "nic_map_lint": {"name": "map", "hcas": {}},
     "machine_config_roll": {"state": "released"},
     "memlock_proof": {"fabrics": [FABRIC], "nodes": ["a"], "cluster": {"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}},
@@ -353,15 +227,6 @@ def test_leftovers_are_told_where_they_are_asked_for(given, left, capsys, monkey
     assert (ended, result["changed"]) == (0, False)
     seen = result.get("leftovers")
     assert (seen and [(item["kind"], item["namespace"], item["name"], item["fabric"]) for item in seen["objects"]]) == left
-
-
-@pytest.mark.parametrize(("phase", "code"), [("ready", 0), ("waiting", 1)])
-def test_the_teardown_s_gate(phase, code, capsys):
-    node = {"fabric": "storage", "node": "a", "phase": phase, "detail": "0000:01:00.0 has 4"}
-    facts = {"nodes": ["a"], "sync": {"finished": True, "timed_out": False, "waited_seconds": 1.0, "nodes": [node]}, "drop_ins": {"a": {"value": "absent"}}}
-    found, result = run_module("teardown_gate", {"fabrics": [FABRIC], "facts": facts}, capsys)
-    assert found == code
-    assert {finding["check"] for finding in result["findings"]} == {"teardown.object", "teardown.virtual_functions", "teardown.drop_in"}
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""hca_info's look at what is set for VFs, by a program ``ip`` that answers with what was captured."""
+"""node_info's look at what is set for VFs, by a program ``ip`` that answers with what was captured."""
 
 from __future__ import annotations
 

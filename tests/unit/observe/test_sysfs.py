@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""hca_info's reader on trees in the kernel's form: what is there, what is not, and what refuses to be read."""
+"""node_info's reader on trees in the kernel's form: what is there, what is not, and what refuses to be read."""
 
 from __future__ import annotations
 

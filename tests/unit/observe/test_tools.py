@@ -16,6 +16,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ToolMissing
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LostManager, SeenTopology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import GpuDriver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingTask, PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, ibping, platform, subnet, sysfs
@@ -386,7 +387,7 @@ def test_evidence_of_an_iommu(tmp_path: pathlib.Path) -> None:
     for table in ("DMAR", "FACP", "SSDT1"):
         tree.write(f"firmware/acpi/tables/{table}", "")
     (tmp_path / "cmdline").write_text("root=/dev/vda1 token=secret intel_iommu=on iommu=pt\n")
-    seen = platform.read_platform([str(tree.root)], str(tmp_path / "cmdline"))
+    seen = platform.read_platform([str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"))
     assert (seen.iommu_devices, seen.iommu_groups, seen.acpi_tables) == (("dmar0",), 2, ("DMAR",))
     assert seen.kernel_arguments == ("intel_iommu=on", "iommu=pt"), "what is no evidence stays on the node"
     physical = seen.functions[0]
@@ -398,7 +399,7 @@ def test_evidence_of_an_iommu(tmp_path: pathlib.Path) -> None:
 def test_no_iommu_is_empty_and_unread_is_none(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = Tree(tmp_path / "sys")
     (tmp_path / "cmdline").write_text("quiet\n")
-    seen = platform.read_platform([str(tree.root)], str(tmp_path / "cmdline"))
+    seen = platform.read_platform([str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"))
     assert (seen.iommu_devices, seen.iommu_groups, seen.acpi_tables, seen.kernel_arguments) == ((), 0, (), ())
     real = os.listdir
 
@@ -408,7 +409,7 @@ def test_no_iommu_is_empty_and_unread_is_none(tmp_path: pathlib.Path, monkeypatc
         return real(path)
 
     monkeypatch.setattr(sysfs.os, "listdir", refuse)
-    unread = platform.read_platform([str(tree.root)], str(tmp_path / "cmdline"))
+    unread = platform.read_platform([str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"))
     assert unread.iommu_groups is None and unread.iommu_devices == () and any("iommu_groups" in error for error in unread.errors)
 
 
@@ -423,7 +424,7 @@ def test_no_iommu_is_empty_and_unread_is_none(tmp_path: pathlib.Path, monkeypatc
 def test_driver_of_the_gpus(tmp_path: pathlib.Path, said: typing.Optional[str], is_open: typing.Optional[bool]) -> None:
     tree = Tree(tmp_path / "sys")
     (tmp_path / "cmdline").write_text("quiet\n")
-    paths = ([str(tree.root)], str(tmp_path / "cmdline"), str(tmp_path / "nvidia/version"))
+    paths = ([str(tree.root)], NodeHcas(()), str(tmp_path / "cmdline"), str(tmp_path / "nvidia/version"))
     assert platform.read_platform(*paths).gpu is None
     tree.write("module/nvidia/version", "570.86.15")
     tree.write("module/nvidia_peermem/refcnt", "0")

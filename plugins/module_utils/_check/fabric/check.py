@@ -27,7 +27,7 @@ from .topology import check_topology
 class Facts:
     """What the check needs besides the intent.
 
-    :ivar nodes: answer of hca_info of each node
+    :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar topologies: answer of fabric_info of each node; most nodes were asked for nothing
     """
@@ -64,9 +64,9 @@ def _check_nodes(facts: Facts, infiniband: bool) -> typing.List[Finding]:
         return [Finding("fabric.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, "Put the nodes into the inventory's group rdma_nodes.")]
     findings = []
     for name, hcas in facts.nodes.items():
-        expected = "answers of hca_info and subnet_manager_info" if infiniband else "an answer of hca_info"
+        expected = "answers of node_info and subnet_manager_info" if infiniband else "an answer of node_info"
         seen = facts.subnets.get(name, ObservedSubnets(error="was not asked"))
-        errors = [f"hca_info: {hcas.error or 'empty answer'}"] if hcas.value is None or hcas.error is not None else []
+        errors = [f"node_info: {hcas.error or 'empty answer'}"] if hcas.value is None or hcas.error is not None else []
         if infiniband and (seen.value is None or seen.error is not None):
             errors.append(f"subnet_manager_info: {seen.error or 'empty answer'}")
         if errors:

@@ -23,7 +23,7 @@ class Facts:
     :ivar nodes: names of the nodes that must take part
     :ivar proofs: of locked memory
     :ivar policies: answer of cluster_policy; None when it did not run
-    :ivar platforms: answer of sriov_platform_info of each node; nobody looks where the intent asks for no GPUDirect
+    :ivar platforms: answer of node_info of each node; nobody looks where the intent asks for no GPUDirect
     :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; nobody looks where a MachineConfig sets it
     :ivar check_mode: no pod was started
     """

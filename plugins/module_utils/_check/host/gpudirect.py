@@ -26,7 +26,7 @@ def check(name: str, needs: HostNeeds, observed: ObservedPlatform) -> typing.Tup
     expected = "DMA-BUF, or nvidia-peermem" if needs.gpudirect == "auto" else _WAYS[needs.gpudirect]
     platform = observed.value
     if platform is None or observed.error is not None:
-        why = f"sriov_platform_info: {observed.error or 'empty answer'}."
+        why = f"node_info: {observed.error or 'empty answer'}."
         return (Finding("host.gpudirect", name, UNKNOWN, "no answer", expected, why, f"Make {name} answer (ssh as root, Python 3.9 or later)."),)
     driver = platform.gpu
     if driver is None:

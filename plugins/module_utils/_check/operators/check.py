@@ -32,7 +32,7 @@ class Facts:
     :ivar nodes: names of the nodes that must take part
     :ivar operators: answer of sriov_operator_info; None when there is none
     :ivar rights: answer of access_info; None when there is none
-    :ivar hcas: answer of hca_info of each node (stage discover), which tells why a label is absent; may be empty
+    :ivar hcas: answer of node_info of each node (stage discover), which tells why a label is absent; may be empty
     """
 
     nodes: typing.Tuple[str, ...] = ()

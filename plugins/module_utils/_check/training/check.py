@@ -27,7 +27,7 @@ class Facts:
 
     :ivar log: answer of nccl_log_info; None when no log was given
     :ivar pods: of the job; None when the API server was not asked
-    :ivar hcas: answer of hca_info of each node
+    :ivar hcas: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
     """
 

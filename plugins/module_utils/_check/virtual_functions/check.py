@@ -27,11 +27,11 @@ from .settings import Layers
 class Facts:
     """What the check needs besides the intent.
 
-    :ivar nodes: answer of hca_info of each node, taken after the stage network
+    :ivar nodes: answer of node_info of each node, taken after the stage network
     :ivar subnets: answer of subnet_manager_info of each node (stage fabric); says which InfiniBand HCA is on which fabric
     :ivar operators: answer of sriov_operator_info; None when there is none
     :ivar pods: answer of vf_pods, where a network sets something for the VF of a pod
-    :ivar held: answer of hca_info of each node while these pods ran
+    :ivar held: answer of node_info of each node while these pods ran
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -52,9 +52,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     read: typing.Dict[str, NodeHcas] = {}
     for name, observed in facts.nodes.items():
         if observed.value is None or observed.error is not None:
-            why = f"hca_info gave no answer: {observed.error or 'its answer is empty'}."
+            why = f"node_info gave no answer: {observed.error or 'its answer is empty'}."
             findings.append(
-                Finding("virtual_functions.node", name, UNKNOWN, "no answer", "an answer of hca_info", why, f"Make {name} answer, and run the stage again.")
+                Finding("virtual_functions.node", name, UNKNOWN, "no answer", "an answer of node_info", why, f"Make {name} answer, and run the stage again.")
             )
         else:
             read[name] = observed.value

@@ -162,7 +162,7 @@ def settings(fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: Ob
     The CNI plugin sets them when a pod takes the VF and takes them back when the pod goes, so a VF that no pod has proves nothing.
     [sriov-cni pkg/sriov/sriov.go ApplyVFConfig, ResetVFConfig]
 
-    :param held: answer of hca_info while the pods had them
+    :param held: answer of node_info while the pods had them
     """
     wanted = fabric.network.vf_settings
     check, subject, expected = "virtual_functions.settings", f"{fabric.name} {node}", _words(wanted)

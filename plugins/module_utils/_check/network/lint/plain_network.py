@@ -36,7 +36,7 @@ def _interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
     for name in nodes:
         subject, expected = f"{fabric.name} {name}", f"{count} {'interface' if count == 1 else 'interfaces'} of {fabric.profile}"
         if name not in world.hcas:
-            why = "hca_info gave no answer for the node, so nobody can tell what pods would be put on."
+            why = "node_info gave no answer for the node, so nobody can tell what pods would be put on."
             yield Finding(SELECT, subject, UNKNOWN, "not known", expected, why, "See the stage discover.")
             continue
         chosen = candidates(fabric, world.hcas[name])

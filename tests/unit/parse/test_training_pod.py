@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a training pod got on its secondary networks, from the captured pod with a virtual function."""
+
+from __future__ import annotations
+
+import pathlib
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pod
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
+
+
+def pod(**spec: typing.Any) -> typing.Dict[str, typing.Any]:
+    """The captured pod; keywords change its specification."""
+    path = pathlib.Path(__file__).parents[1] / "fixtures" / "kubernetes" / "pod-with-vf.yaml"
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    found["spec"].update(spec)
+    return found
+
+
+def test_what_a_training_pod_got() -> None:
+    found = to_data(training_pod(pod()))
+    assert found["functions"] == [{"network": "default/op-net", "interface": "net1", "pci": "0000:01:10.0", "rdma_device": None}]
+    assert (found["name"], found["host"], found["error"]) == ("op-a", "op-a", "")
+
+
+def test_host_name_of_a_training_pod_is_nccl_s() -> None:
+    assert training_pod(pod(hostname="job-0-1.example")).host == "job-0-1"
+    assert training_pod(pod(hostNetwork=True, nodeName="worker-1.example.com")).host == "worker-1"
+
+
+def test_training_pod_without_networks() -> None:
+    bare = pod()
+    bare["metadata"]["annotations"] = {}
+    found = training_pod(bare)
+    assert found.functions is None and "multus did not attach it" in found.error
+    with pytest.raises(ResourceError, match=r"metadata.name is missing"):
+        training_pod({"metadata": {}})

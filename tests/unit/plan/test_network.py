@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From intent and facts to the objects of the fabrics, to what speaks against them, and to what must come of them."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts, StateInterface
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan import network
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed
+
+Data = typing.Dict[str, typing.Any]
+
+FABRIC: Data = {
+    "name": "storage",
+    "profile": "sriov_ethernet",
+    "select": {"hcas_per_node": 1, "vendor": "8086", "device": "10c9"},
+    "virtual_functions": 4,
+    "resource_name": "igb",
+    "network": {"name": "net", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+}
+MACVLAN: Data = {
+    "name": "fast",
+    "profile": "macvlan",
+    "select": {"hcas_per_node": 1, "netdev": ["eth1"]},
+    "network": {"name": "fast", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.83.0.0/24"},
+}
+SHARED: Data = {
+    **MACVLAN,
+    "name": "roce",
+    "profile": "rdma_shared",
+    "resource_name": "shared",
+    "network": {"name": "roce", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.84.0.0/24"},
+}
+PODS: Data = {"name": "pods", "profile": "pod_network", "network": {"namespace": "test"}}
+POLICY: Data = {"kind": "SriovNetworkNodePolicy", "name": "linerate-storage", "namespace": "ops", "fabric": "storage", "action": "created"}
+NIC = Hca("eth1", pci=PciFunction("0000:01:00.0", "8086", "10c9", "0200", "igb"), netdevs=(Netdev("eth1", "aa", 1500, "up"),))
+NOTHING = Observed({}, {})
+FREE = AddressFacts((), pods=1)
+
+
+def operators(functions: int) -> OperatorFacts:
+    """What the operator reports of a node whose card can make so many virtual functions."""
+    label = {"feature.node.kubernetes.io/network-sriov.capable": "true"}
+    igb = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500, functions)
+    return OperatorFacts((), (), (), (ClusterNode("worker-1", label, True),), (NodeState("worker-1", interfaces=(igb,)),))
+
+
+def plan(
+    fabrics: typing.Sequence[Data],
+    seen: typing.Optional[OperatorFacts] = None,
+    ground: Observed = NOTHING,
+    addresses: AddressFacts = FREE,
+    waivers: typing.Any = None,
+    cluster: typing.Any = None,
+) -> network.NetworkPlan:
+    return network.plan(parse_intent(list(fabrics), waivers, cluster), ["worker-1"], ground, addresses, seen or operators(8))
+
+
+def kinds(planned: network.NetworkPlan) -> typing.List[str]:
+    return [item["object"]["kind"] for item in planned.objects]
+
+
+def targets(fabrics: typing.Sequence[Data], applied: typing.Sequence[Data], cluster: typing.Any = None, every: bool = False) -> typing.Any:
+    outcomes = load(typing.Tuple[AppliedObject, ...], list(applied), "applied")
+    return to_data(network.targets(parse_intent(list(fabrics), None, cluster), ["a"], outcomes, every))
+
+
+def test_objects_carry_their_fabric() -> None:
+    planned = plan([FABRIC], ground=Observed({"worker-1": NodeHcas((NIC,))}, {}))
+    assert [(item["fabric"], item["object"]["kind"]) for item in planned.objects] == [
+        ("", "Namespace"),
+        ("storage", "SriovNetworkNodePolicy"),
+        ("storage", "SriovNetwork"),
+    ]
+    data = to_data(planned)
+    assert json.loads(json.dumps(data)) == data
+    assert planned.hosts == () and planned.unmade == {} and planned.lint.held == {}
+
+
+def test_members_of_nodes_that_answered() -> None:
+    functions = network._functions(parse_intent([FABRIC]), Observed({"worker-1": NodeHcas((NIC,))}, {}))
+    assert functions == {"storage": {"worker-1": ("0000:01:00.0",)}}
+
+
+def test_what_reboots_nodes_is_apart() -> None:
+    host = {"host": {"memlock": {"by": "machine_config", "limit_gib": 8}}}
+    planned = plan([FABRIC], cluster=host)
+    assert [(item["fabric"], item["object"]["kind"]) for item in planned.hosts] == [("", "MachineConfig")] and "MachineConfig" not in kinds(planned)
+
+
+def test_nothing_is_written_for_a_fabric_whose_addresses_are_in_use() -> None:
+    services = AddressFacts((Taken("services", "10.0.0.0/16", "ServiceCIDR kubernetes"),), pods=1)
+    planned = plan([FABRIC], addresses=services)
+    assert planned.objects == ()
+    assert "ServiceCIDR kubernetes" in planned.unmade["storage"]
+    waived = plan([FABRIC], addresses=services, waivers=[{"check": "network.address_overlap", "reason": "it is routed there"}])
+    assert kinds(waived) == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"]
+
+
+def test_a_fabric_that_can_t_come_to_anything_is_held_back_unless_waived() -> None:
+    fabric = {**FABRIC, "rdma": False}
+    linted = plan([fabric], operators(3))
+    assert linted.objects == ()
+    assert "numVfs(4) in CR linerate-storage exceed the maximum allowed value(3)" in linted.lint.held["storage"]
+    waived = plan([fabric], operators(3), waivers=[{"check": "network.lint_functions", "reason": "the webhook decides"}])
+    assert kinds(waived) == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"] and waived.lint.held == {}
+    assert waived.lint.findings == linted.lint.findings
+
+
+def test_what_fabrics_share_is_written_without_those_that_are_held_back() -> None:
+    fabrics = [MACVLAN, SHARED, {**SHARED, "name": "other", "resource_name": "other", "network": {"name": "other", "namespace": "test"}}]
+    seen, ground = OperatorFacts((), (), (), ()), Observed({"worker-1": NodeHcas((NIC,))}, {})
+    linted = plan(fabrics, seen, ground)
+    # without an RDMA device nothing can be shared
+    assert set(linted.lint.held) == {"roce", "other"}
+    assert kinds(linted) == ["Namespace", "NetworkAttachmentDefinition"]
+    waived = plan(fabrics, seen, ground, waivers=[{"check": "network.lint_rdma", "subject": "roce*", "reason": "the driver comes later"}])
+    assert kinds(waived) == ["Namespace", "NicClusterPolicy", "NetworkAttachmentDefinition", "MacvlanNetwork"]
+    config = json.loads(waived.objects[1]["object"]["spec"]["rdmaSharedDevicePlugin"]["config"])
+    assert [item["resourceName"] for item in config["configList"]] == ["shared"]
+
+
+def test_targets_of_networks_without_virtual_functions() -> None:
+    applied: typing.List[Data] = [
+        {"kind": "NetworkAttachmentDefinition", "name": "fast", "namespace": "test", "fabric": "fast", "action": "created"},
+        {"kind": "MacvlanNetwork", "name": "roce", "fabric": "roce", "action": "created"},
+    ]
+    fast, roce, baseline = targets([MACVLAN, SHARED, PODS], applied)
+    assert (fast["resource"], fast["attachment"], fast["objects"]) == ("", "test/fast", [])
+    assert fast["plugin"] == {"type": "macvlan", "master": "eth1", "mode": "bridge", "ipam": {"type": "whereabouts", "range": "10.83.0.0/24"}}
+    assert (roce["resource"], roce["objects"]) == ("rdma/shared", ["NicClusterPolicy nic-cluster-policy", "MacvlanNetwork roce"])
+    assert (baseline["attachment"], baseline["predicates"]) == ("", ["ready"])
+    refused = [{**applied[0], "action": "refused"}, applied[1]]
+    assert [target["fabric"] for target in targets([MACVLAN, SHARED], refused)] == ["roce"]
+    # on the way back only virtual functions are waited for
+    assert targets([MACVLAN, SHARED, PODS], applied, every=True) == []
+
+
+def test_targets_of_accepted_policies() -> None:
+    (target,) = targets([FABRIC], [POLICY], {"resource_prefix": "nvidia.com"})
+    assert target == {
+        "fabric": "storage",
+        "policies": ["linerate-storage"],
+        "resource": "nvidia.com/igb",
+        "attachment": "test/net",
+        "nodes": ["a"],
+        "hcas_per_node": 1,
+        "predicates": ["virtual_functions"],
+        "objects": [],
+        "plugin": {},
+        "pool": "",
+    }
+
+
+def test_nothing_is_waited_for_where_the_policy_was_refused_or_never_made() -> None:
+    assert targets([FABRIC], [{**POLICY, "action": "refused"}]) == []
+    assert targets([FABRIC], []) == []
+    (target,) = targets([FABRIC], [], every=True)
+    assert target["policies"] == []
+
+
+def test_a_wrong_intent_names_its_path() -> None:
+    with pytest.raises(IntentError, match=r"rdma_fabrics\[0\].virtual_functions"):
+        plan([{**FABRIC, "virtual_functions": "four"}])

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From what nodes showed to who pings whom and from where one looks at the fabrics."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingPlan, PingSchedule, PingTask, PortName
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed, observed, rails
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import ping_schedule
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points
+from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
+
+HCAS = {name: ObservedHcas(world.node(number)) for name, number in world.NODES.items()}
+SUBNETS = {name: ObservedSubnets(world.subnets()) for name in world.NODES}
+ERROR = "unreachable: No route to host"
+GROUND = observed({**HCAS, "worker-3": ObservedHcas(error=ERROR)}, {**SUBNETS, "worker-3": ObservedSubnets(error=ERROR)})
+
+
+def planned(intent: Intent, ground: Observed = GROUND) -> PingSchedule:
+    return ping_schedule(intent, ground, 31, 8, 10, 5)
+
+
+def test_node_without_an_answer_takes_part_in_no_plan() -> None:
+    assert set(GROUND.hcas) == set(GROUND.subnets) == set(world.NODES)
+    both = observed({"a": ObservedHcas(world.node(1), "half of it")}, {"a": ObservedSubnets(world.subnets(), "half of it")})
+    assert both == Observed({}, {}), "what came with an error is no ground for a plan"
+
+
+def test_one_port_looks_at_each_fabric() -> None:
+    assert vantage_points(GROUND.subnets) == {"worker-1": (PortName("mlx5_0", 1), PortName("mlx5_2", 1)), "worker-2": ()}
+
+
+def test_the_plan_is_what_ibping_takes() -> None:
+    plan = planned(world.intent()).nodes
+    assert plan["worker-1"].servers == tuple(PortName(f"mlx5_{index}", 1) for index in (0, 1, 4, 5))
+    assert plan["worker-1"].clients == tuple(PingTask(f"mlx5_{index}", 1, (32 + index,)) for index in (0, 1, 4, 5))
+    assert set(plan) == set(world.NODES)
+
+
+def test_a_fabric_that_is_not_known_is_not_in_the_plan() -> None:
+    assert planned(world.intent(world.fabric(hcas_per_node=5))).nodes == {name: PingPlan() for name in world.NODES}
+
+
+def test_ethernet_is_not_pinged() -> None:
+    plan = planned(world.intent(world.storage()))
+    assert (plan.nodes, plan.pairs) == ({name: PingPlan() for name in world.NODES}, 0)
+
+
+def test_rails_of_the_functions() -> None:
+    found = rails(world.intent(), GROUND)
+    assert set(found) == {"compute", "storage"} and set(found["compute"]) == set(world.NODES)
+    assert sorted(found["compute"]["worker-1"].values()) == [0, 1, 2, 3]
+    assert found["storage"] == {name: {"0000:01:00.0": 0} for name in world.NODES}
+
+
+@pytest.mark.parametrize("ground", [GROUND, Observed({}, {})])
+def test_rails_of_a_fabric_that_is_not_known(ground: Observed) -> None:
+    assert rails(world.intent(world.fabric(hcas_per_node=5)), ground) == {"compute": {}}
