@@ -108,7 +108,7 @@ def test_wrong_intent_closes_the_gate() -> None:
 
 
 def test_failure_closes_the_gate_unless_it_is_waived_by_name(fabrics: typing.Any) -> None:
-    answer = frame.judge_error(moment(), frame.Wishes(fabrics()), "Read the API: connection refused")
+    answer = frame.judge_error(context(), frame.RawIntent(fabrics()), "Read the API: connection refused")
     assert answer.gate == "closed" and answer.error == "Read the API: connection refused"
     assert answer.judged[0].finding.measured == "Read the API: connection refused"
     assert frame.judge_error(context(), frame.RawIntent(None), "x").gate == "closed"
@@ -129,7 +129,7 @@ def test_check_mode_waits_for_what_would_be_made(fabrics: typing.Any) -> None:
 
 def test_record_says_by_how_many_facts_it_was_judged(fabrics: typing.Any) -> None:
     counts = (FactCount("hcas", 2, 1), FactCount("subnets", 3, 0))
-    assert frame.judge_stage(moment(), frame.Wishes(fabrics()), {"findings": [finding("pass")]}, (), counts).facts == counts
+    assert frame.judge_stage(context(), frame.RawIntent(fabrics()), {"findings": [finding("pass")]}, (), counts).facts == counts
 
 
 def test_every_stage_of_the_table_refuses_what_is_no_fact(fabrics: typing.Any) -> None:
