@@ -8,6 +8,7 @@ import base64
 import hashlib
 import typing
 
+from .._check.sources import SOURCES, OfCluster
 from .._model.records import Record
 from . import comparisons, drawing, grid, plans
 from .data import record_path
@@ -18,8 +19,7 @@ from .style import STYLE
 from .topology import drawing as drawing_of
 from .verdict import CHECK_MODE, GREEN, Report, StageReport, UsedWaiver
 
-# facts of so many values are in the page itself; a browser should open the report of a large cluster at once
-_MOST_FACTS = 2500
+_OF_CLUSTER = {source.kind for fields in SOURCES.values() for source in fields.values() if isinstance(source, OfCluster)}
 # lines of changes of a stage
 _MOST_CHANGES = 100
 
@@ -176,6 +176,7 @@ def _stage(stage: StageReport, report: Report, known: Charts) -> Html:
         element("div", *_figures(stage, report, known), class_="figures"),
         *listing(groups(record.judged)),
         passes(record.judged),
+        _record(record),
         _facts(record),
         id=stage.name,
         class_=f"card stage {stage.state}",
@@ -198,17 +199,24 @@ def _figures(stage: StageReport, report: Report, known: Charts) -> typing.Iterat
         yield element("p", str(error), class_="more")
 
 
+def _record(record: Record) -> Html:
+    """Where all findings of the stage lie."""
+    path = record_path(record.stage)
+    return element("p", "All findings, also each pass: ", element("a", path, href=path), class_="more")
+
+
 def _facts(record: Record) -> typing.Optional[Html]:
-    """Which facts the stage was judged by, and where they lie."""
+    """How many facts the stage was judged by, and where they lie."""
     if not record.facts:
         return None
     items = []
     for item in record.facts:
         missing = f", {item.missing} missing" if item.missing else ""
-        items.append(element("li", element("a", f"facts/{item.kind}", href=f"facts/{item.kind}/"), f": {item.seen} seen{missing}"))
-    title = element("summary", "Facts that were observed")
-    where = element("p", "Beside this report; every finding is in ", element("a", record_path(record.stage), href=record_path(record.stage)), ".")
-    return element("details", title, where, element("ul", *items))
+        href = f"facts/{item.kind}/{'cluster.json' if item.kind in _OF_CLUSTER else ''}"
+        # where nothing was seen there may be no such folder
+        name = element("a", f"facts/{item.kind}", href=href) if item.seen else f"facts/{item.kind}"
+        items.append(element("li", name, f": {item.seen} seen{missing}"))
+    return element("details", element("summary", "Facts that were observed"), element("ul", *items))
 
 
 def _footer(report: Report) -> Html:

@@ -17,8 +17,10 @@ import hypothesis.strategies as some
 import jsonschema
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
@@ -35,6 +37,7 @@ FAIL = Finding("fabric.one_master", "compute", "fail", "2 masters", "1 master", 
 UNKNOWN = Finding("platform.bios", "worker-1", "unknown", "not read", "SR-IOV on", "The node has no BMC.", "Ask the BMC.")
 WARN = Finding("network.route", "storage", "warn", "default route", "none", "It steals traffic.", "Remove it.")
 WAIVER = Waiver("platform.bios", "the lab has no BMC")
+HCAS = (FactCount("hcas", 1, 0),)
 HOSTILE = "<script>alert('x')</script>\"&\x00\x1b[31m\ud800 {{ 1 }} ]]>"
 
 
@@ -166,7 +169,7 @@ class Page(html.parser.HTMLParser):
 
 
 def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
-    page = Page(render_html(report(record("fabric", FAIL, facts={"a": 1}), record("platform", UNKNOWN, waivers=[WAIVER]))))
+    page = Page(render_html(report(record("fabric", FAIL, facts=HCAS), record("platform", UNKNOWN, waivers=[WAIVER]))))
     text = " ".join(page.text)
     assert page.open == []
     for said in ("NOT GREEN", "2 masters", "1 master", FAIL.why, FAIL.remedy, "What this run does not prove", WAIVER.reason, "waived"):
@@ -175,8 +178,8 @@ def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
 
 
 def test_html_is_one_file_and_runs_nothing() -> None:
-    page = Page(render_html(report(record("fabric", FAIL))))
-    assert all(link.startswith("#") or re.fullmatch(r"stages/[a-z_]+\.json|report\.(json|xml)", link) for link in page.links)
+    page = Page(render_html(report(record("fabric", FAIL, facts=HCAS))))
+    assert all(link.startswith("#") or re.fullmatch(r"stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml)", link) for link in page.links)
     assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
     text = render_html(report())
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
@@ -188,7 +191,7 @@ def hostile(text: str) -> Report:
     bad = Finding("fabric.one_master", text, "fail", text, text, text, text)
     waived = Finding("platform.bios", text, "unknown", text, text, text, text)
     return report(
-        record("fabric", bad, facts={text: [text]}, changes=(text,)),
+        record("fabric", bad, facts=(FactCount(text, 1, 1),), changes=(text,)),
         record("platform", waived, waivers=[Waiver("platform.*", text)]),
         unreadable={"network": text},
     )
@@ -215,7 +218,9 @@ def test_any_text_stays_text(text: str) -> None:
 
 def test_no_secret_in_any_format() -> None:
     token = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl"
-    leaky = report(record("fabric", Finding("fabric.sm", token, "fail", token, token, token, token), facts={"kubeconfig": "client-key-data: QUJD", "x": token}))
+    leaky = report(
+        record("fabric", Finding("fabric.sm", token, "fail", token, token, token, token), facts=(FactCount(token, 1, 0),), changes=("client-key-data: QUJD",))
+    )
     for render in (render_html, render_json, render_junit):
         assert token not in render(leaky) and "QUJD" not in render(leaky)
 
@@ -240,9 +245,23 @@ def test_verdict_line_is_one_line_and_drives_no_terminal() -> None:
     assert line.startswith("linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.sm on a\\nb\\x1b[2J")
 
 
-def test_html_of_large_facts_says_what_it_leaves_out() -> None:
-    text = render_html(report(record("fabric", facts=["x" * 1000] * 500)))
-    assert len(text) < 50_000 and "Facts that were observed: " in text and 'href="stages/fabric.json"' in text
+def test_page_counts_facts_and_leads_to_where_they_lie(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), RUN)
+    folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=("worker-1", "worker-2")))
+    folder.write("hcas", "worker-1", value={"hcas": ["x" * 100_000]})
+    folder.write("hcas", "worker-2", error="No ssh.")
+    folder.write("bandwidth", value={"bandwidth": None})
+    seen = record("fabric", facts=(FactCount("hcas", 1, 1), FactCount("subnets", 0, 2), FactCount("bandwidth", 1, 0)))
+    for item in all_open(seen).values():
+        write_record(str(tmp_path / "stages"), item)
+    write_report({"run": RUN, "report_dir": str(tmp_path)}, "2.19.4")
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    said = " ".join(page.text)
+    assert "facts/hcas : 1 seen, 1 missing" in said and "facts/subnets: 0 seen, 2 missing" in said and "facts/bandwidth : 1 seen" in said
+    links = [link for link in page.links if not link.startswith("#")]
+    assert {"facts/hcas/", "facts/bandwidth/cluster.json", "stages/fabric.jsonl", "stages/validate.jsonl", "report.json"} <= set(links)
+    assert all((tmp_path / link).exists() for link in links)
+    assert (tmp_path / "report.html").stat().st_size < 50_000, "facts are not repeated"
 
 
 def test_junit_maps_every_status() -> None:
@@ -323,7 +342,7 @@ def test_json_holds_the_findings_and_names_the_record() -> None:
     data = json.loads(render_json(report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]))))
     assert data["schema"] == 1 and data["green"] is False
     stage = data["stages"][2]
-    assert stage["seconds"] == 20.0 and stage["record"] == "stages/fabric.json" and stage["findings"][0]["measured"] == "2 masters"
+    assert stage["seconds"] == 20.0 and stage["record"] == "stages/fabric.jsonl" and stage["findings"][0]["measured"] == "2 masters"
     covered = [{"check": "platform.bios", "subject": "worker-1", "status": "unknown"}]
     assert data["waivers"] == [{"check": "platform.bios", "subject": "*", "reason": "the lab has no BMC", "covered": covered}]
 
@@ -337,17 +356,18 @@ def test_unused_waiver_is_shown() -> None:
     ("change", "said"),
     [
         (lambda text: text[: len(text) // 2], "can't be read"),
-        (lambda text: text.replace('"schema": 1', '"schema": 2'), "of a newer version of linerate.rdma"),
-        (lambda text: text.replace('"gate": "open"', '"gate": "closed"'), "its gate says closed, and its findings do not"),
-        (lambda text: "", "Expecting value"),
+        (lambda text: text.replace('"schema":2', '"schema":3'), "of a newer version of linerate.rdma"),
+        (lambda text: text.replace('"gate":"open"', '"gate":"closed"'), "its gate says closed, and its findings do not"),
+        (lambda text: text[: text.index("\n") + 1], "expected 1, as its head says"),
+        (lambda text: "", "no mapping in the first line"),
     ],
 )
 def test_report_is_written_over_a_damaged_record_and_is_not_green(change: typing.Callable[[str], str], said: str, tmp_path: pathlib.Path) -> None:
     for item in all_open().values():
         write_record(str(tmp_path / "stages"), item)
-    params = {"run": RUN, "record_dir": str(tmp_path / "stages"), "report_dir": str(tmp_path)}
+    params = {"run": RUN, "report_dir": str(tmp_path)}
     assert write_report(params, "2.19.4")["verdict"] == "GREEN"
-    path = tmp_path / "stages" / "network.json"
+    path = tmp_path / "stages" / "network.jsonl"
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
     result = write_report(params, "2.19.4")
     assert (result["verdict"], result["success"]) == ("NOT GREEN", False)
