@@ -56,8 +56,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: V(GREEN), V(NOT GREEN) or V(CHECK MODE).
+  description: V(GREEN), with the number of findings that waivers cover if there are any, V(NOT GREEN) or V(CHECK MODE).
   type: str
+  returned: always
+  sample: GREEN, 39 WAIVED
+green:
+  description: Whether each gate is open, be it by waivers.
+  type: bool
+  returned: always
+waived:
+  description: How many findings waivers cover.
+  type: int
   returned: always
 success:
   description: Whether the run should end well, because it is green, or because check mode found nothing wrong.
@@ -117,6 +126,8 @@ def write_report(params: typing.Dict[str, typing.Any], ansible_version: str) -> 
         write_text(paths[name], render(report))
     return {
         "verdict": report.verdict,
+        "green": report.green,
+        "waived": report.waived,
         "success": report.success,
         "line": verdict_line(report, paths["html"]),
         "counts": report.counts,

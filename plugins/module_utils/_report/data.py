@@ -20,7 +20,8 @@ def render_json(report: Report) -> str:
     data = {
         "schema": JSON_SCHEMA,
         "verdict": report.verdict,
-        "green": report.verdict == "GREEN",
+        "green": report.green,
+        "waived": report.waived,
         "success": report.success,
         "summary": report.summary,
         "run": report.run,

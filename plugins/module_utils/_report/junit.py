@@ -18,7 +18,7 @@ from .verdict import Report, StageReport
 
 
 def render_junit(report: Report) -> str:
-    properties = {"run": report.run, **report.versions}
+    properties = {"run": report.run, "verdict": report.verdict, **report.versions}
     suites = [_suite(stage, properties) for stage in report.stages]
     attributes = {"name": _text(f"linerate.rdma {report.run}"), "time": f"{sum(stage.seconds or 0.0 for stage in report.stages):.3f}"}
     for name in ("tests", "failures", "errors"):
@@ -44,7 +44,7 @@ def _suite(stage: StageReport, properties: typing.Mapping[str, str]) -> ElementT
         attributes["timestamp"] = _text(stage.record.started[:19])
     suite = ElementTree.Element("testsuite", attributes)
     listed = ElementTree.SubElement(suite, "properties")
-    for name, value in properties.items():
+    for name, value in {**properties, "waived": str(stage.counts["waived"])}.items():
         ElementTree.SubElement(listed, "property", {"name": _text(name), "value": _text(value)})
     suite.extend(cases)
     return suite

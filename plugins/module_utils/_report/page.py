@@ -17,7 +17,7 @@ from .listing import LABELS, groups, listing, next_steps, passes
 from .markup import Html, element, join
 from .style import STYLE
 from .topology import drawing as drawing_of
-from .verdict import CHECK_MODE, GREEN, Report, StageReport, UsedWaiver
+from .verdict import Report, StageReport, UsedWaiver
 
 _OF_CLUSTER = {source.kind for fields in SOURCES.values() for source in fields.values() if isinstance(source, OfCluster)}
 # lines of changes of a stage
@@ -59,9 +59,7 @@ def _policy() -> Html:
 
 
 def _header(report: Report) -> Html:
-    tone = {GREEN: "good", CHECK_MODE: "neutral"}.get(report.verdict, "bad")
-    if report.verdict == CHECK_MODE and not report.success:
-        tone = "bad"
+    tone = "bad" if not report.success else "neutral" if report.check_mode else "waived" if report.waived else "good"
     # the summary starts with the verdict, which the heading says already
     summary = report.summary.partition(" - ")[2] or report.summary
     return element(

@@ -73,7 +73,24 @@ def test_green_needs_every_stage() -> None:
 
 def test_green_names_waivers_and_warnings() -> None:
     waived = report(record("platform", UNKNOWN, waivers=[WAIVER]), record("network", WARN, ok("network.made", "storage")))
-    assert waived.summary == f"GREEN - {len(STAGES)} stages, {len(STAGES) - 1} findings pass, 1 warn, 1 waived"
+    assert waived.summary == f"GREEN, 1 WAIVED - {len(STAGES)} stages, {len(STAGES) - 1} findings pass, 1 warn"
+    assert (waived.verdict, waived.green, waived.success, waived.waived) == ("GREEN, 1 WAIVED", True, True, 1)
+
+
+def test_green_is_the_word_of_a_run_that_waived_nothing_alone() -> None:
+    unused = report(record("platform", waivers=[WAIVER]))
+    assert (unused.verdict, unused.waived) == ("GREEN", 0)
+    waived = report(record("platform", UNKNOWN, UNKNOWN, waivers=[WAIVER]))
+    data = json.loads(render_json(waived))
+    assert (data["verdict"], data["green"], data["waived"], data["success"]) == ("GREEN, 2 WAIVED", True, 2, True)
+    closed = json.loads(render_json(report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]))))
+    assert (closed["verdict"], closed["green"], closed["waived"]) == ("NOT GREEN", False, 1)
+    suites = ElementTree.fromstring(render_junit(waived))
+    said = {suite.get("name"): {item.get("name"): item.get("value") for item in suite.iter("property")} for suite in suites}
+    assert (said["platform"]["waived"], said["fabric"]["waived"], said["fabric"]["verdict"]) == ("2", "0", "GREEN, 2 WAIVED")
+    tones = {made.verdict: re.search(r'<header class="(\w+)"', render_html(made)) for made in (report(), waived, report(record("fabric", FAIL)))}
+    assert {verdict: tone and tone.group(1) for verdict, tone in tones.items()} == {"GREEN": "good", "GREEN, 2 WAIVED": "waived", "NOT GREEN": "bad"}
+    assert "<h1>GREEN, 2 WAIVED</h1>" in render_html(waived)
 
 
 @pytest.mark.parametrize("stage", STAGES)
