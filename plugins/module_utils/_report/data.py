@@ -30,6 +30,7 @@ def render_json(report: Report) -> str:
         "check_mode": report.check_mode,
         "counts": report.counts,
         "changes": len(report.changes),
+        "seconds": report.seconds,
         "stages": [_stage(stage) for stage in report.stages],
         "waivers": [_waiver(used) for used in report.waivers],
     }

@@ -164,7 +164,7 @@ def _changes(report: Report) -> typing.Optional[Html]:
 
 def _stage(stage: StageReport, report: Report, known: Charts) -> Html:
     record = stage.record
-    seconds = "" if stage.seconds is None else f", {stage.seconds:.0f} s"
+    seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
     title = element("h2", stage.name.replace("_", " "), " ", element("span", f"{_STATE_WORDS[stage.state]}{seconds}", class_="state"))
     if record is None:
         return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")
@@ -223,6 +223,7 @@ def _footer(report: Report) -> Html:
         ("Run", report.run or "unknown"),
         ("Started", min((record.started for record in records), default="unknown")),
         ("Report written", report.created),
+        ("All stages together", f"{report.seconds:.1f} s"),
         *report.versions.items(),
         *fleet({stage.name: stage.record for stage in report.stages if stage.record}, report.facts).items(),
     ]

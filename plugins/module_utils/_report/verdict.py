@@ -107,6 +107,11 @@ class Report:
         return {name: sum(stage.counts[name] for stage in self.stages) for name in counts(())}
 
     @property
+    def seconds(self) -> float:
+        """Of all stages together."""
+        return sum(stage.seconds or 0.0 for stage in self.stages)
+
+    @property
     def changes(self) -> typing.Tuple[str, ...]:
         return tuple(change for stage in self.stages if stage.record for change in stage.record.changes)
 
@@ -146,6 +151,12 @@ def newest(records: typing.Mapping[str, Record]) -> str:
 def verdict_line(report: Report, path: str) -> str:
     """The last word of a run, on one line."""
     return one_line(f"linerate.rdma: {report.summary} - report: {path}")
+
+
+def times(report: Report) -> typing.List[str]:
+    """Where the time went: a line for each stage that left a record of this run, and their sum."""
+    spent = [(stage.name, stage.seconds) for stage in report.stages if stage.seconds is not None]
+    return [f"{name:<20} {seconds:9.1f} s" for name, seconds in (*spent, ("total", report.seconds))]
 
 
 def closing(stage: StageReport) -> typing.Tuple[Finding, ...]:

@@ -167,6 +167,10 @@ def test_whole_run_is_green_twice_shows_its_waiver_and_changes_nothing(player: P
     assert f"linerate.rdma: GREEN, 1 WAIVED - {len(STAGES)} stages" in first.output
     assert first.report is not None and first.report["waivers"][0]["covered"][0]["check"] == "fabric.one_master"
     assert "a fabric under test" in (first.folder / "report" / "report.html").read_text(encoding="utf-8")
+    lines = re.findall(r"\b(\w+) +(\d+\.\d) s\b", first.output)
+    assert [name for name, _seconds in lines] == [*STAGES, "total"], "where the time went is said before the verdict"
+    assert first.output.index("total  ") < first.output.index("linerate.rdma: GREEN")
+    assert abs(float(lines[-1][1]) - first.report["seconds"]) <= 0.05 and 0 < first.report["seconds"] < 300
     assert first.report["green"] is True and first.report["waived"] == 1
     assert first.marks == sorted(f"{stage}-worker-{number}" for stage in OBSERVED for number in (1, 2))
     assert changed(first) == {"0"}

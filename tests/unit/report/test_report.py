@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import html
 import html.parser
@@ -20,14 +21,14 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.style import STYLE
 from ansible_collections.linerate.rdma.plugins.module_utils._report.text import plain
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build, verdict_line
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build, times, verdict_line
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 
 RUN = "20260102T030405Z-aaaaaa"
@@ -393,6 +394,25 @@ def test_report_is_written_over_a_damaged_record_and_is_not_green(change: typing
     data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert said in data["stages"][6]["note"] and data["versions"]["ansible-core"] == "2.19.4"
     assert ElementTree.parse(tmp_path / "report.xml").getroot().get("errors") == "1"
+
+
+def test_where_the_time_went_is_a_line_a_stage_and_their_sum() -> None:
+    fine = {"started": "2026-01-02T03:04:05.250+00:00", "finished": "2026-01-02T03:05:57.625+00:00"}
+    made = report(record("bandwidth", **fine), record("network", started="yesterday"))
+    spent = {line.split()[0]: line.split()[1:] for line in times(made)}
+    # older records have whole seconds
+    assert spent == {**{stage: ["20.0", "s"] for stage in STAGES if stage != "network"}, "bandwidth": ["112.4", "s"], "total": ["312.4", "s"]}
+    assert len({len(line) for line in times(made)}) == 1, "in columns"
+    assert json.loads(render_json(made))["seconds"] == 312.375
+    assert "gate open, 112.4 s" in " ".join(Page(render_html(made)).text)
+    assert times(build({}, {}, "", NOW))[-1].split() == ["total", "0.0", "s"]
+
+
+def test_now_is_utc_to_the_millisecond() -> None:
+    before = datetime.datetime.now(datetime.timezone.utc)
+    moment = datetime.datetime.fromisoformat(now())
+    assert moment.utcoffset() == datetime.timedelta(0) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", now())
+    assert abs((moment - before).total_seconds()) < 5
 
 
 def test_time_that_cannot_be_read_is_no_time() -> None:
