@@ -13,7 +13,7 @@ from .._model.records import Record
 from . import comparisons, drawing, grid, plans
 from .data import record_path
 from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
-from .listing import LABELS, groups, listing, next_steps, passes
+from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
 from .markup import Html, element, join
 from .style import STYLE
 from .topology import drawing as drawing_of
@@ -144,7 +144,11 @@ def _waiver(used: UsedWaiver) -> Html:
     causes: typing.Dict[typing.Tuple[str, str], typing.List[str]] = {}
     for finding in used.covered:
         causes.setdefault((finding.check, finding.why), []).append(finding.subject)
-    items = [element("li", element("code", check), f": {why}", element("small", ", ".join(names))) for (check, why), names in causes.items()]
+    items = [
+        element("li", element("code", check), f": {why}", element("small", ", ".join(names))) for (check, why), names in list(causes.items())[:MOST_GROUPS]
+    ]
+    if len(causes) > MOST_GROUPS:
+        items.append(element("li", f"and {len(causes) - MOST_GROUPS} more causes, all of them in report.json"))
     covered = f"covers {len(used.covered)} finding{'' if len(used.covered) == 1 else 's'}"
     return element("li", reason, selector, element("details", element("summary", covered), element("ul", *items)))
 
@@ -173,7 +177,7 @@ def _stage(stage: StageReport, report: Report, known: Charts) -> Html:
         title,
         element("div", *_figures(stage, report, known), class_="figures"),
         *listing(groups(record.judged)),
-        passes(record.judged),
+        passed(record.judged, record_path(record.stage)),
         _record(record),
         _facts(record),
         id=stage.name,

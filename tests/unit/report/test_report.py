@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import datetime
 import hashlib
 import html
@@ -30,6 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.style import
 from ansible_collections.linerate.rdma.plugins.module_utils._report.text import plain
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build, times, verdict_line
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
 
 RUN = "20260102T030405Z-aaaaaa"
 OLD = "20260101T030405Z-bbbbbb"
@@ -358,11 +360,45 @@ def test_json_is_as_its_schema_says(root: pathlib.Path) -> None:
 
 def test_json_holds_the_findings_and_names_the_record() -> None:
     data = json.loads(render_json(report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]))))
-    assert data["schema"] == 1 and data["green"] is False
+    assert data["schema"] == 2 and data["green"] is False
     stage = data["stages"][2]
     assert stage["seconds"] == 20.0 and stage["record"] == "stages/fabric.jsonl" and stage["findings"][0]["measured"] == "2 masters"
     covered = [{"check": "platform.bios", "subject": "worker-1", "status": "unknown"}]
-    assert data["waivers"] == [{"check": "platform.bios", "subject": "*", "reason": "the lab has no BMC", "covered": covered}]
+    assert data["waivers"] == [{"check": "platform.bios", "subject": "*", "reason": "the lab has no BMC", "covers": 1, "covered": covered}]
+    assert stage["passes"] == {}
+
+
+def test_passes_are_counted_and_what_is_no_pass_is_kept() -> None:
+    fine = [ok(f"fabric.{check}", f"node-{number}", "1", "1") for number in range(4000) for check in ("rate", "width")]
+    waived = [dataclasses.replace(UNKNOWN, subject=f"worker-{number}") for number in range(250)]
+    made = report(record("fabric", *fine, WARN), record("platform", ok("platform.iommu", "worker-1"), *waived, waivers=[WAIVER]))
+    text, junit = render_json(made), render_junit(made)
+    assert len(text) < 130_000 and len(junit) < 130_000
+    data = json.loads(text)
+    assert data["stages"][2]["passes"] == {"fabric.rate": 4000, "fabric.width": 4000} and data["stages"][2]["counts"]["pass"] == 8000
+    assert [finding["status"] for finding in data["stages"][2]["findings"]] == ["warn"]
+    assert data["stages"][4]["passes"] == {"platform.iommu": 1} and len(data["stages"][4]["findings"]) == 250
+    assert data["waivers"][0]["covers"] == 250
+    assert [item["subject"] for item in data["waivers"][0]["covered"]] == [f"worker-{number}" for number in range(100)]
+    suite = ElementTree.fromstring(junit).find("testsuite[@name='fabric']")
+    assert suite is not None and suite.get("tests") == "3" and suite.get("skipped") == "0"
+    cases = {case.get("name"): case.findtext("system-out") for case in suite.iter("testcase")}
+    assert cases["fabric.rate"] == "4000 passed; each of them is in stages/fabric.jsonl" and "network.route on storage" in cases
+    assert "and 3975 more, all of them in stages/fabric.jsonl" in " ".join(Page(render_html(made)).text)
+
+
+def test_large_report_is_small_and_what_it_leaves_out_is_in_the_records(tmp_path: pathlib.Path) -> None:
+    made = records(World(nodes=64, rails=4, on_leaf=8))
+    whole = build(made.records, {}, "", NOW, facts=made.source)
+    data = json.loads(render_json(whole))
+    for stage, item in made.records.items():
+        write_record(str(tmp_path), item)
+        kept = [json.loads(line)["finding"] for line in (tmp_path / f"{stage}.jsonl").read_text(encoding="utf-8").splitlines()[1:]]
+        said = next(found for found in data["stages"] if found["name"] == stage)
+        assert said["counts"]["pass"] == sum(said["passes"].values()) == sum(finding["status"] == "pass" for finding in kept)
+        assert len(said["findings"]) == sum(finding["status"] != "pass" for finding in kept)
+    assert sum(said["counts"]["pass"] for said in data["stages"]) > 5_000
+    assert len(render_json(whole)) < 20_000 and len(render_junit(whole)) < 20_000
 
 
 def test_unused_waiver_is_shown() -> None:
