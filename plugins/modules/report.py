@@ -56,8 +56,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: V(GREEN), V(NOT GREEN) or V(CHECK MODE).
+  description: V(GREEN), with the number of findings that waivers cover if there are any, V(NOT GREEN) or V(CHECK MODE).
   type: str
+  returned: always
+  sample: GREEN, 39 WAIVED
+green:
+  description: Whether each gate is open, be it by waivers.
+  type: bool
+  returned: always
+waived:
+  description: How many findings waivers cover.
+  type: int
   returned: always
 success:
   description: Whether the run should end well, because it is green, or because check mode found nothing wrong.
@@ -68,6 +77,12 @@ line:
   type: str
   returned: always
   sample: "linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.one_master on compute) - report: /srv/build/report/report.html"
+times:
+  description: Where the time went, a line for each stage that ran and one for their sum.
+  type: list
+  elements: str
+  returned: always
+  sample: ["bandwidth                112.4 s", "total                    112.4 s"]
 counts:
   description: Number of findings by status; those that a waiver covers are counted as C(waived) only.
   type: dict
@@ -100,7 +115,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.records imp
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build, newest, verdict_line
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build, newest, times, verdict_line
 
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit}
 
@@ -117,8 +132,11 @@ def write_report(params: typing.Dict[str, typing.Any], ansible_version: str) -> 
         write_text(paths[name], render(report))
     return {
         "verdict": report.verdict,
+        "green": report.green,
+        "waived": report.waived,
         "success": report.success,
         "line": verdict_line(report, paths["html"]),
+        "times": times(report),
         "counts": report.counts,
         "changes": list(report.changes),
         "paths": paths,

@@ -4,6 +4,8 @@
 
 One loader for everything that enters the collection as data: the intent that a user wrote, and facts that a module returned.
 Facts and intent are frozen dataclasses; their field types are the schema. Nodes have the standard library only, hence no pydantic.
+
+It has two ways to one answer. The fast one is made once for each type and knows no path; what it can't take goes the exact way, which names what is wrong.
 """
 
 from __future__ import annotations
@@ -44,8 +46,10 @@ def nearest(word: str, known: typing.Iterable[str]) -> str:
 
 def to_data(value: typing.Any) -> typing.Any:
     """Dataclasses to what JSON can hold; tuples become lists."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {name: to_data(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, dict):
         return {str(key): to_data(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -58,6 +62,98 @@ def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
 
     :raises LoadError: unknown key (with the nearest known one), missing key, wrong type, value out of a ``Literal``
     """
+    try:
+        return _fast(cls)(data)
+    except Exception:  # whatever it is, the exact way raises it again or knows better
+        pass
+    return load_exactly(cls, data, path)
+
+
+Loader = typing.Callable[[typing.Any], typing.Any]
+
+
+@functools.lru_cache(maxsize=None)
+def _fast(cls: typing.Any) -> Loader:
+    """What loads data as this type, or raises whatever comes."""
+    origin = typing.get_origin(cls)
+    arguments = typing.get_args(cls)
+    if cls is typing.Any:
+        return lambda data: data
+    if origin is typing.Union:
+        return _fast_optional(_fast(next(argument for argument in arguments if argument is not type(None))))
+    if origin is tuple:
+        return _fast_tuple(_fast(arguments[0]))
+    if origin is dict:
+        return _fast_dict(_fast(str), _fast(arguments[1]))
+    if origin is None and dataclasses.is_dataclass(cls):
+        return _FastDataclass(cls)
+    if cls in (bool, int, float, str):
+        return _fast_plain(cls)
+    return lambda data: load_exactly(cls, data)
+
+
+def _fast_optional(load_item: Loader) -> Loader:
+    return lambda data: None if data is None else load_item(data)
+
+
+def _fast_tuple(load_item: Loader) -> Loader:
+    def load_tuple(data: typing.Any) -> typing.Any:
+        if not isinstance(data, (list, tuple)):
+            raise TypeError
+        return tuple([load_item(item) for item in data])
+
+    return load_tuple
+
+
+def _fast_dict(load_key: Loader, load_item: Loader) -> Loader:
+    def load_dict(data: typing.Any) -> typing.Any:
+        if not isinstance(data, dict):
+            raise TypeError
+        return {load_key(key): load_item(item) for key, item in data.items()}
+
+    return load_dict
+
+
+def _fast_plain(cls: typing.Any) -> Loader:
+    return lambda data: data if type(data) is cls else _load_plain(cls, data, "")
+
+
+class _FastDataclass:
+    """Loads a dataclass. What its fields take is looked up at its first use: a class may hold others of its kind."""
+
+    def __init__(self, cls: typing.Any) -> None:
+        self.cls = cls
+        self.fields: typing.Dict[str, typing.Tuple[typing.Any, Loader]] = {}
+
+    def __call__(self, data: typing.Any) -> typing.Any:
+        if not isinstance(data, dict):
+            raise TypeError
+        fields = self.fields or self._look()
+        values = {}
+        for key, item in data.items():
+            plain_type, load_item = fields[key]
+            values[key] = item if type(item) is plain_type else load_item(item)
+        return self.cls(**values)
+
+    def _look(self) -> typing.Dict[str, typing.Tuple[typing.Any, Loader]]:
+        """By name of the field: the plain type whose values are taken as they are, and what loads all others."""
+        hints = _hints(self.cls)
+        self.fields = {field.name: (_plain_type(hints[field.name]), _fast(hints[field.name])) for field in dataclasses.fields(self.cls)}
+        return self.fields
+
+
+def _plain_type(cls: typing.Any) -> typing.Any:
+    """bool, int, float or str where this is it, or ``Optional`` of it; otherwise what no value is of."""
+    if typing.get_origin(cls) is typing.Union:
+        cls = next(argument for argument in typing.get_args(cls) if argument is not type(None))
+    return cls if cls in (bool, int, float, str) else Loader
+
+
+def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
+    """The same as ``load``, slowly, with the path of what is wrong.
+
+    :raises LoadError: as ``load`` says
+    """
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
     if cls is typing.Any:
@@ -65,7 +161,7 @@ def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
     if origin is typing.Union:
         if data is None:
             return None
-        return load(next(argument for argument in arguments if argument is not type(None)), data, path)
+        return load_exactly(next(argument for argument in arguments if argument is not type(None)), data, path)
     if origin is typing.Literal:
         if data not in arguments:
             allowed = ", ".join(str(argument) for argument in arguments)
@@ -74,11 +170,11 @@ def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
     if origin is tuple:
         if not isinstance(data, (list, tuple)):
             raise LoadError(path, _seen(data), "a list")
-        return tuple(load(arguments[0], item, f"{path}[{index}]") for index, item in enumerate(data))
+        return tuple(load_exactly(arguments[0], item, f"{path}[{index}]") for index, item in enumerate(data))
     if origin is dict:
         if not isinstance(data, dict):
             raise LoadError(path, _seen(data), "a mapping")
-        return {load(str, key, f"{path} (key)"): load(arguments[1], item, _join(path, key)) for key, item in data.items()}
+        return {load_exactly(str, key, f"{path} (key)"): load_exactly(arguments[1], item, _join(path, key)) for key, item in data.items()}
     if dataclasses.is_dataclass(cls):
         return _load_dataclass(cls, data, path)
     return _load_plain(cls, data, path)
@@ -95,10 +191,15 @@ def _load_dataclass(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
     values = {}
     for name, field in fields.items():
         if name in data:
-            values[name] = load(hints[name], data[name], _join(path, name))
+            values[name] = load_exactly(hints[name], data[name], _join(path, name))
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise LoadError(_join(path, name), "missing", _describe(hints[name]))
     return cls(**values)
+
+
+@functools.lru_cache(maxsize=None)
+def _names(cls: typing.Any) -> typing.Tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 @functools.lru_cache(maxsize=None)

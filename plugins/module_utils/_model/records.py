@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing
 
 from .facts import FactCount
-from .findings import FAIL, SKIPPED, UNKNOWN, Finding, Gate, Judged, Waiver
+from .findings import FAIL, PASS, SKIPPED, UNKNOWN, Finding, Gate, Judged, Waiver
 from .load import to_data
 from .text import plain
 
@@ -69,10 +70,15 @@ def contradiction(record: Record) -> str:
 
 def counts(judged: typing.Iterable[Judged]) -> typing.Dict[str, int]:
     """How many findings of each status there are; what a waiver covers is counted as ``waived`` and nowhere else."""
-    result = {"pass": 0, FAIL: 0, UNKNOWN: 0, SKIPPED: 0, "warn": 0, "waived": 0}
+    result = {PASS: 0, FAIL: 0, UNKNOWN: 0, SKIPPED: 0, "warn": 0, "waived": 0}
     for item in judged:
         result["waived" if item.waiver else item.finding.status] += 1
     return result
+
+
+def passes(judged: typing.Iterable[Judged]) -> typing.Dict[str, int]:
+    """How many findings of each check pass, in the order of the checks."""
+    return dict(collections.Counter(item.finding.check for item in judged if item.finding.status == PASS))
 
 
 def describe(record: Record) -> typing.List[str]:
@@ -85,7 +91,7 @@ def describe(record: Record) -> typing.List[str]:
         lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, all of which are in the record")
     for item in record.judged:
         finding = item.finding
-        if finding.status == "pass":
+        if finding.status == PASS:
             continue
         label = f"waived {finding.status}" if item.waiver else finding.status
         lines.append(f"[{label}] {finding.check} on {finding.subject}")

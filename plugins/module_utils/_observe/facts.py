@@ -149,8 +149,8 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
 
 
 def now() -> str:
-    """UTC, ISO 8601, with seconds."""
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    """UTC, ISO 8601, with milliseconds."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
 
 
 def _load(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:

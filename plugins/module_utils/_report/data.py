@@ -7,20 +7,24 @@ from __future__ import annotations
 import json
 import typing
 
+from .._model.findings import PASS
 from .._model.load import to_data
-from .._model.records import Record
+from .._model.records import Record, passes
 from .._model.redact import redact
 from .verdict import Report, StageReport, UsedWaiver
 
 #: goes up when a key changes its meaning or goes away; new keys don't raise it. docs/report.schema.json is its text
-JSON_SCHEMA = 1
+JSON_SCHEMA = 2
+#: findings under a waiver that it covers; what is beyond is counted, and is among the findings of its stage
+MOST_COVERED = 100
 
 
 def render_json(report: Report) -> str:
     data = {
         "schema": JSON_SCHEMA,
         "verdict": report.verdict,
-        "green": report.verdict == "GREEN",
+        "green": report.green,
+        "waived": report.waived,
         "success": report.success,
         "summary": report.summary,
         "run": report.run,
@@ -29,6 +33,7 @@ def render_json(report: Report) -> str:
         "check_mode": report.check_mode,
         "counts": report.counts,
         "changes": len(report.changes),
+        "seconds": report.seconds,
         "stages": [_stage(stage) for stage in report.stages],
         "waivers": [_waiver(used) for used in report.waivers],
     }
@@ -36,20 +41,22 @@ def render_json(report: Report) -> str:
 
 
 def _stage(stage: StageReport) -> typing.Dict[str, typing.Any]:
-    data: typing.Dict[str, typing.Any] = {"name": stage.name, "state": stage.state, "note": stage.note, "counts": stage.counts, "findings": []}
+    data: typing.Dict[str, typing.Any] = {"name": stage.name, "state": stage.state, "note": stage.note, "counts": stage.counts, "passes": {}, "findings": []}
     if stage.record:
         data.update(_of_record(stage.record, stage.seconds))
     return data
 
 
 def record_path(stage: str) -> str:
-    """Where the record of a stage is, seen from the report: all findings are there."""
+    """Where the record of a stage is, seen from the report: all findings are there, also each pass."""
     return f"stages/{stage}.jsonl"
 
 
 def _of_record(record: Record, seconds: typing.Optional[float]) -> typing.Dict[str, typing.Any]:
     findings = []
     for item in record.judged:
+        if item.finding.status == PASS:
+            continue
         finding = to_data(item.finding)
         finding["waived"] = item.waiver.reason if item.waiver else None
         findings.append(finding)
@@ -59,11 +66,13 @@ def _of_record(record: Record, seconds: typing.Optional[float]) -> typing.Dict[s
         "seconds": seconds,
         "closed_by": record.closed_by,
         "changes": list(record.changes),
+        "passes": passes(record.judged),
         "findings": findings,
         "record": record_path(record.stage),
     }
 
 
 def _waiver(used: UsedWaiver) -> typing.Dict[str, typing.Any]:
-    covered = [{"check": finding.check, "subject": finding.subject, "status": finding.status} for finding in used.covered]
-    return {"check": used.waiver.check, "subject": used.waiver.subject, "reason": used.waiver.reason, "covered": covered}
+    covered = [{"check": finding.check, "subject": finding.subject, "status": finding.status} for finding in used.covered[:MOST_COVERED]]
+    waiver = used.waiver
+    return {"check": waiver.check, "subject": waiver.subject, "reason": waiver.reason, "covers": len(used.covered), "covered": covered}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report as JUnit XML, for CI systems: a stage is a test suite, a finding is a test case.
+"""The report as JUnit XML, for CI systems: a stage is a test suite, a finding is a test case, and so are all passes of a check together.
 
 ``fail`` is a failure, ``unknown`` an error, ``skipped`` and what a waiver covers are skipped (with the reason), ``warn`` passes with a text.
 A stage without a record of this run is a suite with one error, so that no CI system counts it as good.
@@ -12,15 +12,17 @@ from __future__ import annotations
 import typing
 from xml.etree import ElementTree
 
-from .._model.findings import Finding, Judged
+from .._model.findings import PASS, Finding, Judged
+from .._model.records import passes
+from .data import record_path
 from .text import plain
 from .verdict import Report, StageReport
 
 
 def render_junit(report: Report) -> str:
-    properties = {"run": report.run, **report.versions}
+    properties = {"run": report.run, "verdict": report.verdict, **report.versions}
     suites = [_suite(stage, properties) for stage in report.stages]
-    attributes = {"name": _text(f"linerate.rdma {report.run}"), "time": f"{sum(stage.seconds or 0.0 for stage in report.stages):.3f}"}
+    attributes = {"name": _text(f"linerate.rdma {report.run}"), "time": f"{report.seconds:.3f}"}
     for name in ("tests", "failures", "errors"):
         attributes[name] = str(sum(int(suite.attrib[name]) for suite in suites))
     root = ElementTree.Element("testsuites", attributes)
@@ -30,7 +32,8 @@ def render_junit(report: Report) -> str:
 
 def _suite(stage: StageReport, properties: typing.Mapping[str, str]) -> ElementTree.Element:
     judged = stage.record.judged if stage.record else ()
-    cases = [_case(stage.name, item) for item in judged] or [_absent(stage)]
+    passed = [_passed(stage.name, check, number) for check, number in passes(judged).items()]
+    cases = [*passed, *(_case(stage.name, item) for item in judged if item.finding.status != PASS)] or [_absent(stage)]
     attributes = {
         "name": stage.name,
         "tests": str(len(cases)),
@@ -44,10 +47,16 @@ def _suite(stage: StageReport, properties: typing.Mapping[str, str]) -> ElementT
         attributes["timestamp"] = _text(stage.record.started[:19])
     suite = ElementTree.Element("testsuite", attributes)
     listed = ElementTree.SubElement(suite, "properties")
-    for name, value in properties.items():
+    for name, value in {**properties, "waived": str(stage.counts["waived"])}.items():
         ElementTree.SubElement(listed, "property", {"name": _text(name), "value": _text(value)})
     suite.extend(cases)
     return suite
+
+
+def _passed(stage: str, check: str, number: int) -> ElementTree.Element:
+    case = ElementTree.Element("testcase", {"classname": f"linerate.rdma.{stage}", "name": _text(check), "time": "0"})
+    ElementTree.SubElement(case, "system-out").text = f"{number} passed; each of them is in {record_path(stage)}"
+    return case
 
 
 def _case(stage: str, item: Judged) -> ElementTree.Element:

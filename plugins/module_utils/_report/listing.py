@@ -12,7 +12,7 @@ from .verdict import label
 
 #: entries of a check in full; what else it found is folded
 MOST_IN_FULL = 3
-#: entries of a check, subjects of an entry, passes of a check: what is beyond is counted, and is in report.json
+#: entries of a check, subjects of an entry, passes of a check: what is beyond is counted, and is in report.json, passes in the record
 MOST_GROUPS = 60
 MOST_SUBJECTS = 100
 MOST_PASSES = 25
@@ -84,15 +84,18 @@ def _step(stage: str, group: Group, others: typing.Sequence[Group]) -> Html:
     )
 
 
-def passes(judged: typing.Iterable[Judged]) -> typing.Optional[Html]:
-    """All passes, folded; of each check the first few."""
+def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
+    """All passes, folded; of each check the first few.
+
+    :param record: where each of them is
+    """
     found: typing.Dict[str, typing.List[Finding]] = {}
     for item in judged:
         if label(item) == "pass":
             found.setdefault(item.finding.check, []).append(item.finding)
     if not found:
         return None
-    parts = [element("section", element("h4", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES)) for check, items in found.items()]
+    parts = [element("section", element("h4", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES, record)) for check, items in found.items()]
     total = sum(map(len, found.values()))
     return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
 
@@ -108,7 +111,7 @@ def _article(group: Group) -> Html:
     if not one:
         names = f"{len(group.findings)} findings with this cause"
         is_open = len(group.findings) <= 4 and not group.waived
-        rest = element("details", element("summary", names), _table(group.findings, MOST_SUBJECTS, with_values=len(alike) > 1), open=is_open)
+        rest = element("details", element("summary", names), _table(group.findings, MOST_SUBJECTS, "report.json", with_values=len(alike) > 1), open=is_open)
     return element(
         "article",
         element("h3", _badge(group.label), " ", element("code", group.check), " ", _subjects(group)),
@@ -132,14 +135,14 @@ def _subjects(group: Group) -> Html:
     return element("span", element("bdi", names[0]), more, class_="subject")
 
 
-def _table(findings: typing.Sequence[Finding], most: int, with_values: bool = True) -> Html:
+def _table(findings: typing.Sequence[Finding], most: int, where: str, with_values: bool = True) -> Html:
     names = ("Subject", "Measured", "Expected") if with_values else ("Subject",)
     rows = []
     for finding in findings[:most]:
         values = (finding.measured, finding.expected) if with_values else ()
         rows.append(element("tr", element("th", element("bdi", finding.subject), scope="row"), *[element("td", text) for text in values]))
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
-    more = element("p", f"and {len(findings) - most} more, all of them in report.json", class_="more") if len(findings) > most else None
+    more = element("p", f"and {len(findings) - most} more, all of them in {where}", class_="more") if len(findings) > most else None
     return element("div", element("table", head, element("tbody", *rows)), more, class_="scroll", tabindex=0, role="region", aria_label="Findings")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import html
 import typing
 
-from .text import plain, short
+from .text import short
 
 
 class Html(str):
@@ -38,8 +38,3 @@ def element(name: str, *content: Content, **attributes: typing.Union[str, int, b
 def join(*content: Content) -> Html:
     """Content beside each other."""
     return Html("".join(item if isinstance(item, Html) else html.escape(short(item), quote=False) for item in content if item is not None))
-
-
-def whole(text: str) -> Html:
-    """Text at its full length."""
-    return Html(html.escape(plain(text), quote=False))

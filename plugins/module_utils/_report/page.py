@@ -8,18 +8,18 @@ import base64
 import hashlib
 import typing
 
+from .._check.sources import SOURCES, OfCluster
 from .._model.records import Record
 from . import comparisons, drawing, grid, plans
 from .data import record_path
 from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
-from .listing import LABELS, groups, listing, next_steps, passes
+from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
 from .markup import Html, element, join
 from .style import STYLE
 from .topology import drawing as drawing_of
-from .verdict import CHECK_MODE, GREEN, Report, StageReport, UsedWaiver
+from .verdict import Report, StageReport, UsedWaiver
 
-# facts of so many values are in the page itself; a browser should open the report of a large cluster at once
-_MOST_FACTS = 2500
+_OF_CLUSTER = {source.kind for fields in SOURCES.values() for source in fields.values() if isinstance(source, OfCluster)}
 # lines of changes of a stage
 _MOST_CHANGES = 100
 
@@ -59,9 +59,7 @@ def _policy() -> Html:
 
 
 def _header(report: Report) -> Html:
-    tone = {GREEN: "good", CHECK_MODE: "neutral"}.get(report.verdict, "bad")
-    if report.verdict == CHECK_MODE and not report.success:
-        tone = "bad"
+    tone = "bad" if not report.success else "neutral" if report.check_mode else "waived" if report.waived else "good"
     # the summary starts with the verdict, which the heading says already
     summary = report.summary.partition(" - ")[2] or report.summary
     return element(
@@ -146,7 +144,11 @@ def _waiver(used: UsedWaiver) -> Html:
     causes: typing.Dict[typing.Tuple[str, str], typing.List[str]] = {}
     for finding in used.covered:
         causes.setdefault((finding.check, finding.why), []).append(finding.subject)
-    items = [element("li", element("code", check), f": {why}", element("small", ", ".join(names))) for (check, why), names in causes.items()]
+    items = [
+        element("li", element("code", check), f": {why}", element("small", ", ".join(names))) for (check, why), names in list(causes.items())[:MOST_GROUPS]
+    ]
+    if len(causes) > MOST_GROUPS:
+        items.append(element("li", f"and {len(causes) - MOST_GROUPS} more causes, all of them in report.json"))
     covered = f"covers {len(used.covered)} finding{'' if len(used.covered) == 1 else 's'}"
     return element("li", reason, selector, element("details", element("summary", covered), element("ul", *items)))
 
@@ -166,7 +168,7 @@ def _changes(report: Report) -> typing.Optional[Html]:
 
 def _stage(stage: StageReport, report: Report, known: Charts) -> Html:
     record = stage.record
-    seconds = "" if stage.seconds is None else f", {stage.seconds:.0f} s"
+    seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
     title = element("h2", stage.name.replace("_", " "), " ", element("span", f"{_STATE_WORDS[stage.state]}{seconds}", class_="state"))
     if record is None:
         return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")
@@ -175,7 +177,8 @@ def _stage(stage: StageReport, report: Report, known: Charts) -> Html:
         title,
         element("div", *_figures(stage, report, known), class_="figures"),
         *listing(groups(record.judged)),
-        passes(record.judged),
+        passed(record.judged, record_path(record.stage)),
+        _record(record),
         _facts(record),
         id=stage.name,
         class_=f"card stage {stage.state}",
@@ -198,17 +201,24 @@ def _figures(stage: StageReport, report: Report, known: Charts) -> typing.Iterat
         yield element("p", str(error), class_="more")
 
 
+def _record(record: Record) -> Html:
+    """Where all findings of the stage lie."""
+    path = record_path(record.stage)
+    return element("p", "All findings, also each pass: ", element("a", path, href=path), class_="more")
+
+
 def _facts(record: Record) -> typing.Optional[Html]:
-    """Which facts the stage was judged by, and where they lie."""
+    """How many facts the stage was judged by, and where they lie."""
     if not record.facts:
         return None
     items = []
     for item in record.facts:
         missing = f", {item.missing} missing" if item.missing else ""
-        items.append(element("li", element("a", f"facts/{item.kind}", href=f"facts/{item.kind}/"), f": {item.seen} seen{missing}"))
-    title = element("summary", "Facts that were observed")
-    where = element("p", "Beside this report; every finding is in ", element("a", record_path(record.stage), href=record_path(record.stage)), ".")
-    return element("details", title, where, element("ul", *items))
+        href = f"facts/{item.kind}/{'cluster.json' if item.kind in _OF_CLUSTER else ''}"
+        # where nothing was seen there may be no such folder
+        name = element("a", f"facts/{item.kind}", href=href) if item.seen else f"facts/{item.kind}"
+        items.append(element("li", name, f": {item.seen} seen{missing}"))
+    return element("details", element("summary", "Facts that were observed"), element("ul", *items))
 
 
 def _footer(report: Report) -> Html:
@@ -217,6 +227,7 @@ def _footer(report: Report) -> Html:
         ("Run", report.run or "unknown"),
         ("Started", min((record.started for record in records), default="unknown")),
         ("Report written", report.created),
+        ("All stages together", f"{report.seconds:.1f} s"),
         *report.versions.items(),
         *fleet({stage.name: stage.record for stage in report.stages if stage.record}, report.facts).items(),
     ]

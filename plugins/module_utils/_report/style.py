@@ -30,7 +30,7 @@ b,h2,h3{font-weight:620}
 header{padding-top:36px}
 .brand{color:var(--soft);letter-spacing:.04em;margin:0}
 h1{margin:.05em 0 0;font-size:clamp(32px,7vw,46px);line-height:1.15;font-weight:660;letter-spacing:-.015em}
-header.good h1{color:var(--good)}header.bad h1{color:var(--bad)}header.neutral h1{color:var(--wait)}
+header.good h1{color:var(--good)}header.bad h1{color:var(--bad)}header.neutral h1{color:var(--wait)}header.waived h1{color:var(--warn)}
 .summary{margin:.3em 0 0;font-size:18px;max-width:75ch}
 nav ol{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:6px;list-style:none;margin:24px 0;padding:0}
 nav a{display:block;height:100%;padding:8px 10px;border-radius:8px;background:var(--card);border:1px solid var(--line);border-top:4px solid var(--soft);

@@ -8,7 +8,7 @@ import re
 
 from .._model.redact import redact_text
 
-#: a page must stay readable whatever a tool prints; report.json has all of it
+#: a page must stay readable whatever a tool prints; the records and the facts have all of it
 MOST = 2000
 
 # what has no width, turns the direction of text, drives a terminal, or is no character: it would hide or forge what a reader sees
@@ -26,7 +26,7 @@ def plain(text: str) -> str:
 def short(text: str, most: int = MOST) -> str:
     """``plain`` text, cut after ``most`` characters with a word on how much there is."""
     text = plain(text)
-    return text if len(text) <= most else f"{text[:most]}\u2026 ({len(text)} characters; report.json has them all)"
+    return text if len(text) <= most else f"{text[:most]}\u2026 ({len(text)} characters; the records have them all)"
 
 
 def one_line(text: str) -> str:

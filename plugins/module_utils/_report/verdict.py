@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import typing
 
 from .._model.findings import STAGES, Finding, Judged, Waiver
@@ -45,7 +46,7 @@ class StageReport:
     record: typing.Optional[Record] = None
     note: str = ""
 
-    @property
+    @functools.cached_property
     def counts(self) -> typing.Dict[str, int]:
         return counts(self.record.judged if self.record else ())
 
@@ -74,7 +75,7 @@ class UsedWaiver:
 class Report:
     """All that a report says.
 
-    :ivar verdict: GREEN, NOT GREEN or CHECK MODE
+    :ivar verdict: GREEN, with the number of findings that waivers cover if there are any; NOT GREEN; or CHECK MODE
     :ivar success: whether ansible-playbook should end with 0: GREEN, or a check mode that found nothing wrong
     :ivar summary: the verdict in one line, without the path of the report
     :ivar versions: of what made the report, by name
@@ -93,8 +94,22 @@ class Report:
     facts: FactSource = no_facts
 
     @property
+    def green(self) -> bool:
+        return self.success and not self.check_mode
+
+    @property
+    def waived(self) -> int:
+        """How many findings waivers cover."""
+        return self.counts["waived"]
+
+    @functools.cached_property
     def counts(self) -> typing.Dict[str, int]:
-        return counts(judged for stage in self.stages if stage.record for judged in stage.record.judged)
+        return {name: sum(stage.counts[name] for stage in self.stages) for name in counts(())}
+
+    @property
+    def seconds(self) -> float:
+        """Of all stages together."""
+        return sum(stage.seconds or 0.0 for stage in self.stages)
 
     @property
     def changes(self) -> typing.Tuple[str, ...]:
@@ -123,7 +138,7 @@ def build(
         verdict, success = CHECK_MODE, not closed
     else:
         success = all(stage.state == "open" for stage in stages)
-        verdict = GREEN if success else NOT_GREEN
+        verdict = _green(stages) if success else NOT_GREEN
     report = Report(run, created, verdict, success, "", check_mode, stages, _used_waivers(stages), versions or {}, facts)
     return dataclasses.replace(report, summary=_summary(report))
 
@@ -136,6 +151,12 @@ def newest(records: typing.Mapping[str, Record]) -> str:
 def verdict_line(report: Report, path: str) -> str:
     """The last word of a run, on one line."""
     return one_line(f"linerate.rdma: {report.summary} - report: {path}")
+
+
+def times(report: Report) -> typing.List[str]:
+    """Where the time went: a line for each stage that left a record of this run, and their sum."""
+    spent = [(stage.name, stage.seconds) for stage in report.stages if stage.seconds is not None]
+    return [f"{name:<20} {seconds:9.1f} s" for name, seconds in (*spent, ("total", report.seconds))]
 
 
 def closing(stage: StageReport) -> typing.Tuple[Finding, ...]:
@@ -159,6 +180,12 @@ def _stage(name: str, record: typing.Optional[Record], unreadable: typing.Option
     return StageReport(name, record.gate, record)
 
 
+def _green(stages: typing.Iterable[StageReport]) -> str:
+    """Green for the gates; what waivers cover is proven by nobody, so a reader must see it before all else."""
+    waived = sum(stage.counts["waived"] for stage in stages)
+    return f"{GREEN}, {waived} WAIVED" if waived else GREEN
+
+
 def _used_waivers(stages: typing.Iterable[StageReport]) -> typing.Tuple[UsedWaiver, ...]:
     covered: typing.Dict[Waiver, typing.List[Finding]] = {}
     for stage in stages:
@@ -172,12 +199,11 @@ def _used_waivers(stages: typing.Iterable[StageReport]) -> typing.Tuple[UsedWaiv
 
 
 def _summary(report: Report) -> str:
-    if report.verdict == GREEN:
+    if report.green:
         number = report.counts
         words = [f"{len(report.stages)} stages", f"{number['pass']} findings pass"]
         words += [f"{number['warn']} warn"] if number["warn"] else []
-        words += [f"{number['waived']} waived"] if number["waived"] else []
-        return f"{GREEN} - {', '.join(words)}"
+        return f"{report.verdict} - {', '.join(words)}"
     if report.check_mode:
         return _check_mode_summary(report)
     return f"{NOT_GREEN} - {_first_obstacle(report)}"

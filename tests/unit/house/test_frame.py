@@ -166,10 +166,14 @@ def test_whole_run_is_green_twice_shows_its_waiver_and_changes_nothing(player: P
     player.variables["rdma_waivers"] = [{"check": "fabric.one_master", "reason": "a fabric under test"}]
     first = player.play("linerate.rdma.site")
     assert first.code == 0, first.output
-    assert f"linerate.rdma: GREEN - {len(STAGES)} stages" in first.output and "1 waived" in first.output
+    assert f"linerate.rdma: GREEN, 1 WAIVED - {len(STAGES)} stages" in first.output
     assert first.report is not None and first.report["waivers"][0]["covered"][0]["check"] == "fabric.one_master"
     assert "a fabric under test" in (first.folder / "report" / "report.html").read_text(encoding="utf-8")
-    assert first.report["green"] is True
+    lines = re.findall(r"\b(\w+) +(\d+\.\d) s\b", first.output)
+    assert [name for name, _seconds in lines] == [*STAGES, "total"], "where the time went is said before the verdict"
+    assert first.output.index("total  ") < first.output.index("linerate.rdma: GREEN")
+    assert abs(float(lines[-1][1]) - first.report["seconds"]) <= 0.05 and 0 < first.report["seconds"] < 300
+    assert first.report["green"] is True and first.report["waived"] == 1
     assert first.marks == sorted(f"{stage}-worker-{number}" for stage in OBSERVED for number in (1, 2))
     assert changed(first) == {"0"}
     second = player.play("linerate.rdma.site")

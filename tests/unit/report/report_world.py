@@ -32,6 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SubnetManager,
     Topology,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
@@ -114,8 +115,31 @@ def fabrics(world: World) -> typing.List[typing.Dict[str, typing.Any]]:
     ]
 
 
-def records(world: World, waivers: typing.Sequence[typing.Mapping[str, str]] = ()) -> typing.Dict[str, Record]:
-    """The records of a run: fabric, reachability and bandwidth by their checks, the others with one pass each."""
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """What a run left behind.
+
+    :ivar records: by stage
+    :ivar facts: by stage, the data of its Facts
+    """
+
+    records: typing.Mapping[str, Record]
+    facts: typing.Mapping[str, typing.Any]
+
+    def source(self, stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
+        """A FactSource: what the folder of the report would give."""
+        return {part: self.facts[stage][part] for part in parts if part in self.facts[stage]}
+
+    def change(self, stage: str, facts: typing.Any = None, **changes: typing.Any) -> Made:
+        """The same with another record of a stage, and other facts if they are given."""
+        if facts is not None:
+            changes.setdefault("facts", tuple(FactCount(kind, 1, 0) for kind in facts))
+        everything = self.facts if facts is None else {**self.facts, stage: facts}
+        return Made({**self.records, stage: dataclasses.replace(self.records[stage], **changes)}, everything)
+
+
+def records(world: World, waivers: typing.Sequence[typing.Mapping[str, str]] = ()) -> Made:
+    """Records and facts of a run: fabric, reachability and bandwidth by their checks, the others with one pass each."""
     raw = RawIntent(fabrics(world), list(waivers))
     result = {}
     for stage in STAGES:
@@ -128,9 +152,11 @@ def records(world: World, waivers: typing.Sequence[typing.Mapping[str, str]] = (
         "reachability": reachability.Facts(hcas, subnets, topologies, **_pings(world)),
         "bandwidth": bandwidth.Facts(world.names, _bandwidth(world), hcas, subnets, topologies),
     }
-    for stage, seen in facts.items():
-        result[stage] = judge_stage(dataclasses.replace(context, stage=stage), raw, to_data(seen))
-    return result
+    data = {stage: to_data(seen) for stage, seen in facts.items()}
+    for stage, seen in data.items():
+        counts = (FactCount("hcas", world.nodes, 0),)
+        result[stage] = judge_stage(dataclasses.replace(context, stage=stage), raw, seen, (), counts)
+    return Made(result, data)
 
 
 def _guid(kind: int, *parts: int) -> str:

@@ -13,23 +13,23 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan, PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable, charts, fleet, matrices
 from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix import Cell, Matrix, by_number, fold, rows_of_nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
-from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import Made, World, records
 from ansible_collections.linerate.rdma.tests.unit.report.test_report import Page
 
 SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
 
 
-def page(made: typing.Mapping[str, Record]) -> str:
-    return render_html(build(made, {}, "", "2026-01-02T03:10:00+00:00"))
+def page(made: Made) -> str:
+    return render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source))
 
 
-def drawn(made: typing.Mapping[str, Record], stage: str) -> typing.Tuple[Matrix, ...]:
-    return matrices(made[stage], charts(made["fabric"]))
+def drawn(made: Made, stage: str) -> typing.Tuple[Matrix, ...]:
+    return matrices(made.records[stage], made.source, charts(made.records["fabric"], made.source))
 
 
 @pytest.mark.parametrize("stage", ["reachability", "bandwidth"])
@@ -61,23 +61,34 @@ def test_waived_and_unmeasured_pairs_are_no_passes() -> None:
     waiver = {"check": "reachability.*", "subject": "*", "reason": "the leaf is being replaced"}
     made = records(dataclasses.replace(SMALL, cut=(0, 1)), [waiver])
     assert {cell.level for cell in drawn(made, "reachability")[0].cells.values()} == {"pass", "waived"}
-    facts = dict(made["reachability"].facts, pings={})
-    silent = drawn({**made, "reachability": dataclasses.replace(made["reachability"], facts=facts, judged=())}, "reachability")
+    silent = drawn(made.change("reachability", {**made.facts["reachability"], "pings": {}}, judged=()), "reachability")
     assert {cell.level for matrix in silent for cell in matrix.cells.values()} == {"unknown"}
-    unjudged = drawn({**made, "bandwidth": dataclasses.replace(made["bandwidth"], judged=())}, "bandwidth")
+    unjudged = drawn(made.change("bandwidth", judged=()), "bandwidth")
     assert {cell.level for matrix in unjudged for cell in matrix.cells.values()} == {"seen"}, "without a finding nothing is a pass"
 
 
 def test_facts_that_do_not_load_are_not_drawn_and_the_page_says_so() -> None:
     made = records(SMALL)
-    broken = dataclasses.replace(made["bandwidth"], facts={"bandwidth": {"pods": 7}})
+    broken = made.change("bandwidth", {"bandwidth": {"pods": 7}})
     with pytest.raises(Undrawable, match="pods"):
-        matrices(broken, {})
-    assert "The facts of this stage can't be drawn: bandwidth_facts.bandwidth" in page({**made, "bandwidth": broken})
-    assert "GREEN" in page({**made, "fabric": dataclasses.replace(made["fabric"], facts={"nodes": []})})
-    for missing in (None, {}, [], "x"):
-        assert matrices(dataclasses.replace(made["bandwidth"], facts=missing), {}) == ()
-    assert matrices(dataclasses.replace(made["bandwidth"], intent=None), {}) == ()
+        matrices(broken.records["bandwidth"], broken.source, {})
+    assert "The facts of this stage can't be drawn: bandwidth_facts.bandwidth" in page(broken)
+    assert "GREEN" in page(made.change("fabric", {"nodes": []}))
+    assert drawn(made.change("bandwidth", facts={"bandwidth": None}), "bandwidth") == ()
+    assert matrices(dataclasses.replace(made.records["bandwidth"], facts=()), made.source, {}) == ()
+    assert matrices(dataclasses.replace(made.records["bandwidth"], intent=None), made.source, {}) == ()
+
+
+def test_facts_that_nobody_can_read_are_not_drawn_and_the_page_says_so() -> None:
+    made = records(SMALL)
+
+    def torn(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
+        raise FileError(f"facts/{stage}.json: torn", "Remove the file")
+
+    with pytest.raises(Undrawable, match=r"bandwidth\.json: torn"):
+        matrices(made.records["bandwidth"], torn, {})
+    text = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=torn))
+    assert "The facts of this stage can't be drawn: facts/reachability.json: torn" in text and "GREEN" in text
 
 
 def test_plan_of_the_network_is_a_table() -> None:
@@ -86,41 +97,38 @@ def test_plan_of_the_network_is_a_table() -> None:
     nodes = (NodePlan("node-0", "nothing"), *same, NodePlan("node-99", "reboot", ("firmware",), blockers=("PodDisruptionBudget a/b",)))
     pools = (PoolPlan("gpu", tuple(node.node for node in same), 2, 20, "maxUnavailable 2"), PoolPlan("", ("node-99",), 0, None, "maxUnavailable 5%"))
     facts = {"plan": to_data(DisruptionPlan(nodes, pools))}
-    made["network"] = dataclasses.replace(made["network"], facts=facts, intent=made["fabric"].intent)
+    made = made.change("network", facts, intent=made.records["fabric"].intent)
     said = " ".join(Page(page(made)).text)
     assert "40   node-1, node-2" in said and "and 28 more" in said and "PodDisruptionBudget a/b" in said
     assert "40 nodes, 2 at once (maxUnavailable 2), 20 waves" in said
     assert "the operator's default pool : 1 nodes, 0 at once (maxUnavailable 5%), never ends" in said
     assert said.index("reboot") < said.index("drain")
-    made["network"] = dataclasses.replace(made["network"], facts={"plan": to_data(DisruptionPlan(nodes, pools, drains=False))})
-    assert "changed without a drain" in page(made) and "changed without a drain" not in said
-    broken = dataclasses.replace(made["network"], facts={"plan": [1]})
-    assert "The facts of this stage can't be drawn: network_facts.plan" in page({**made, "network": broken})
+    undrained = made.change("network", {"plan": to_data(DisruptionPlan(nodes, pools, drains=False))})
+    assert "changed without a drain" in page(undrained) and "changed without a drain" not in said
+    assert "The facts of this stage can't be drawn: network_facts.plan" in page(made.change("network", {"plan": [1]}))
 
 
 def test_comparison_is_a_table_with_its_alarms_and_advice() -> None:
     made = records(SMALL)
     figures = [{"network": "pod <network>", "nodes": 2, "value": 3.46, "kind": "pod_network"}, {"network": "compute", "nodes": 2, "value": 40.58}]
     measures = [{"name": "fine-tuning", "unit": "samples/s", "single_node": 21.34, "figures": figures}]
-    intent = dict(made["fabric"].intent, cluster=dict(made["fabric"].intent["cluster"], measures=measures))
-    made["compare"] = dataclasses.replace(made["compare"], facts={"bandwidth": None}, intent=intent)
+    wanted = made.records["fabric"].intent
+    made = made.change("compare", {"bandwidth": None}, intent={**wanted, "cluster": {**wanted["cluster"], "measures": measures}})
     said = " ".join(Page(page(made)).text)
     assert "pod <network> pod network 2 3.46 0.16 8.1 % 8.5 % negative scaling : slower than 1" in said
     assert "compute sriov rdma 2 40.58 1.90 95.1 % 100.0 % \u2013" in said
     assert "Never use the pod network for training on several nodes." in said
     assert said.index("one node") < said.index("pod <network> pod") < said.index("compute sriov rdma")
-    broken = dataclasses.replace(made["compare"], facts={"bandwidth": 7})
-    assert "The facts of this stage can't be drawn: compare_facts.bandwidth" in page({**made, "compare": broken})
+    assert "The facts of this stage can't be drawn: compare_facts.bandwidth" in page(made.change("compare", {"bandwidth": 7}))
 
 
 def test_fleet_tells_its_versions_and_how_many_have_them() -> None:
     made = records(SMALL)
-    seen = [made["fabric"].facts["nodes"][name] for name in SMALL.names]
+    seen = [made.facts["fabric"]["nodes"][name] for name in SMALL.names]
     nodes = {name: {"value": {"hcas": [dict(hca) for hca in item["value"]["hcas"]], "errors": []}, "error": None} for name, item in zip(SMALL.names, seen)}
     nodes["node-4"]["value"]["hcas"][0]["firmware"] = "28.39.2048"
-    made["discover"] = dataclasses.replace(made["discover"], facts={"nodes": nodes})
-    made["platform"] = dataclasses.replace(made["platform"], facts={"platforms": "broken"})
-    assert fleet(made) == {"HCA firmware": "28.43.1014 (7), 28.39.2048 (1)"}
+    made = made.change("discover", {"nodes": nodes}).change("platform", {"platforms": "broken"})
+    assert fleet(made.records, made.source) == {"HCA firmware": "28.43.1014 (7), 28.39.2048 (1)"}
     assert "28.43.1014 (7), 28.39.2048 (1)" in page(made)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
+import datetime
 import hashlib
 import html
 import html.parser
@@ -17,16 +19,19 @@ import hypothesis.strategies as some
 import jsonschema
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.style import STYLE
 from ansible_collections.linerate.rdma.plugins.module_utils._report.text import plain
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build, verdict_line
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build, times, verdict_line
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
 
 RUN = "20260102T030405Z-aaaaaa"
 OLD = "20260101T030405Z-bbbbbb"
@@ -35,6 +40,7 @@ FAIL = Finding("fabric.one_master", "compute", "fail", "2 masters", "1 master", 
 UNKNOWN = Finding("platform.bios", "worker-1", "unknown", "not read", "SR-IOV on", "The node has no BMC.", "Ask the BMC.")
 WARN = Finding("network.route", "storage", "warn", "default route", "none", "It steals traffic.", "Remove it.")
 WAIVER = Waiver("platform.bios", "the lab has no BMC")
+HCAS = (FactCount("hcas", 1, 0),)
 HOSTILE = "<script>alert('x')</script>\"&\x00\x1b[31m\ud800 {{ 1 }} ]]>"
 
 
@@ -70,7 +76,24 @@ def test_green_needs_every_stage() -> None:
 
 def test_green_names_waivers_and_warnings() -> None:
     waived = report(record("platform", UNKNOWN, waivers=[WAIVER]), record("network", WARN, ok("network.made", "storage")))
-    assert waived.summary == f"GREEN - {len(STAGES)} stages, {len(STAGES) - 1} findings pass, 1 warn, 1 waived"
+    assert waived.summary == f"GREEN, 1 WAIVED - {len(STAGES)} stages, {len(STAGES) - 1} findings pass, 1 warn"
+    assert (waived.verdict, waived.green, waived.success, waived.waived) == ("GREEN, 1 WAIVED", True, True, 1)
+
+
+def test_green_is_the_word_of_a_run_that_waived_nothing_alone() -> None:
+    unused = report(record("platform", waivers=[WAIVER]))
+    assert (unused.verdict, unused.waived) == ("GREEN", 0)
+    waived = report(record("platform", UNKNOWN, UNKNOWN, waivers=[WAIVER]))
+    data = json.loads(render_json(waived))
+    assert (data["verdict"], data["green"], data["waived"], data["success"]) == ("GREEN, 2 WAIVED", True, 2, True)
+    closed = json.loads(render_json(report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]))))
+    assert (closed["verdict"], closed["green"], closed["waived"]) == ("NOT GREEN", False, 1)
+    suites = ElementTree.fromstring(render_junit(waived))
+    said = {suite.get("name"): {item.get("name"): item.get("value") for item in suite.iter("property")} for suite in suites}
+    assert (said["platform"]["waived"], said["fabric"]["waived"], said["fabric"]["verdict"]) == ("2", "0", "GREEN, 2 WAIVED")
+    tones = {made.verdict: re.search(r'<header class="(\w+)"', render_html(made)) for made in (report(), waived, report(record("fabric", FAIL)))}
+    assert {verdict: tone and tone.group(1) for verdict, tone in tones.items()} == {"GREEN": "good", "GREEN, 2 WAIVED": "waived", "NOT GREEN": "bad"}
+    assert "<h1>GREEN, 2 WAIVED</h1>" in render_html(waived)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -166,7 +189,7 @@ class Page(html.parser.HTMLParser):
 
 
 def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
-    page = Page(render_html(report(record("fabric", FAIL, facts={"a": 1}), record("platform", UNKNOWN, waivers=[WAIVER]))))
+    page = Page(render_html(report(record("fabric", FAIL, facts=HCAS), record("platform", UNKNOWN, waivers=[WAIVER]))))
     text = " ".join(page.text)
     assert page.open == []
     for said in ("NOT GREEN", "2 masters", "1 master", FAIL.why, FAIL.remedy, "What this run does not prove", WAIVER.reason, "waived"):
@@ -175,8 +198,8 @@ def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
 
 
 def test_html_is_one_file_and_runs_nothing() -> None:
-    page = Page(render_html(report(record("fabric", FAIL))))
-    assert all(link.startswith("#") or re.fullmatch(r"stages/[a-z_]+\.json|report\.(json|xml)", link) for link in page.links)
+    page = Page(render_html(report(record("fabric", FAIL, facts=HCAS))))
+    assert all(link.startswith("#") or re.fullmatch(r"stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml)", link) for link in page.links)
     assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
     text = render_html(report())
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
@@ -188,7 +211,7 @@ def hostile(text: str) -> Report:
     bad = Finding("fabric.one_master", text, "fail", text, text, text, text)
     waived = Finding("platform.bios", text, "unknown", text, text, text, text)
     return report(
-        record("fabric", bad, facts={text: [text]}, changes=(text,)),
+        record("fabric", bad, facts=(FactCount(text, 1, 1),), changes=(text,)),
         record("platform", waived, waivers=[Waiver("platform.*", text)]),
         unreadable={"network": text},
     )
@@ -215,7 +238,9 @@ def test_any_text_stays_text(text: str) -> None:
 
 def test_no_secret_in_any_format() -> None:
     token = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl"
-    leaky = report(record("fabric", Finding("fabric.sm", token, "fail", token, token, token, token), facts={"kubeconfig": "client-key-data: QUJD", "x": token}))
+    leaky = report(
+        record("fabric", Finding("fabric.sm", token, "fail", token, token, token, token), facts=(FactCount(token, 1, 0),), changes=("client-key-data: QUJD",))
+    )
     for render in (render_html, render_json, render_junit):
         assert token not in render(leaky) and "QUJD" not in render(leaky)
 
@@ -240,9 +265,23 @@ def test_verdict_line_is_one_line_and_drives_no_terminal() -> None:
     assert line.startswith("linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.sm on a\\nb\\x1b[2J")
 
 
-def test_html_of_large_facts_says_what_it_leaves_out() -> None:
-    text = render_html(report(record("fabric", facts=["x" * 1000] * 500)))
-    assert len(text) < 50_000 and "Facts that were observed: " in text and 'href="stages/fabric.json"' in text
+def test_page_counts_facts_and_leads_to_where_they_lie(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), RUN)
+    folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=("worker-1", "worker-2")))
+    folder.write("hcas", "worker-1", value={"hcas": ["x" * 100_000]})
+    folder.write("hcas", "worker-2", error="No ssh.")
+    folder.write("bandwidth", value={"bandwidth": None})
+    seen = record("fabric", facts=(FactCount("hcas", 1, 1), FactCount("subnets", 0, 2), FactCount("bandwidth", 1, 0)))
+    for item in all_open(seen).values():
+        write_record(str(tmp_path / "stages"), item)
+    write_report({"run": RUN, "report_dir": str(tmp_path)}, "2.19.4")
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    said = " ".join(page.text)
+    assert "facts/hcas : 1 seen, 1 missing" in said and "facts/subnets: 0 seen, 2 missing" in said and "facts/bandwidth : 1 seen" in said
+    links = [link for link in page.links if not link.startswith("#")]
+    assert {"facts/hcas/", "facts/bandwidth/cluster.json", "stages/fabric.jsonl", "stages/validate.jsonl", "report.json"} <= set(links)
+    assert all((tmp_path / link).exists() for link in links)
+    assert (tmp_path / "report.html").stat().st_size < 50_000, "facts are not repeated"
 
 
 def test_junit_maps_every_status() -> None:
@@ -321,11 +360,45 @@ def test_json_is_as_its_schema_says(root: pathlib.Path) -> None:
 
 def test_json_holds_the_findings_and_names_the_record() -> None:
     data = json.loads(render_json(report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]))))
-    assert data["schema"] == 1 and data["green"] is False
+    assert data["schema"] == 2 and data["green"] is False
     stage = data["stages"][2]
-    assert stage["seconds"] == 20.0 and stage["record"] == "stages/fabric.json" and stage["findings"][0]["measured"] == "2 masters"
+    assert stage["seconds"] == 20.0 and stage["record"] == "stages/fabric.jsonl" and stage["findings"][0]["measured"] == "2 masters"
     covered = [{"check": "platform.bios", "subject": "worker-1", "status": "unknown"}]
-    assert data["waivers"] == [{"check": "platform.bios", "subject": "*", "reason": "the lab has no BMC", "covered": covered}]
+    assert data["waivers"] == [{"check": "platform.bios", "subject": "*", "reason": "the lab has no BMC", "covers": 1, "covered": covered}]
+    assert stage["passes"] == {}
+
+
+def test_passes_are_counted_and_what_is_no_pass_is_kept() -> None:
+    fine = [ok(f"fabric.{check}", f"node-{number}", "1", "1") for number in range(4000) for check in ("rate", "width")]
+    waived = [dataclasses.replace(UNKNOWN, subject=f"worker-{number}") for number in range(250)]
+    made = report(record("fabric", *fine, WARN), record("platform", ok("platform.iommu", "worker-1"), *waived, waivers=[WAIVER]))
+    text, junit = render_json(made), render_junit(made)
+    assert len(text) < 130_000 and len(junit) < 130_000
+    data = json.loads(text)
+    assert data["stages"][2]["passes"] == {"fabric.rate": 4000, "fabric.width": 4000} and data["stages"][2]["counts"]["pass"] == 8000
+    assert [finding["status"] for finding in data["stages"][2]["findings"]] == ["warn"]
+    assert data["stages"][4]["passes"] == {"platform.iommu": 1} and len(data["stages"][4]["findings"]) == 250
+    assert data["waivers"][0]["covers"] == 250
+    assert [item["subject"] for item in data["waivers"][0]["covered"]] == [f"worker-{number}" for number in range(100)]
+    suite = ElementTree.fromstring(junit).find("testsuite[@name='fabric']")
+    assert suite is not None and suite.get("tests") == "3" and suite.get("skipped") == "0"
+    cases = {case.get("name"): case.findtext("system-out") for case in suite.iter("testcase")}
+    assert cases["fabric.rate"] == "4000 passed; each of them is in stages/fabric.jsonl" and "network.route on storage" in cases
+    assert "and 3975 more, all of them in stages/fabric.jsonl" in " ".join(Page(render_html(made)).text)
+
+
+def test_large_report_is_small_and_what_it_leaves_out_is_in_the_records(tmp_path: pathlib.Path) -> None:
+    made = records(World(nodes=64, rails=4, on_leaf=8))
+    whole = build(made.records, {}, "", NOW, facts=made.source)
+    data = json.loads(render_json(whole))
+    for stage, item in made.records.items():
+        write_record(str(tmp_path), item)
+        kept = [json.loads(line)["finding"] for line in (tmp_path / f"{stage}.jsonl").read_text(encoding="utf-8").splitlines()[1:]]
+        said = next(found for found in data["stages"] if found["name"] == stage)
+        assert said["counts"]["pass"] == sum(said["passes"].values()) == sum(finding["status"] == "pass" for finding in kept)
+        assert len(said["findings"]) == sum(finding["status"] != "pass" for finding in kept)
+    assert sum(said["counts"]["pass"] for said in data["stages"]) > 5_000
+    assert len(render_json(whole)) < 20_000 and len(render_junit(whole)) < 20_000
 
 
 def test_unused_waiver_is_shown() -> None:
@@ -337,17 +410,18 @@ def test_unused_waiver_is_shown() -> None:
     ("change", "said"),
     [
         (lambda text: text[: len(text) // 2], "can't be read"),
-        (lambda text: text.replace('"schema": 1', '"schema": 2'), "of a newer version of linerate.rdma"),
-        (lambda text: text.replace('"gate": "open"', '"gate": "closed"'), "its gate says closed, and its findings do not"),
-        (lambda text: "", "Expecting value"),
+        (lambda text: text.replace('"schema":2', '"schema":3'), "of a newer version of linerate.rdma"),
+        (lambda text: text.replace('"gate":"open"', '"gate":"closed"'), "its gate says closed, and its findings do not"),
+        (lambda text: text[: text.index("\n") + 1], "expected 1, as its head says"),
+        (lambda text: "", "no mapping in the first line"),
     ],
 )
 def test_report_is_written_over_a_damaged_record_and_is_not_green(change: typing.Callable[[str], str], said: str, tmp_path: pathlib.Path) -> None:
     for item in all_open().values():
         write_record(str(tmp_path / "stages"), item)
-    params = {"run": RUN, "record_dir": str(tmp_path / "stages"), "report_dir": str(tmp_path)}
+    params = {"run": RUN, "report_dir": str(tmp_path)}
     assert write_report(params, "2.19.4")["verdict"] == "GREEN"
-    path = tmp_path / "stages" / "network.json"
+    path = tmp_path / "stages" / "network.jsonl"
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
     result = write_report(params, "2.19.4")
     assert (result["verdict"], result["success"]) == ("NOT GREEN", False)
@@ -356,6 +430,25 @@ def test_report_is_written_over_a_damaged_record_and_is_not_green(change: typing
     data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert said in data["stages"][6]["note"] and data["versions"]["ansible-core"] == "2.19.4"
     assert ElementTree.parse(tmp_path / "report.xml").getroot().get("errors") == "1"
+
+
+def test_where_the_time_went_is_a_line_a_stage_and_their_sum() -> None:
+    fine = {"started": "2026-01-02T03:04:05.250+00:00", "finished": "2026-01-02T03:05:57.625+00:00"}
+    made = report(record("bandwidth", **fine), record("network", started="yesterday"))
+    spent = {line.split()[0]: line.split()[1:] for line in times(made)}
+    # older records have whole seconds
+    assert spent == {**{stage: ["20.0", "s"] for stage in STAGES if stage != "network"}, "bandwidth": ["112.4", "s"], "total": ["312.4", "s"]}
+    assert len({len(line) for line in times(made)}) == 1, "in columns"
+    assert json.loads(render_json(made))["seconds"] == 312.375
+    assert "gate open, 112.4 s" in " ".join(Page(render_html(made)).text)
+    assert times(build({}, {}, "", NOW))[-1].split() == ["total", "0.0", "s"]
+
+
+def test_now_is_utc_to_the_millisecond() -> None:
+    before = datetime.datetime.now(datetime.timezone.utc)
+    moment = datetime.datetime.fromisoformat(now())
+    assert moment.utcoffset() == datetime.timedelta(0) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", now())
+    assert abs((moment - before).total_seconds()) < 5
 
 
 def test_time_that_cannot_be_read_is_no_time() -> None:

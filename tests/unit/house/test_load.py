@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The loader has a fast way and an exact one. Whatever comes, they give the same value of the same types, or the same words on what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import discover
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, load_exactly, to_data
+
+
+class TaggedText(str):
+    """As Ansible hands out what a user wrote."""
+
+
+class TaggedInt(int):
+    pass
+
+
+class TaggedFloat(float):
+    pass
+
+
+class TaggedDict(typing.Dict[typing.Any, typing.Any]):
+    pass
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaf:
+    name: str
+    count: int = 0
+    share: float = 0.5
+    on: bool = False
+    kind: typing.Literal["a", "b", 3] = "a"
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    leaf: Leaf
+    maybe: typing.Optional[Leaf] = None
+    number: typing.Optional[float] = None
+    words: typing.Tuple[str, ...] = ()
+    leaves: typing.Tuple[Leaf, ...] = ()
+    by_name: typing.Dict[str, typing.Optional[int]] = dataclasses.field(default_factory=dict)
+    trees: typing.Dict[str, typing.Tuple[Tree, ...]] = dataclasses.field(default_factory=dict)
+    anything: typing.Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Empty:
+    pass
+
+
+def typed(value: typing.Any) -> typing.Any:
+    """A value with the types of all its parts: 1, True, 1.0 and a tagged 1 are equal to each other."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return type(value), [(field.name, typed(getattr(value, field.name))) for field in dataclasses.fields(value)]
+    if isinstance(value, dict):
+        return type(value), [(typed(key), typed(item)) for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return type(value), [typed(item) for item in value]
+    return type(value), repr(value)
+
+
+def outcome(way: typing.Callable[..., typing.Any], cls: typing.Any, data: typing.Any) -> typing.Any:
+    try:
+        return "loaded", typed(way(cls, data, "here"))
+    except LoadError as error:
+        return "refused", str(error), error.path, error.seen, error.expected
+    except Exception as error:
+        return "raised", type(error), str(error)
+
+
+def same(cls: typing.Any, data: typing.Any) -> typing.Any:
+    """What both ways say."""
+    before = typed(data)
+    fast, exact = outcome(load, cls, data), outcome(load_exactly, cls, data)
+    assert fast == exact and typed(data) == before
+    return fast
+
+
+TEXT = some.sampled_from(["a", "b", "name", "leaf", "count", "x", ""]) | some.text(max_size=3)
+SCALAR = (
+    some.none()
+    | some.booleans()
+    | some.integers()
+    | some.floats()
+    | TEXT
+    | TEXT.map(TaggedText)
+    | some.integers(-9, 9).map(TaggedInt)
+    | some.floats(0, 1).map(TaggedFloat)
+    | some.sampled_from([10**400, b"bytes", 3, object, frozenset()])
+)
+ANYTHING = some.recursive(
+    SCALAR,
+    lambda inner: some.lists(inner, max_size=3) | some.lists(inner, max_size=3).map(tuple) | some.dictionaries(TEXT | some.integers(), inner, max_size=3),
+    max_leaves=6,
+)
+LEAF = some.builds(Leaf, TEXT, some.integers(), some.floats(allow_nan=False), some.booleans(), some.sampled_from(["a", "b", 3]))
+TREE = some.deferred(
+    lambda: some.builds(
+        Tree,
+        LEAF,
+        some.none() | LEAF,
+        some.none() | some.floats(allow_nan=False),
+        some.lists(TEXT, max_size=3).map(tuple),
+        some.lists(LEAF, max_size=3).map(tuple),
+        some.dictionaries(TEXT, some.none() | some.integers(), max_size=3),
+        some.just({}) | some.dictionaries(TEXT, some.lists(TREE, max_size=1).map(tuple), max_size=1),
+        some.none() | TEXT,
+    )
+)
+
+
+def places(data: typing.Any) -> typing.Iterator[typing.Tuple[typing.Any, typing.Any]]:
+    """Each container in the data with each of its keys."""
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, item in items:
+        yield data, key
+        yield from places(item)
+
+
+def tagged(data: typing.Any) -> typing.Any:
+    if isinstance(data, dict):
+        return TaggedDict({tagged(key): tagged(item) for key, item in data.items()})
+    if isinstance(data, list):
+        return tuple(tagged(item) for item in data)
+    if isinstance(data, bool) or data is None:
+        return data
+    return {str: TaggedText, int: TaggedInt, float: TaggedFloat}[type(data)](data)
+
+
+@hypothesis.given(TREE)
+def test_valid_data_loads_alike(tree: Tree) -> None:
+    assert same(Tree, to_data(tree)) == ("loaded", typed(tree))
+
+
+@hypothesis.given(TREE)
+def test_tagged_values_become_plain(tree: Tree) -> None:
+    # a value of a Literal, or of any type, stays what it was
+    bare = dataclasses.replace(tree, leaf=Leaf("x"), maybe=None, leaves=(), trees={}, anything=None)
+    data = {key: value for key, value in to_data(bare).items() if key != "leaf"}
+    leaf = {"name": TaggedText("x"), "count": TaggedInt(0), "share": TaggedFloat(0.5), "on": False}
+    assert same(Tree, {**tagged(data), "leaf": leaf}) == ("loaded", typed(bare))
+    same(Tree, tagged(to_data(tree)))
+
+
+@hypothesis.given(TREE, some.data())
+@hypothesis.settings(max_examples=300)
+def test_damaged_data_is_refused_alike(tree: Tree, draw: some.DataObject) -> None:
+    data = copy.deepcopy(to_data(tree))
+    for _damage in range(draw.draw(some.integers(1, 2))):
+        container, key = draw.draw(some.sampled_from(list(places(data))))
+        how = draw.draw(some.sampled_from(["other", "gone", "more"]))
+        if how == "other":
+            container[key] = draw.draw(ANYTHING)
+        elif how == "gone":
+            del container[key]
+        elif isinstance(container, dict):
+            container[draw.draw(SCALAR.filter(lambda item: item == item))] = draw.draw(ANYTHING)
+        if not list(places(data)):
+            break
+    same(Tree, data)
+
+
+TYPES = (Tree, Leaf, Empty, Judged, str, int, float, bool, typing.Any, typing.Optional[int], typing.Tuple[float, ...], typing.Dict[str, Leaf])
+
+
+@hypothesis.given(some.sampled_from(TYPES), ANYTHING)
+@hypothesis.settings(max_examples=300)
+def test_any_data_is_taken_or_refused_alike(cls: typing.Any, data: typing.Any) -> None:
+    same(cls, data)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"leaf": {"name": "x", "cuont": 1}}, "here.leaf.cuont: unknown key; expected one of: name, count, share, on, kind (did you mean 'count'?)"),
+        ({"leaf": {}}, "here.leaf.name: missing; expected a string"),
+        ({"leaf": {"name": "x", "count": True}}, "here.leaf.count: True (boolean); expected an integer"),
+        ({"leaf": {"name": "x", "on": 1}}, "here.leaf.on: 1 (integer); expected a boolean"),
+        ({"leaf": {"name": "x", "kind": "c"}}, "here.leaf.kind: 'c'; expected one of: a, b, 3"),
+        ({"leaf": {"name": "x"}, "leaves": [{"name": "y"}, 7]}, "here.leaves[1]: 7 (integer); expected a mapping"),
+        ({"leaf": {"name": "x"}, "by_name": {1: 2}}, "here.by_name (key): 1 (integer); expected a string"),
+        ({"leaf": {"name": "x"}, "words": "abc"}, "here.words: 'abc' (string); expected a list"),
+        ({"leaf": {"name": "x"}, "by_name": []}, "here.by_name: a list; expected a mapping"),
+        ([], "here: a list; expected a mapping"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_path(data: typing.Any, said: str) -> None:
+    assert same(Tree, data)[:2] == ("refused", said)
+
+
+def test_what_a_class_itself_refuses_is_raised_alike() -> None:
+    said = same(Finding, {"check": "a.b", "subject": "x", "status": "fail"})
+    assert said[:2] == ("raised", ValueError) and "names no cause" in said[2]
+
+
+def test_facts_of_a_node_load_alike_by_each_way() -> None:
+    pci = PciFunction("0000:16:00.0", "15b3", "1021", "0207", "mlx5_core", 0, PcieLink(32.0, 16, 32.0, 16))
+    port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR", 7, 1, "0x1")
+    hca = Hca("mlx5_0", "mlx5_0", (Netdev("ib0", "00:00", 2044),), pci, "0x1", "node", "28.43.1014", "MT", None, (port,), Sriov(16, 8))
+    facts = discover.Facts({"worker-1": ObservedHcas(NodeHcas((hca,))), "worker-2": ObservedHcas(error="No ssh.")})
+    assert same(discover.Facts, to_data(facts)) == ("loaded", typed(facts))
