@@ -76,13 +76,13 @@ def judge_stage(moment: Moment, wishes: Wishes, facts: typing.Any, changes: typi
     try:
         intent = wishes.intent()
     except IntentError as error:
-        return _record(moment, validate.refuse(error.problems, moment.stage), ())
+        return record_of(moment, validate.refuse(error.problems, moment.stage), ())
     try:
         findings = check(intent, load(facts_class, facts, f"{moment.stage}_facts"))
     except LoadError as error:
         why = f"The role of the stage gathered facts that its check can't read: {error}."
         findings = (_error(moment.stage, str(error), why, "This is a mistake in the collection, not in your cluster: please report it with this text."),)
-    return _record(moment, findings, intent.waivers, changes, tuple(counts), to_data(intent))
+    return record_of(moment, findings, intent.waivers, changes, tuple(counts), to_data(intent))
 
 
 def judge_validate(moment: Moment, wishes: Wishes, facts: validate.Facts) -> Record:
@@ -90,8 +90,8 @@ def judge_validate(moment: Moment, wishes: Wishes, facts: validate.Facts) -> Rec
     try:
         intent = wishes.intent()
     except IntentError as error:
-        return _record(moment, validate.refuse(error.problems), ())
-    return _record(moment, validate.check(intent, facts), intent.waivers)
+        return record_of(moment, validate.refuse(error.problems), ())
+    return record_of(moment, validate.check(intent, facts), intent.waivers)
 
 
 def judge_error(moment: Moment, wishes: Wishes, error: str) -> Record:
@@ -107,24 +107,25 @@ def judge_error(moment: Moment, wishes: Wishes, error: str) -> Record:
         waivers = wishes.intent().waivers
     except IntentError:
         waivers = ()
-    return dataclasses.replace(_record(moment, (finding,), waivers), error=error)
+    return dataclasses.replace(record_of(moment, (finding,), waivers), error=error)
 
 
 def _skipped(moment: Moment, closed_by: str) -> Record:
     why = f"The gate of stage {closed_by} is closed: what it could not prove is what this stage builds on."
     finding = Finding(f"{moment.stage}.run", f"stage {moment.stage}", SKIPPED, "not run", "run", why, f"Correct what stage {closed_by} found, then run again.")
     # no waiver may cover it: a stage that did not run has proven nothing
-    return dataclasses.replace(_record(moment, (finding,), ()), closed_by=closed_by)
+    return dataclasses.replace(record_of(moment, (finding,), ()), closed_by=closed_by)
 
 
-def _record(
+def record_of(
     moment: Moment,
     findings: typing.Sequence[Finding],
-    waivers: typing.Sequence[Waiver],
+    waivers: typing.Sequence[Waiver] = (),
     changes: typing.Sequence[str] = (),
     facts: typing.Tuple[FactCount, ...] = (),
     intent: typing.Any = None,
 ) -> Record:
+    """The findings of a stage, judged."""
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
     if not gate.open and moment.check_mode and (changes or moment.waits()):

@@ -38,6 +38,19 @@ def write_text(path: str, text: str) -> None:
         raise FileError(f"{path} can't be written: {error.strerror}", "Look whether there is room, and whether this user may write there") from error
 
 
+def remove(path: str) -> None:
+    """Remove a file, if it is there.
+
+    :raises FileError: it can't be removed
+    """
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FileError(f"{path} can't be removed: {error.strerror}", "Look whether this user may write there") from error
+
+
 def read_json(path: str) -> typing.Any:
     """Plain data of a file; None when there is none.
 
