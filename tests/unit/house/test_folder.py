@@ -98,3 +98,18 @@ def test_judged_by_other_waivers_and_another_intent(folder: Folder) -> None:
     assert (folder.path.parent / "strict" / "report.html").exists() and not (folder.path / "judged").exists()
     answer = folder.play("judge", rdma_fabrics=make_fabrics(virtual_functions="eight"))
     assert "NOT GREEN - stage validate: 1 fail (validate.intent on rdma_fabrics[0].virtual_functions)" in answer.output
+
+
+def test_evidence_is_packed_sent_and_judged(folder: Folder) -> None:
+    answer = folder.play("evidence")
+    (archive,) = folder.path.parent.glob("rdma-evidence-*.tar.gz")
+    assert answer.code == 0 and str(archive) in answer.output, answer.output
+    lived = folder.report(".")
+    shutil.rmtree(folder.path)
+    folder.path = folder.path.parent / "there"
+    answer = folder.play("evidence", rdma_evidence=str(archive))
+    assert "Each gate and each finding is what it was in the run" in answer.output, answer.output
+    assert answer.code != 0 and findings(folder.report()) == findings(lived)
+    archive.write_bytes(archive.read_bytes()[:-200])
+    answer = folder.play("evidence", rdma_evidence=str(archive))
+    assert answer.code != 0 and "can't be unpacked" in answer.output and "NOT GREEN" not in answer.output
