@@ -99,48 +99,23 @@ paths:
   returned: always
 """
 
-import os
-import platform
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
-from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
-from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
-from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
-from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build, newest, times, verdict_line
-
-FORMATS = {"html": render_html, "json": render_json, "xml": render_junit}
+from ansible_collections.linerate.rdma.plugins.module_utils._publish import publish
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import newest
 
 
 def write_report(params: typing.Dict[str, typing.Any], ansible_version: str) -> typing.Dict[str, typing.Any]:
     folder = params["report_dir"]
     records, unreadable = read_records(records_dir(folder))
-    run_of = params["run"] or newest(records)
-    facts = FactFolder(folder, run_of)
-    versions = {"linerate.rdma": COLLECTION_VERSION, "ansible-core": ansible_version, "python": platform.python_version()}
-    report = build(records, unreadable, run_of, now(), versions, lambda stage, parts: facts_of(facts, stage, parts)[0])
-    paths = {name: os.path.join(os.path.abspath(folder), f"report.{name}") for name in FORMATS}
-    for name, render in FORMATS.items():
-        write_text(paths[name], render(report))
-    return {
-        "verdict": report.verdict,
-        "green": report.green,
-        "waived": report.waived,
-        "success": report.success,
-        "line": verdict_line(report, paths["html"]),
-        "times": times(report),
-        "counts": report.counts,
-        "changes": list(report.changes),
-        "paths": paths,
-    }
+    facts = FactFolder(folder, params["run"] or newest(records))
+    return publish(facts, folder, records, unreadable, {"ansible-core": ansible_version})
 
 
 def main() -> None:

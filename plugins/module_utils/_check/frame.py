@@ -78,13 +78,13 @@ def judge_stage(
     try:
         intent = raw.intent()
     except IntentError as error:
-        return _record(context, validate.refuse(error.problems, context.stage), ())
+        return record_of(context, validate.refuse(error.problems, context.stage), ())
     try:
         findings = check(intent, load(facts_class, facts, f"{context.stage}_facts"))
     except LoadError as error:
         why = f"The role of the stage gathered facts that its check can't read: {error}."
         findings = (_error(context.stage, str(error), why, "This is a mistake in the collection, not in your cluster: please report it with this text."),)
-    return _record(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
+    return record_of(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
 
 
 def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts) -> Record:
@@ -92,8 +92,8 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
     try:
         intent = raw.intent()
     except IntentError as error:
-        return _record(context, validate.refuse(error.problems), ())
-    return _record(context, validate.check(intent, facts), intent.waivers)
+        return record_of(context, validate.refuse(error.problems), ())
+    return record_of(context, validate.check(intent, facts), intent.waivers)
 
 
 def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
@@ -109,7 +109,7 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
         waivers = raw.intent().waivers
     except IntentError:
         waivers = ()
-    return dataclasses.replace(_record(context, (finding,), waivers), error=error)
+    return dataclasses.replace(record_of(context, (finding,), waivers), error=error)
 
 
 def _skipped(context: StageContext, closed_by: str) -> Record:
@@ -118,17 +118,18 @@ def _skipped(context: StageContext, closed_by: str) -> Record:
         f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not run", "run", why, f"Correct what stage {closed_by} found, then run again."
     )
     # no waiver may cover it: a stage that did not run has proven nothing
-    return dataclasses.replace(_record(context, (finding,), ()), closed_by=closed_by)
+    return dataclasses.replace(record_of(context, (finding,), ()), closed_by=closed_by)
 
 
-def _record(
+def record_of(
     context: StageContext,
     findings: typing.Sequence[Finding],
-    waivers: typing.Sequence[Waiver],
+    waivers: typing.Sequence[Waiver] = (),
     changes: typing.Sequence[str] = (),
     facts: typing.Tuple[FactCount, ...] = (),
     intent: typing.Any = None,
 ) -> Record:
+    """The findings of a stage, judged."""
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
     if not gate.open and context.check_mode and (changes or context.waits()):

@@ -21,14 +21,22 @@ def write_text(path: str, text: str) -> None:
 
     :raises FileError: it can't be written
     """
+    # a tool may print what is no text at all; half a report would be worse than an escape in it
+    write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
+
+
+def write_bytes(path: str, content: bytes) -> None:
+    """The same with bytes.
+
+    :raises FileError: it can't be written
+    """
     directory = os.path.dirname(path) or "."
     try:
         os.makedirs(directory, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=directory, prefix=".", suffix=".tmp")
         try:
-            # a tool may print what is no text at all; half a report would be worse than an escape in it
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
-                stream.write(text)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
             os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         except BaseException:
@@ -36,6 +44,19 @@ def write_text(path: str, text: str) -> None:
             raise
     except OSError as error:
         raise FileError(f"{path} can't be written: {error.strerror}", "Look whether there is room, and whether this user may write there") from error
+
+
+def remove(path: str) -> None:
+    """Remove a file, if it is there.
+
+    :raises FileError: it can't be removed
+    """
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FileError(f"{path} can't be removed: {error.strerror}", "Look whether this user may write there") from error
 
 
 def read_json(path: str) -> typing.Any:

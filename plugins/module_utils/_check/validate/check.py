@@ -31,6 +31,8 @@ VARIABLES = (
     "rdma_kubeconfig",
     "rdma_sysfs",
     "rdma_report_dir",
+    "rdma_judged_dir",
+    "rdma_evidence",
 )
 
 # the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both ends

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judges a run again by its folder. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.release import __version__ as ansible_version
+
+from ansible_collections.linerate.rdma.plugins.module_utils._again import again
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """Needs no host: all that it judges lies in the folder."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        "report_dir": {"type": "path", "required": True},
+        "judged_dir": {"type": "path", "default": ""},
+        "fabrics": {"type": "raw"},
+        "waivers": {"type": "raw"},
+        "cluster": {"type": "raw"},
+    }
+
+    def work(self, options: Result, variables: Result) -> Result:
+        return again(options["report_dir"], options["judged_dir"], options, ansible_version)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judges a run again by its folder alone. Sits above all layers, below modules and plugins."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ._check.again import judge_again
+from ._check.frame import RawIntent
+from ._folder import facts_of
+from ._frame import records_dir
+from ._model.facts import RunStart
+from ._model.findings import STAGES
+from ._model.records import Record
+from ._observe.facts import FactFolder, read_start
+from ._observe.files import FileError, remove
+from ._observe.records import read_records, write_record
+from ._publish import publish
+from ._report.difference import record_differences, show
+
+Data = typing.Dict[str, typing.Any]
+
+
+def start_of(report_dir: str) -> RunStart:
+    """What the run of a folder began with.
+
+    :raises FileError: it is no folder of a run
+    """
+    start = read_start(report_dir)
+    if start is None:
+        remedy = "Give rdma_report_dir the folder of a run: the one with run.json, facts and stages in it"
+        raise FileError(f"{os.path.abspath(report_dir)} holds no run: there is no run.json in it", remedy)
+    return start
+
+
+def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> Data:
+    """Judge a run again, and write records and report into a folder of their own.
+
+    :param report_dir: folder of the run; nothing of it is changed
+    :param target: folder for records and report; empty for ``judged`` in ``report_dir``
+    :param wishes: ``fabrics``, ``waivers``, ``cluster``; what is None is taken from the run
+    :raises FileError: no run is there, or a file can't be read or written
+    """
+    start = start_of(report_dir)
+    target = os.path.abspath(target or os.path.join(report_dir, "judged"))
+    if os.path.realpath(target) == os.path.realpath(report_dir):
+        raise FileError(f"{target} is the folder of the run itself; to judge again there would overwrite its records", "Give rdma_judged_dir another folder")
+    folder = FactFolder(report_dir, start.run)
+    records, unreadable = read_records(records_dir(report_dir))
+    of_run = {stage: record for stage, record in records.items() if record.run == start.run}
+    chosen = {name: getattr(start, name) if wishes.get(name) is None else wishes[name] for name in ("fabrics", "waivers", "cluster")}
+    judged = judge_again(start, of_run, RawIntent(**chosen), lambda stage: facts_of(folder, stage))
+    _write(target, judged)
+    versions = {"ansible-core": ansible_version, **{f"{name} of the run": version for name, version in start.versions.items()}}
+    # a record of another run is no part of this one, and is named as in the report of the run itself
+    answer = publish(folder, target, {**records, **judged}, unreadable, versions)
+    differences = record_differences(of_run, judged)
+    return {**answer, "run": start.run, "report_dir": target, "same": not differences, "lines": show(differences)}
+
+
+def _write(target: str, judged: typing.Mapping[str, Record]) -> None:
+    for stage in STAGES:
+        if stage in judged:
+            write_record(records_dir(target), judged[stage])
+        else:
+            remove(os.path.join(records_dir(target), f"{stage}.jsonl"))

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A run, judged again: its records made anew from what it saw, by the same wishes or by others. Pure; _again.py reads the folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.errors import RdmaError
+from .._model.facts import FactCount, RunStart
+from .._model.findings import SKIPPED, STAGES, Finding
+from .._model.records import CLOSED, Record
+from .frame import RawIntent, StageContext, judge_error, judge_stage, judge_validate, may_start, record_of
+from .validate import check as validate
+
+#: the data of a stage's Facts, and how many facts they are; raises RdmaError where they can't be read
+Evidence = typing.Callable[[str], typing.Tuple[typing.Any, typing.Tuple[FactCount, ...]]]
+
+
+def judge_again(start: RunStart, records: typing.Mapping[str, Record], wishes: RawIntent, evidence: Evidence) -> typing.Dict[str, Record]:
+    """All stages that left a record, in their order.
+
+    - A stage whose role failed keeps what failed: what it would have seen is not there.
+    - A stage that was not run stays so; where nothing would keep it from running now, it says that. Nobody can judge what was not looked at.
+    - A stage without a record gets none.
+
+    :param records: of the run, by stage
+    :param evidence: the facts of a stage
+    """
+    again: typing.Dict[str, Record] = {}
+    for stage in STAGES:
+        old = records.get(stage)
+        if old is not None and old.run == start.run:
+            context = StageContext(stage, old.run, old.started, old.finished, old.check_mode, dict(again))
+            again[stage] = _judge(context, start, old, wishes, evidence)
+    return again
+
+
+def was_run(record: Record) -> bool:
+    """Whether a stage was looked at. ``validate`` needs no look; another one has no intent when it was kept from running."""
+    return record.stage == "validate" or record.error is not None or record.intent is not None
+
+
+def _judge(context: StageContext, start: RunStart, old: Record, wishes: RawIntent, evidence: Evidence) -> Record:
+    ground = validate.Facts(start.nodes, start.variables)
+    if not was_run(old):
+        return may_start(context, wishes, ground) or _not_run(context, old)
+    refused = _refused(context, wishes, ground)
+    if refused is not None:
+        return refused
+    if old.error is not None:
+        return judge_error(context, wishes, old.error)
+    try:
+        facts, counts = evidence(context.stage)
+    except RdmaError as error:
+        return judge_error(context, wishes, f"Read the facts of the run: {error}")
+    lost = _lost(old.facts, counts)
+    if lost:
+        return judge_error(context, wishes, f"Read the facts of the run: {lost} of the cluster is not in the folder any more; the run was judged by it")
+    return judge_stage(context, wishes, facts, old.changes, counts)
+
+
+def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -> typing.Optional[Record]:
+    """The record of a stage that would not be run because the intent is wrong; None when it is right. A check may trust the intent that it gets."""
+    if context.stage == "validate":
+        return None
+    if "validate" in context.records:
+        return may_start(dataclasses.replace(context, records={"validate": context.records["validate"]}), wishes, ground)
+    record = judge_validate(context, wishes, ground)
+    return record if record.gate == CLOSED else None
+
+
+def _not_run(context: StageContext, old: Record) -> Record:
+    by = f"the gate of stage {old.closed_by}" if old.closed_by else "the intent"
+    why = f"In the run, {by} kept this stage from starting. Judged now, nothing does, but nothing was looked at either."
+    remedy = "Run again with the waivers and the intent that it was judged by now."
+    finding = Finding(f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not run", "run", why, remedy)
+    # no waiver may cover it: a stage that did not run has proven nothing
+    return record_of(context, (finding,))
+
+
+def _lost(before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> str:
+    """A kind of the cluster that was there once. A lost fact of a node is found by the check, which knows no answer of that node."""
+    gone = {count.kind for count in now if (count.seen, count.missing) == (0, 1)}
+    return ", ".join(count.kind for count in before if count.kind in gone and (count.seen, count.missing) == (1, 0))

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Writes the report of a run, in all formats. Sits above all layers, below modules and plugins."""
+
+from __future__ import annotations
+
+import os
+import platform
+import typing
+
+from ._folder import facts_of
+from ._model.records import Record
+from ._model.version import COLLECTION_VERSION
+from ._observe.facts import FactFolder, now
+from ._observe.files import write_text
+from ._report.data import render_json
+from ._report.junit import render_junit
+from ._report.page import render_html
+from ._report.verdict import build, times, verdict_line
+
+FORMATS = {"html": render_html, "json": render_json, "xml": render_junit}
+
+Data = typing.Dict[str, typing.Any]
+
+
+def publish(
+    facts: FactFolder,
+    target: str,
+    records: typing.Mapping[str, Record],
+    unreadable: typing.Mapping[str, str],
+    versions: typing.Mapping[str, str],
+) -> Data:
+    """Write the report.
+
+    :param facts: folder and run that the figures are of
+    :param target: folder for the report
+    :param records: by stage, of whatever run
+    :param unreadable: by stage, why its record could not be read
+    :param versions: of what calls this, by name
+    :returns: the result of the module ``report``
+    :raises FileError: a file can't be written
+    """
+    everything = {"linerate.rdma": COLLECTION_VERSION, **versions, "python": platform.python_version()}
+    report = build(records, unreadable, facts.run, now(), everything, lambda stage, parts: facts_of(facts, stage, parts)[0])
+    paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
+    for name, render in FORMATS.items():
+        write_text(paths[name], render(report))
+    return {
+        "verdict": report.verdict,
+        "green": report.green,
+        "waived": report.waived,
+        "success": report.success,
+        "line": verdict_line(report, paths["html"]),
+        "times": times(report),
+        "counts": report.counts,
+        "changes": list(report.changes),
+        "paths": paths,
+    }

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A run judged again, without Ansible: what stays, what a waiver turns, and what nobody may judge."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils import _again
+from ansible_collections.linerate.rdma.plugins.module_utils._check import again, frame
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_record
+
+WAIVER = {"check": "fabric.one_master", "reason": "a fabric under test"}
+FAILS = {"findings": [{"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": "two", "remedy": "stop one"}]}
+FINE = {"findings": [{"check": "fabric.one_master", "subject": "compute", "status": "pass"}]}
+STAGES = ("validate", "discover", "fabric", "network", "host")
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """Facts of the stages that the tests put into the table."""
+
+    findings: typing.Tuple[Finding, ...] = ()
+
+
+@pytest.fixture(autouse=True)
+def table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages whose checks return what their facts say."""
+
+    def check(_intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+        return facts.findings
+
+    for name in STAGES[1:]:
+        monkeypatch.setitem(frame.TABLE, name, (Facts, check))
+
+
+def start_of(fabrics: typing.Any, **changes: typing.Any) -> RunStart:
+    return dataclasses.replace(RunStart("run-1", "2026-01-02T03:04:05+00:00", nodes=("worker-1",), variables=("rdma_fabrics",), fabrics=fabrics), **changes)
+
+
+Told = typing.Dict[str, typing.Any]
+
+
+def evidence(told: Told) -> again.Evidence:
+    def facts(stage: str) -> typing.Tuple[typing.Any, typing.Tuple[FactCount, ...]]:
+        if stage == "validate":
+            return {"nodes": ["worker-1"]}, ()
+        return told.get(stage, FINE), (FactCount("hcas", 1, 0),)
+
+    return facts
+
+
+def lived(start: RunStart, told: Told, wishes: frame.RawIntent, broken: str = "", changes: typing.Sequence[str] = ()) -> typing.Dict[str, Record]:
+    """The records that a run leaves, by the functions that a run calls."""
+    records: typing.Dict[str, Record] = {}
+    for stage in STAGES:
+        context = frame.StageContext(stage, start.run, "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:06+00:00", start.check_mode, dict(records))
+        record = frame.may_start(context, wishes, frame.validate.Facts(start.nodes, start.variables))
+        if record is None and stage == broken:
+            record = frame.judge_error(context, wishes, "Read the API: refused")
+        facts, counts = evidence(told)(stage)
+        records[stage] = record or frame.judge_stage(context, wishes, facts, changes if stage == "network" else (), counts)
+    return records
+
+
+@pytest.mark.parametrize("told", [{}, {"fabric": FAILS}, {"fabric": {"findings": []}}, {"host": FAILS}])
+@pytest.mark.parametrize("waivers", [None, [WAIVER]])
+@pytest.mark.parametrize("broken", ["", "discover", "network"])
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_the_same_wishes_give_the_same_records(fabrics: typing.Any, told: Told, waivers: typing.Any, broken: str, check_mode: bool) -> None:
+    start, wishes = start_of(fabrics(), check_mode=check_mode), frame.RawIntent(fabrics(), waivers)
+    records = lived(start, told, wishes, broken, ["policy storage was created"])
+    assert again.judge_again(start, records, wishes, evidence(told)) == records
+
+
+def test_a_wrong_intent_gives_the_same_records(fabrics: typing.Any) -> None:
+    for wrong in (fabrics(resource_name="mlx-compute"), fabrics(virtual_functions="8"), "compute"):
+        start, wishes = start_of(wrong), frame.RawIntent(wrong)
+        records = lived(start, {}, wishes)
+        assert again.judge_again(start, records, wishes, evidence({})) == records
+
+
+def test_a_waiver_opens_a_gate_and_what_was_not_run_says_so(fabrics: typing.Any) -> None:
+    start = start_of(fabrics())
+    records = lived(start, {"fabric": FAILS}, frame.RawIntent(fabrics()))
+    assert (records["fabric"].gate, records["network"].closed_by, records["host"].closed_by) == ("closed", "fabric", "fabric")
+    judged = again.judge_again(start, records, frame.RawIntent(fabrics(), [WAIVER, {"check": "*", "reason": "green"}]), evidence({"fabric": FAILS}))
+    assert judged["fabric"].gate == "open"
+    (item,) = judged["network"].judged
+    assert (item.finding.check, item.finding.status, item.waiver, judged["network"].closed_by) == ("network.run", "skipped", None, None)
+    assert "the gate of stage fabric kept this stage from starting" in item.finding.why
+    assert judged["host"].closed_by == "network"
+
+
+def test_without_its_waiver_a_gate_closes_and_what_was_seen_behind_it_is_still_judged(fabrics: typing.Any) -> None:
+    start = start_of(fabrics())
+    records = lived(start, {"fabric": FAILS}, frame.RawIntent(fabrics(), [WAIVER]))
+    judged = again.judge_again(start, records, frame.RawIntent(fabrics()), evidence({"fabric": FAILS}))
+    assert [judged[stage].gate for stage in STAGES] == ["open", "open", "closed", "open", "open"]
+
+
+def test_a_wrong_intent_is_refused_before_a_check_gets_it(fabrics: typing.Any) -> None:
+    start = start_of(fabrics())
+    records = lived(start, {}, frame.RawIntent(fabrics()))
+    judged = again.judge_again(start, records, frame.RawIntent(fabrics(resource_name="mlx-compute")), evidence({}))
+    assert [judged[stage].closed_by for stage in STAGES] == [None, *["validate"] * 4]
+    del records["validate"]
+    judged = again.judge_again(start, records, frame.RawIntent(fabrics(resource_name="mlx-compute")), evidence({}))
+    assert judged["discover"].judged[0].finding.check.startswith("validate.")
+
+
+def test_what_is_missing_stays_missing_and_another_run_is_none(fabrics: typing.Any) -> None:
+    start = start_of(fabrics())
+    records = lived(start, {}, frame.RawIntent(fabrics()))
+    del records["discover"]
+    records["network"] = dataclasses.replace(records["network"], run="run-0")
+    assert set(again.judge_again(start, records, frame.RawIntent(fabrics()), evidence({}))) == {"validate", "fabric", "host"}
+
+
+def test_facts_that_are_damaged_or_gone_are_an_error(fabrics: typing.Any) -> None:
+    start = start_of(fabrics())
+    records = lived(start, {}, frame.RawIntent(fabrics()))
+
+    def torn(stage: str) -> typing.Any:
+        if stage == "fabric":
+            raise RdmaError("facts/hcas/worker-1.json can't be read")
+        return evidence({})(stage)[0], (FactCount("hcas", 0, 1),) if stage == "network" else (FactCount("hcas", 1, 0),)
+
+    judged = again.judge_again(start, records, frame.RawIntent(fabrics()), torn)
+    assert "worker-1.json can't be read" in judged["fabric"].judged[0].finding.measured
+    assert "hcas of the cluster is not in the folder any more" in judged["network"].judged[0].finding.measured
+    assert [judged[stage].gate for stage in STAGES] == ["open", "open", "closed", "closed", "open"]
+
+
+def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: pathlib.Path) -> None:
+    start = start_of(fabrics(), started=now())
+    FactFolder(str(tmp_path), start.run).begin(start)
+    judged = frame.judge_validate(frame.StageContext("validate", start.run, now(), now(), False, {}), frame.RawIntent(fabrics()), frame.validate.Facts(("worker-1",)))
+    write_record(str(tmp_path / "stages"), judged)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
+    answer = _again.again(str(tmp_path), "", {}, "2.19.4")
+    assert (answer["verdict"], answer["success"], answer["report_dir"]) == ("NOT GREEN", False, str(tmp_path / "judged"))
+    assert all(path.read_bytes() == text for path, text in before.items()), "the evidence is not touched"
+    assert set(read_records(str(tmp_path / "judged" / "stages"))[0]) == {"validate"}
+    (tmp_path / "stages" / "validate.jsonl").write_text("{}\n", encoding="utf-8")
+    answer = _again.again(str(tmp_path), "", {}, "2.19.4")
+    assert "the record can't be read" in answer["line"] and read_records(str(tmp_path / "judged" / "stages")) == ({}, {})
+    with pytest.raises(FileError, match="the folder of the run itself"):
+        _again.again(str(tmp_path), str(tmp_path), {}, "2.19.4")
+    with pytest.raises(FileError, match=r"no run.json in it\. Give rdma_report_dir the folder of a run"):
+        _again.again(str(tmp_path / "nowhere"), "", {}, "2.19.4")
