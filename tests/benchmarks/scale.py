@@ -34,8 +34,9 @@ from ansible_collections.linerate.rdma.tests.benchmarks.fleet import Fleet
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIZES = (10, 100, 300)
 STAGES = ("validate", "discover", "fabric", "reachability", "platform")
-#: beyond so many nodes the floor is measured with so many pings for each node, and scaled to as many as site.yml has tasks
-SCALED_FROM, FEW_PINGS = 500, 2
+#: connection of a floor: with more nodes than this it is measured with FEW_PINGS for each node, and scaled to as many as site.yml has tasks
+WHOLE_FLOOR = {"replay": 500, "local": 20}
+FEW_PINGS = 2
 SAMPLE_SECONDS = 0.5
 MEGABYTE = 1e6
 
@@ -202,7 +203,7 @@ def _tasks(output: str, names: typing.Collection[str]) -> float:
 
 def _floor(folder: pathlib.Path, connection: str, nodes: int, tasks: float) -> float:
     """Seconds of Ansible for so many tasks on each node that do nothing."""
-    pings = FEW_PINGS if nodes > SCALED_FROM else round(tasks)
+    pings = FEW_PINGS if nodes > WHOLE_FLOOR[connection] else round(tasks)
     tower = [{"hosts": "rdma_nodes", "gather_facts": False, "tasks": [{"ansible.builtin.ping": {}}] * pings}]
     (folder / "floor.yml").write_text(yaml.dump(tower, Dumper=_Plain), encoding="utf-8")
     cost = play(folder, "floor.yml", "-e", f"ansible_connection={connection}")
