@@ -7,6 +7,7 @@ Facts and findings should hold none; this is the second line of defence, for a t
 
 from __future__ import annotations
 
+import functools
 import re
 import typing
 
@@ -49,5 +50,11 @@ def redact(data: typing.Any, key: str = "") -> typing.Any:
     if isinstance(data, (list, tuple)):
         return [redact(item, key) for item in data]
     if isinstance(data, str):
-        return REDACTED if data and _SECRET_KEY.search(key) else redact_text(data)
+        return REDACTED if data and _is_secret(key) else redact_text(data)
     return data
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_secret(key: str) -> bool:
+    """Facts have few names, and each of them a million times."""
+    return _SECRET_KEY.search(key) is not None

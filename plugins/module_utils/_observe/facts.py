@@ -66,7 +66,8 @@ class FactFolder:
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
         path = self.path(kind, node)
-        write_text(path, json.dumps(redact(to_data(fact)), separators=(",", ":"), sort_keys=True) + "\n")
+        # its value is plain by now, and a second walk through it costs as much as all the rest
+        write_text(path, json.dumps(redact(vars(fact)), separators=(",", ":"), sort_keys=True) + "\n")
         return path
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:

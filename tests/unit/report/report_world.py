@@ -210,6 +210,11 @@ def _topologies(world: World) -> typing.Dict[str, ObservedTopologies]:
     return {name: ObservedTopologies((seen,) if node == 0 else ()) for node, name in enumerate(world.names)}
 
 
+def seen(world: World) -> typing.Tuple[typing.Dict[str, ObservedHcas], typing.Dict[str, ObservedSubnets], typing.Dict[str, ObservedTopologies]]:
+    """What the nodes, their ports and the fabric show."""
+    return _hcas(world), _subnets(world), _topologies(world)
+
+
 def _pings(world: World) -> typing.Dict[str, typing.Any]:
     partners: typing.Dict[int, typing.List[int]] = {}
     for client, server in world.pairs():
