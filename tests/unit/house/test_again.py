@@ -146,7 +146,8 @@ def test_facts_that_are_damaged_or_gone_are_an_error(fabrics: typing.Any) -> Non
 def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: pathlib.Path) -> None:
     start = start_of(fabrics(), started=now())
     FactFolder(str(tmp_path), start.run).begin(start)
-    judged = frame.judge_validate(frame.StageContext("validate", start.run, now(), now(), False, {}), frame.RawIntent(fabrics()), frame.validate.Facts(("worker-1",)))
+    context = frame.StageContext("validate", start.run, now(), now(), False, {})
+    judged = frame.judge_validate(context, frame.RawIntent(fabrics()), frame.validate.Facts(("worker-1",)))
     write_record(str(tmp_path / "stages"), judged)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
     answer = _again.again(str(tmp_path), "", {}, "2.19.4")
