@@ -25,6 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.training.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse
+from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 HCAS = tuple(f"mlx5_{number}" for number in range(8))
@@ -55,48 +56,52 @@ def write(path: pathlib.Path, kind: str, ranks: int, mib: int) -> None:
 
 def measure(what: str, path: str) -> None:
     """Print processor seconds of the fastest of some rounds, growth of the peak memory in MiB, and what was found."""
-
-    def work() -> typing.Any:
-        if what == "baseline":
-            return sum(1 for line in read_lines([path]) if BASELINE.search(line))
-        return parse(read_lines([path]))
-
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    times, found = [], None
+    times, note = [], ""
     for _round in range(ROUNDS):
-        found = None
         start = time.process_time()
-        found = work()
-        times.append(time.process_time() - start)
+        if what == "one expression":
+            note = f"{sum(bool(BASELINE.search(line)) for line in read_lines([path]))} channels"
+            times.append(time.process_time() - start)
+        else:
+            found = parse(read_lines([path]))
+            times.append(time.process_time() - start)
+            start = time.process_time()
+            findings = check(Intent(()), Facts(found))
+            note = f"{sum(len(item.ranks) for item in found.communicators)} ranks, {len(findings)} findings in {time.process_time() - start:.2f} s"
+            del found, findings
     growth = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    note = f"{found} channels" if what == "baseline" else f"{sum(len(item.ranks) for item in found.communicators)} ranks"
-    if what == "parse":
-        start = time.process_time()
-        note += f", {len(check(Intent(()), Facts(found)))} findings in {time.process_time() - start:.2f} s"
     print(json.dumps([min(times), growth, note]))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", type=int, nargs="+", default=[64, 256, 1024])
-    parser.add_argument("--mib", type=int, default=256)
-    parser.add_argument("--one", nargs=2, metavar=("WHAT", "LOG"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
+def main(arguments: Arguments = None) -> Results:
+    options = _options(arguments)
     if options.one:
         measure(*options.one)
-        return
-    print("log       ranks  MiB   what      seconds  MiB/s  ratio  peak memory MiB")
+        return ()
+    ranks_of_all, mib = ((16,), 1) if options.smallest else (options.ranks, options.mib)
+    results: typing.List[Result] = []
     for kind in ("training", "alltoall"):
-        for ranks in options.ranks:
+        for ranks in ranks_of_all:
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder, "log")
-                write(path, kind, ranks, options.mib)
+                write(path, kind, ranks, mib)
                 size, baseline = path.stat().st_size / 2**20, 0.0
-                for what in ("baseline", "parse"):
-                    done = subprocess.run([sys.executable, __file__, "--one", what, str(path)], capture_output=True, text=True, check=True)
+                for what in ("one expression", "parse"):
+                    done = subprocess.run([sys.executable, __file__, "--one", what, str(path)], stdout=subprocess.PIPE, text=True, check=True)
                     seconds, memory, note = json.loads(done.stdout)
                     baseline = baseline or seconds
-                    print(f"{kind:<9} {ranks:<6} {size:<5.0f} {what:<8} {seconds:8.2f} {size / seconds:6.0f} {seconds / baseline:6.1f}  {memory:15.0f}  {note}")
+                    more = f"{size / seconds:.0f} MiB/s, peak memory {memory:.0f} MiB, {note}"
+                    results.append(Result(what, f"{kind}, {ranks} ranks, {size:.0f} MiB", seconds, "processor s", seconds / baseline, "one expression", more))
+    return show(results, options.json)
+
+
+def _options(arguments: Arguments) -> argparse.Namespace:
+    made = parser(__doc__)
+    made.add_argument("--ranks", type=int, nargs="+", default=[64, 256, 1024])
+    made.add_argument("--mib", type=int, default=256)
+    made.add_argument("--one", nargs=2, metavar=("WHAT", "LOG"), help=argparse.SUPPRESS)
+    return made.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a round of many pairs costs beyond the tests themselves: build/venv/bin/python tests/benchmarks/rounds.py [pairs] [seconds]
+"""What a round of many pairs costs beyond the tests themselves: build/venv/bin/python tests/benchmarks/rounds.py [--pairs 500] [--seconds 10]
 
 All of the stage's own code runs, down to its websockets. What it talks to is a small API server in a process of its own, in whose pods rping and
 ib_write_bw only take their time: a node that is but an object, as kwok makes them, can run no command. The baseline is measured in the same run: one
@@ -9,8 +9,10 @@ pair after the other, a new exec for each command, on a few pairs, and scaled by
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import collections
+import concurrent.futures
 import json
 import pathlib
 import resource
@@ -29,14 +31,17 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.stream import stream
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.shell import MARK
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
+from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 
 PAIRS, SECONDS, PING_SECONDS = 500, 10.0, 0.5
+SMALLEST = (2, 0.25)
 BASELINE_PAIRS = 2
 RESOURCE = "openshift.io/mlx"
 FABRIC = {
@@ -168,10 +173,10 @@ class Timed(Bench):
 
     seconds = processor = 0.0
 
-    def _measure(self, pods: typing.Sequence[RdmaPod]) -> typing.Tuple[PairResult, ...]:
+    def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]) -> typing.List[PairResult]:
         start, processor = time.monotonic(), time.process_time()
         try:
-            return super()._measure(pods)
+            return super()._measure(pool, fabric, pods)
         finally:
             self.seconds, self.processor = time.monotonic() - start, time.process_time() - processor
 
@@ -218,37 +223,49 @@ def one_after_the_other(client: ApiClient, pairs: int) -> float:
     return time.monotonic() - start
 
 
-def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else SECONDS
+def main(arguments: Arguments = None) -> Results:
+    made = parser(__doc__)
+    made.add_argument("--pairs", type=int, default=PAIRS)
+    made.add_argument("--seconds", type=float, default=SECONDS, help="that ib_write_bw takes")
+    made.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = made.parse_args(arguments)
+    pairs, seconds = SMALLEST if options.smallest else (options.pairs, options.seconds)
+    if options.serve:
+        asyncio.run(serve(2 * pairs, seconds))
+        return ()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    server = subprocess.Popen([sys.executable, __file__, "serve", str(2 * pairs), str(seconds)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        url = server.stdout.readline().strip()
-        configuration = Configuration(host=url)
-        client = ApiClient(configuration)
+    command = [sys.executable, __file__, "--serve", "--pairs", str(pairs), "--seconds", str(seconds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            return show(_results(server.stdout.readline().strip(), pairs, seconds), options.json)
+        finally:
+            server.terminate()
 
-        def counts() -> typing.Dict[str, int]:
-            with urllib.request.urlopen(f"{url}/counts") as answer:
-                return json.load(answer)
 
-        own = 2 * (seconds + PING_SECONDS)
-        took, processor, everything = measure(client, [f"node-{number}" for number in range(2 * pairs)])
-        ours = counts()
-        serial = one_after_the_other(client, BASELINE_PAIRS) / BASELINE_PAIRS * pairs
-        execs = (counts()["exec"] - ours["exec"]) // BASELINE_PAIRS * pairs
-        print(f"a round of {pairs} pairs, both directions, of which rping and ib_write_bw take {own:.1f} s")
-        print(f"  the round     {took:8.1f} s, {100 * (took / own - 1):.1f} % beyond the tests' own length; {processor:.1f} s of a processor")
-        print(f"  with the pods {everything:8.1f} s")
-        print(f"  requests      {sum(ours.values()):8d}: {', '.join(f'{number} x {what}' for what, number in sorted(ours.items()))}")
-        print(f"one pair after the other, an exec for each command (measured on {BASELINE_PAIRS} pairs, scaled)")
-        print(f"  the round     {serial:8.1f} s, {serial / took:.0f} times as long")
-        print(f"  requests      {execs:8d} x exec a round; here there are no more for a further round")
-    finally:
-        server.terminate()
-        server.wait()
+def _results(url: str, pairs: int, seconds: float) -> typing.Iterator[Result]:
+    client = ApiClient(Configuration(host=url))
+
+    def counts() -> typing.Counter[str]:
+        with urllib.request.urlopen(f"{url}/counts") as answer:
+            return collections.Counter(json.load(answer))
+
+    own = 2 * (seconds + PING_SECONDS)
+    took, processor, everything = measure(client, [f"node-{number}" for number in range(2 * pairs)])
+    ours = counts()
+    serial = one_after_the_other(client, BASELINE_PAIRS) / BASELINE_PAIRS * pairs
+    execs = (counts()["exec"] - ours["exec"]) // BASELINE_PAIRS * pairs
+    size, tools = f"{pairs} pairs, both directions", "rping and ib_write_bw alone"
+    yield Result(tools, size, own, "s", 1.0, tools)
+    yield Result("round", size, took, "s", took / own, tools, f"{processor:.1f} processor s")
+    yield Result("round and its pods", size, everything, "s", everything / own, tools)
+    note = f"measured on {BASELINE_PAIRS} pairs and scaled, {serial / took:.3g} times as long as the round"
+    yield Result("one pair after the other", size, serial, "s", serial / own, tools, note)
+    all_requests = ", ".join(f"{number} x {what}" for what, number in sorted(ours.items()))
+    each = "an exec for each command"
+    yield Result("requests", size, sum(ours.values()), "requests", sum(ours.values()) / execs, each, f"{all_requests}; no more of them for a further round")
+    yield Result(each, size, execs, "requests", 1.0, each, "for each round")
 
 
 async def serve(nodes: int, seconds: float) -> None:
@@ -262,7 +279,4 @@ async def serve(nodes: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["serve"]:
-        asyncio.run(serve(int(sys.argv[2]), float(sys.argv[3])))
-    else:
-        main()
+    main()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Speed of the schedule, and of naming what failing pairs have in common: build/venv/bin/python tests/benchmarks/schedule.py
+"""Speed of the schedule, and of naming what failing pairs have in common: build/venv/bin/python tests/benchmarks/schedule.py [--hosts 1000]
 
 Each figure is a ratio against a baseline of the same run: the pairs of one rail, each put into the first round where both ends are free.
 """
@@ -18,8 +18,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import Trial, suspects, trial
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
+from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 
-HOSTS = 1_000
+HOSTS, SMALLEST = 1_000, 128
 RAILS = 8
 #: default of roles/reachability
 SOME_ROUNDS = 31
@@ -39,11 +40,11 @@ def greedy(hosts: int) -> typing.Dict[int, typing.List[typing.Tuple[int, int]]]:
     return made
 
 
-def all_trials() -> typing.List[Trial]:
+def all_trials(hosts: int) -> typing.List[Trial]:
     """What the default rounds measure when a leaf is dead."""
-    places = [[Place(f"host-{host}", f"mlx5_{rail}", rail, f"leaf-{rail}-{host // 32}", host % 32) for host in range(HOSTS)] for rail in range(RAILS)]
-    step = HOSTS // SOME_ROUNDS
-    pairs = ((rail[host], rail[(host + step * part) % HOSTS]) for rail in places for host in range(HOSTS) for part in range(1, SOME_ROUNDS + 1))
+    places = [[Place(f"host-{host}", f"mlx5_{rail}", rail, f"leaf-{rail}-{host // 32}", host % 32) for host in range(hosts)] for rail in range(RAILS)]
+    step = hosts // SOME_ROUNDS
+    pairs = ((rail[host], rail[(host + step * part) % hosts]) for rail in places for host in range(hosts) for part in range(1, SOME_ROUNDS + 1))
     return [trial("compute", client, server, "leaf-3-3" not in (client.leaf, server.leaf)) for client, server in pairs]
 
 
@@ -57,17 +58,25 @@ def seconds(work: typing.Callable[[], typing.Any]) -> float:
     return min(times)
 
 
-def main() -> None:
-    rails = [{f"host-{host}": Endpoint(f"mlx5_{rail}", 1, 1 + host * RAILS + rail) for host in range(HOSTS)} for rail in range(RAILS)]
-    baseline = seconds(lambda: greedy(HOSTS))
-    print(f"baseline: first free round for the pairs of {HOSTS} hosts on one rail: {baseline:.2f} s, {len(greedy(HOSTS))} rounds")
-    for name, most in ((f"{SOME_ROUNDS} rounds", SOME_ROUNDS), (f"all {HOSTS - 1} rounds", None)):
-        taken = seconds(lambda most=most: plan(rails, most))
-        print(f"plan of {HOSTS} hosts on {RAILS} rails, {name}: {taken:.2f} s (ratio {taken / baseline:.2f})")
-    trials = all_trials()
+def main(arguments: Arguments = None) -> Results:
+    made = parser(__doc__)
+    made.add_argument("--hosts", type=int, default=HOSTS, help="128 or more: 'leaf-3-3' must be there")
+    options = made.parse_args(arguments)
+    hosts = SMALLEST if options.smallest else options.hosts
+    rails = [{f"host-{host}": Endpoint(f"mlx5_{rail}", 1, 1 + host * RAILS + rail) for host in range(hosts)} for rail in range(RAILS)]
+    baseline, size = seconds(lambda: greedy(hosts)), f"{hosts} hosts, {RAILS} rails"
+
+    def result(what: str, taken: float, note: str = "") -> Result:
+        return Result(what, size, taken, "processor s", taken / baseline, "first free round, one rail", note)
+
+    results = [result("first free round, one rail", baseline, f"{len(greedy(hosts))} rounds")]
+    results.append(result(f"plan of {SOME_ROUNDS} rounds", seconds(lambda: plan(rails, SOME_ROUNDS))))
+    results.append(result(f"plan of all {hosts - 1} rounds", seconds(lambda: plan(rails, None))))
+    trials = all_trials(hosts)
     taken = seconds(lambda: suspects(trials))
     (found,) = suspects(trials)
-    print(f"{found.elements[0].name} named from {len(trials)} trials, of which {found.failed} failed: {taken:.2f} s (ratio {taken / baseline:.2f})")
+    results.append(result("name the suspect", taken, f"{found.elements[0].name} from {len(trials)} trials, of which {found.failed} failed"))
+    return show(results, options.json)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Cost of the wait for 1,000 nodes: build/venv/bin/python tests/benchmarks/wait.py
+"""Cost of the wait for many nodes: build/venv/bin/python tests/benchmarks/wait.py [--nodes 1000]
 
 A server in another process plays a rollout over HTTP: each node's sync begins, makes its virtual functions, and the kubelet offers them. The wait is
 measured beside a loop of the same run that lists nodes and node states every few seconds, as ``kubernetes.core.k8s_info`` with ``until`` does; it uses the
@@ -10,7 +10,7 @@ same parsers and the same judgement, and is not charged for the start of a modul
 from __future__ import annotations
 
 import copy
-import json
+import dataclasses
 import multiprocessing
 import multiprocessing.connection
 import pathlib
@@ -25,12 +25,22 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, KINDS, SELECTORS, look, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
+from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
-NODES = 1_000
-#: seconds of the rollout, and between two turns of the loop
-ROLLOUT, TURN = 20.0, 5.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """:ivar rollout: seconds of it; :ivar turn: seconds between two turns of the loop"""
+
+    nodes: int = 1_000
+    rollout: float = 20.0
+    turn: float = 5.0
+
+
+SMALLEST = Size(4, 1.0, 0.25)
 FIXTURES = ROOT / "tests/unit/fixtures/kubernetes"
 NAMESPACES = dict.fromkeys(IN_NAMESPACE, "ops")
 Resource = typing.Dict[str, typing.Any]
@@ -47,13 +57,13 @@ def named(resource: Resource, name: str) -> Resource:
     return new
 
 
-def serve(pipe: multiprocessing.connection.Connection) -> None:
+def serve(pipe: multiprocessing.connection.Connection, size: Size) -> None:
     """Tell where the server is, play the rollout when asked, tell when its last event was made and how often the server was asked."""
     state, node = fixture("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState"), fixture("node-worker-sriov.yaml", "Node")
     working, bare = copy.deepcopy(state), copy.deepcopy(node)
     working["status"]["syncStatus"] = "InProgress"
     bare["status"]["allocatable"]["openshift.io/igbvf"] = "0"
-    names = [f"worker-{number}" for number in range(NODES)]
+    names = [f"worker-{number}" for number in range(size.nodes)]
     api = FakeApi()
     api.serve("Node", [named(bare, name) for name in names])
     api.serve("SriovNetworkNodeState", [named(working, name) for name in names], "ops")
@@ -68,58 +78,66 @@ def serve(pipe: multiprocessing.connection.Connection) -> None:
     events = [("SriovNetworkNodeState", named(working, name), "ops") for name in names]
     events += [("SriovNetworkNodeState", named(state, name), "ops") for name in names]
     events += [("Node", named(node, name), "") for name in names]
-    start, halfway = time.monotonic(), 0
+    start, halfway, last = time.monotonic(), 0, 0.0
     for number, (kind, item, namespace) in enumerate(events):
-        time.sleep(max(0.0, start + number * ROLLOUT / len(events) - time.monotonic()))
+        time.sleep(max(0.0, start + number * size.rollout / len(events) - time.monotonic()))
+        # before it, since the answer may be there sooner than this process goes on
+        last = time.monotonic()
         api.put(kind, item, namespace)
         if number == len(events) // 2:
             halfway = sum(api.requests.values())
-    pipe.send((len(events), time.monotonic()))
+    pipe.send((len(events), last))
     pipe.recv()
     pipe.send((halfway, sum(api.requests.values())))
 
 
-def by_watch(url: str, targets: typing.Tuple[Target, ...], begin: typing.Callable[[], None]) -> None:
+def by_watch(url: str, targets: typing.Tuple[Target, ...], begin: typing.Callable[[], None], size: Size) -> None:
     feed = WatchFeed(FakeApi.client(url), NAMESPACES, KINDS, selectors=SELECTORS)
     feed.start()
     begin()
-    facts = wait(feed, targets, 10 * ROLLOUT, time.monotonic, lambda line: None, steady=0.0)
+    facts = wait(feed, targets, 10 * size.rollout, time.monotonic, lambda line: None, steady=0.0)
     feed.stop()
     assert all(node.phase == "ready" for node in facts.nodes)
 
 
-def by_loop(url: str, targets: typing.Tuple[Target, ...], begin: typing.Callable[[], None]) -> None:
+def by_loop(url: str, targets: typing.Tuple[Target, ...], begin: typing.Callable[[], None], size: Size) -> None:
     cluster = FakeApi.client(url)
     begin()
     while not all(node.phase == "ready" for node in look(cluster, NAMESPACES, targets).nodes):
-        time.sleep(TURN)
+        time.sleep(size.turn)
 
 
-def measure(name: str, work: typing.Callable[..., None]) -> typing.Dict[str, float]:
+def measure(work: typing.Callable[..., None], size: Size) -> typing.Dict[str, float]:
+    """Requests, seconds from the last event to the verdict, and processor seconds of the waiting side."""
     here, there = multiprocessing.Pipe()
-    server = multiprocessing.Process(target=serve, args=(there,), daemon=True)
+    server = multiprocessing.Process(target=serve, args=(there, size), daemon=True)
     server.start()
     url = here.recv()
-    targets = (Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", tuple(f"worker-{number}" for number in range(NODES)), 1),)
+    targets = (Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", tuple(f"worker-{number}" for number in range(size.nodes)), 1),)
     before = time.process_time()
-    work(url, targets, lambda: here.send("begin"))
+    work(url, targets, lambda: here.send("begin"), size)
     verdict, spent = time.monotonic(), time.process_time() - before
     events, last = here.recv()
     here.send("requests")
     halfway, requests = here.recv()
     server.join()
-    figures = {"requests": requests, "in the second half": requests - halfway, "verdict": verdict - last, "cpu": spent, "cpu an event": 1000 * spent / events}
-    print(f"{name:<22} {requests:>8} {requests - halfway:>19} {figures['verdict']:>15.2f} s {spent:>9.2f} s {figures['cpu an event']:>11.2f} ms")
-    return figures
+    return {"requests": requests, "second half": requests - halfway, "verdict": verdict - last, "cpu": spent, "cpu an event": 1000 * spent / events}
 
 
-def main() -> None:
-    print(f"{NODES} nodes, {3 * NODES} events in {ROLLOUT:.0f} s")
-    print("                       requests  in the second half  event to verdict   processor    an event")
-    watch = measure("watch", by_watch)
-    loop = measure(f"list every {TURN:.0f} s", by_loop)
-    ratios = {name: round(loop[name] / watch[name], 1) if watch[name] else None for name in ("requests", "verdict", "cpu")}
-    print(f"loop / watch: {json.dumps(ratios)}")
+def main(arguments: Arguments = None) -> Results:
+    made = parser(__doc__)
+    made.add_argument("--nodes", type=int, default=Size.nodes)
+    options = made.parse_args(arguments)
+    size = SMALLEST if options.smallest else Size(options.nodes)
+    loop_name = f"a list every {size.turn:g} s"
+    watch, loop = measure(by_watch, size), measure(by_loop, size)
+    words = f"{size.nodes} nodes, {3 * size.nodes} events in {size.rollout:g} s"
+    results = []
+    for what, figures in (("watch", watch), (loop_name, loop)):
+        notes = {"requests": f"{figures['second half']:.0f} of them in the second half", "verdict": "", "cpu": f"{figures['cpu an event']:.2f} ms an event"}
+        for name, unit in (("requests", "requests"), ("verdict", "s from the last event to the verdict"), ("cpu", "processor s")):
+            results.append(Result(what, words, figures[name], unit, figures[name] / loop[name], loop_name, notes[name]))
+    return show(results, options.json)
 
 
 if __name__ == "__main__":

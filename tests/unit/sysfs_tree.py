@@ -143,7 +143,7 @@ def add_six_hcas(tree: Tree, node: int = 1, **port_files: str) -> None:
     for index, (device, netdev, address, _fabric) in enumerate(SIX_HCAS):
         folder = tree.function(address, vendor="0x15b3", device="0x1021", sriov_totalvfs="16", sriov_numvfs="0")
         tree.rdma(folder, device, guid(node, index), node_desc=f"worker-{node} {device}")
-        tree.port(device, gid="fe80:0000:0000:0000:" + guid(node, index, 1), lid=hex(0x10 * node + index), **port_files)
+        tree.port(device, 1, "fe80:0000:0000:0000:" + guid(node, index, 1), lid=hex(0x10 * node + index), **port_files)
         raw = guid(node, index, 1).replace(":", "")
         octets = ":".join(raw[place : place + 2] for place in range(0, 16, 2))
         tree.netdev(folder, netdev, f"00:00:10:49:fe:80:00:00:00:00:00:00:{octets}", kind=32, mtu=4092)

@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every benchmark runs, at its smallest size, and measures something against something. How fast it was is for its reader."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import ibnetdiscover
+from ansible_collections.linerate.rdma.tests.benchmarks import topology
+from ansible_collections.linerate.rdma.tests.benchmarks.support import topograph
+from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Result, show
+
+ROOT = pathlib.Path(__file__).parents[3]
+BENCHMARKS = sorted((ROOT / "tests/benchmarks").glob("*.py"))
+CAPTURE = ROOT / "tests/unit/fixtures/infiniband-diags/ibnetdiscover.txt"
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+def test_a_benchmark_measures_something(path: pathlib.Path) -> None:
+    done = subprocess.run([sys.executable, path, "--smallest", "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    results = [Result(**result) for result in json.loads(done.stdout)]
+    by_what = {(result.what, result.size, result.unit): result for result in results}
+    assert len(by_what) == len(results) > 1, "each figure once, and a baseline among them"
+    for result in results:
+        assert math.isfinite(result.value) and result.value > 0 and result.ratio > 0 and result.unit, result
+        baseline = by_what[result.baseline, result.size, result.unit]
+        assert baseline.ratio == 1 and result.ratio == pytest.approx(result.value / baseline.value), "of the same size, in the same unit"
+    assert any(result.ratio != 1 for result in results), "a baseline alone says nothing"
+
+
+def test_there_are_benchmarks() -> None:
+    assert BENCHMARKS
+
+
+def test_results_are_a_table_with_units_and_ratios(capsys: pytest.CaptureFixture[str]) -> None:
+    results = (Result("by hand", "4 nodes", 10.0, "s", 1.0, "by hand"), Result("module", "4 nodes", 2.5, "s", 0.25, "by hand", "once"))
+    assert show(results) == results
+    head, *rows = [re.split(" {2,}", row) for row in capsys.readouterr().out.splitlines()]
+    assert head == ["what", "size", "value", "ratio", "to"]
+    assert rows == [["by hand", "4 nodes", "10", "s", "1", "by hand"], ["module", "4 nodes", "2.5", "s", "0.25", "by hand", "once"]]
+
+
+def forms(text: str) -> typing.Set[str]:
+    """The forms of a text's lines: the same, but for names and numbers."""
+    text = re.sub(r'"MF0;[^"]+"', "SWITCH", re.sub(r'"worker[0-9]+ mlx5_[0-9]"', "HCA", text))
+    text = re.sub(r"generated on .*", "generated on DATE", text)
+    return set(re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{16}\b|\b[0-9]+\b", "N", text).split("\n"))
+
+
+def blocks(text: str) -> typing.Set[typing.Tuple[str, ...]]:
+    """The order of the words that begin the lines of a block; lines of ports count once."""
+    return {tuple(dict.fromkeys(re.split(r"[=\t(\[# ]", line)[0] or line[:1] for line in block.split("\n"))) for block in text.strip("\n").split("\n\n")}
+
+
+def test_the_large_fabric_is_printed_as_the_tool_prints_one() -> None:
+    made, captured = topology.large_fabric(32), CAPTURE.read_text()
+    assert forms(made) == forms(captured)
+    assert blocks(made) == blocks(captured)
+
+
+def test_the_large_fabric_is_whole() -> None:
+    seen = ibnetdiscover.parse(topology.large_fabric(64))
+    assert [sum(node.kind == kind for node in seen.nodes) for kind in ("Ca", "Switch")] == [64 * 8, 2 * 8 + 64]
+    # a cable of each HCA, and 8 of each leaf; each is printed at both of its ends
+    assert len(seen.links) == 64 * 8 + 2 * 8 * 8
+    assert topology.large_fabric(64).count("\n[") == 2 * len(seen.links)
+
+
+def test_a_peer_that_is_not_to_be_had_says_why(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topograph, "BUILD", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(topograph.NotBuilt, match="Go is not installed"):
+        topograph.build("v1.0.0", None)
+    go = tmp_path / "go"
+    go.write_text('#!/bin/sh\necho "no $1 today" >&2\nexit 3\n')
+    go.chmod(0o755)
+    with pytest.raises(topograph.NotBuilt, match="'go mod' ended with 3: no mod today"):
+        topograph.build("v1.0.0", None)
