@@ -15,10 +15,11 @@ from ._model.facts import RunStart
 from ._model.findings import STAGES
 from ._model.records import Record
 from ._observe.facts import FactFolder, read_start
-from ._observe.files import FileError, remove
+from ._observe.files import FileError, remove, write_text
 from ._observe.records import read_records, write_record
 from ._publish import publish
-from ._report.difference import record_differences, show
+from ._report.difference import KINDS, Snapshot, differences, record_differences, show
+from ._report.difference_page import difference_html, difference_json
 
 Data = typing.Dict[str, typing.Any]
 
@@ -56,8 +57,38 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
     versions = {"ansible-core": ansible_version, **{f"{name} of the run": version for name, version in start.versions.items()}}
     # a record of another run is no part of this one, and is named as in the report of the run itself
     answer = publish(folder, target, {**records, **judged}, unreadable, versions)
-    differences = record_differences(of_run, judged)
-    return {**answer, "run": start.run, "report_dir": target, "same": not differences, "lines": show(differences)}
+    found = record_differences(of_run, judged)
+    return {**answer, "run": start.run, "report_dir": target, "same": not found, "lines": show(found)}
+
+
+def snapshot(report_dir: str) -> Snapshot:
+    """What the run of a folder left, as far as it is compared.
+
+    :raises FileError: no run is there. A fact or a record that can't be read is an error of its node, or no record
+    """
+    start = start_of(report_dir)
+    folder = FactFolder(report_dir, start.run)
+    facts = {}
+    for kind in (*KINDS, "topologies"):
+        there = [node for node in start.nodes if os.path.exists(folder.path(kind, node))]
+        asked = folder.of_nodes(kind, there)
+        # a file that an older run left is no look of this one
+        facts[kind] = {node: item for node, item in asked.items() if not (item["error"] or "").startswith("was not asked")}
+    records = {stage: record for stage, record in read_records(records_dir(report_dir))[0].items() if record.run == start.run}
+    return Snapshot(start, facts, records)
+
+
+def compare_folders(before_dir: str, report_dir: str) -> Data:
+    """What changed between two runs; also written into the folder of the later one.
+
+    :raises FileError: there is no run in one of them, or the folder can't be written
+    """
+    before, after = snapshot(before_dir), snapshot(report_dir)
+    found = differences(before, after)
+    paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
+    write_text(paths["json"], difference_json(before.start, after.start, found))
+    write_text(paths["html"], difference_html(before.start, after.start, found))
+    return {"before": before.start.run, "after": after.start.run, "count": len(found), "lines": show(found), "paths": paths}
 
 
 def _write(target: str, judged: typing.Mapping[str, Record]) -> None:

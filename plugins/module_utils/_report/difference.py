@@ -1,18 +1,31 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What differs between two judgements: of one run by two intents, or of two runs."""
+"""What differs between two judgements of one run, or between two runs: gates and findings, and what was seen of each node."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import typing
 
+from .._model.facts import CLUSTER, RunStart
 from .._model.findings import STAGES, Judged
+from .._model.load import to_data
 from .._model.records import Record
 from .text import one_line
 from .verdict import label
 
 NOT_THERE = "not there"
+Data = typing.Dict[str, typing.Any]
+
+#: kinds of facts of nodes that are compared, and how a reader calls them. HCAs after the network was made show its VFs
+KINDS = {"hcas_after_network": "", "hcas": "", "platform": "platform", "subnets": "subnet manager of", "containerd": "containerd"}
+#: differ between any two runs and mean nothing: counts that rise by themselves, and numbers that a device draws anew when it is made
+IGNORED = ("activity", "queue_pair", "changes")
+# a list of such things is compared thing by thing: the first of these keys that all have names one
+_NAMES = (("rdma_device", "port"), ("name",), ("address",), ("number",))
+# word for one thing of a list
+_WORDS = {"hcas": "", "ports": "port", "netdevs": "netdev", "functions": "function"}
 #: lines on a terminal; the file has all
 MOST_LINES = 200
 
@@ -31,6 +44,35 @@ class Difference:
     after: str
 
 
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """What a run left.
+
+    :ivar facts: by kind and node: ``value`` and ``error``, of which one is None; of KINDS, and topologies
+    :ivar records: of this run only, by stage
+    """
+
+    start: RunStart
+    facts: typing.Mapping[str, typing.Mapping[str, Data]]
+    records: typing.Mapping[str, Record]
+
+
+def differences(before: Snapshot, after: Snapshot) -> typing.List[Difference]:
+    """What changed from one run to the other: the intent, versions, nodes, what they show, cables, gates and findings. Times and runs are no change."""
+    found: typing.List[Difference] = []
+    first, second = to_data(before.start), to_data(after.start)
+    for name in ("fabrics", "waivers", "cluster", "versions", "check_mode"):
+        found += _data(CLUSTER, [name if name in ("versions", "check_mode") else f"rdma_{name}"], first[name], second[name])
+    nodes = dict.fromkeys((*before.start.nodes, *after.start.nodes))
+    for node in nodes:
+        if node in before.start.nodes and node in after.start.nodes:
+            found += _of_node(node, before.facts, after.facts)
+        else:
+            found += _changed(node, "node", *("takes part" if node in run.start.nodes else NOT_THERE for run in (before, after)))
+    found += _cables(before, after)
+    return found + record_differences(before.records, after.records)
+
+
 def record_differences(before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]) -> typing.List[Difference]:
     """Gates and findings that appeared, vanished, or changed their status. What was measured may differ: a finding is known by check and subject."""
     found: typing.List[Difference] = []
@@ -44,12 +86,96 @@ def record_differences(before: typing.Mapping[str, Record], after: typing.Mappin
     return found
 
 
-def show(differences: typing.Sequence[Difference]) -> typing.List[str]:
+def show(found: typing.Sequence[Difference]) -> typing.List[str]:
     """As lines for a terminal."""
-    lines = [one_line(f"{item.node}: {item.what}: {item.before} -> {item.after}") for item in differences[:MOST_LINES]]
-    if len(differences) > MOST_LINES:
-        lines.append(f"and {len(differences) - MOST_LINES} more")
+    lines = [one_line(f"{item.node}: {item.what}: {item.before} -> {item.after}") for item in found[:MOST_LINES]]
+    if len(found) > MOST_LINES:
+        lines.append(f"and {len(found) - MOST_LINES} more")
     return lines
+
+
+def _of_node(
+    node: str, before: typing.Mapping[str, typing.Mapping[str, Data]], after: typing.Mapping[str, typing.Mapping[str, Data]]
+) -> typing.List[Difference]:
+    found: typing.List[Difference] = []
+    for kind, word in KINDS.items():
+        one, other = before.get(kind, {}).get(node), after.get(kind, {}).get(node)
+        if kind == "hcas" and before.get("hcas_after_network", {}).get(node) and after.get("hcas_after_network", {}).get(node):
+            # the later look shows the same HCAs
+            continue
+        if one is None or other is None:
+            found += _changed(node, kind, *("not looked at" if item is None else "looked at" for item in (one, other)))
+        elif one["error"] or other["error"]:
+            found += _changed(node, kind, *(item["error"] or "seen" for item in (one, other)))
+        else:
+            found += _data(node, [word], one["value"], other["value"])
+    return found
+
+
+def _data(node: str, path: typing.List[str], before: typing.Any, after: typing.Any) -> typing.List[Difference]:
+    """What differs in plain data, as deep as both have the same form."""
+    found: typing.List[Difference] = []
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in dict.fromkeys((*before, *after)):
+            if key not in IGNORED:
+                found += _data(node, [*path, _WORDS.get(key, key)], before.get(key), after.get(key))
+        return found
+    first, second = _by_name(before), _by_name(after)
+    if first is not None and second is not None and (first or second):
+        for name in dict.fromkeys((*first, *second)):
+            if name in first and name in second:
+                found += _data(node, [*path, name], first[name], second[name])
+            else:
+                found += _changed(node, _words([*path, name]), *("there" if name in side else NOT_THERE for side in (first, second)))
+        return found
+    return _changed(node, _words(path), _text(before), _text(after))
+
+
+def _by_name(data: typing.Any) -> typing.Optional[typing.Dict[str, typing.Any]]:
+    """A list of things by their names; None when it is no such list, or two have one name."""
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        return None
+    for keys in _NAMES:
+        if data and all(item.get(key) is not None for item in data for key in keys):
+            named = {" port ".join(str(item[key]) for key in keys): item for item in data}
+            return named if len(named) == len(data) else None
+    return None if data else {}
+
+
+def _cables(before: Snapshot, after: Snapshot) -> typing.List[Difference]:
+    first, second = _links(before), _links(after)
+    if first is None or second is None:
+        return []
+    found: typing.List[Difference] = []
+    for ends in sorted({*first, *second}):
+        found += _changed("fabric", f"link {ends}", first.get(ends, NOT_THERE), second.get(ends, NOT_THERE))
+    return found
+
+
+def _links(run: Snapshot) -> typing.Optional[typing.Dict[str, str]]:
+    """Width and speed of each link by its ends, from all that nodes see; None where none looked."""
+    seen = [item["topology"] for fact in run.facts.get("topologies", {}).values() for item in fact["value"] or () if item.get("topology")]
+    if not seen:
+        return None
+    found: typing.Dict[str, str] = {}
+    for topology in seen:
+        names = {node["guid"]: node["description"] or node["guid"] for node in topology["nodes"]}
+        for link in topology["links"]:
+            ends = sorted(f"{names.get(end['guid'], end['guid'])} port {end['port']}" for end in (link["a"], link["b"]))
+            found[" - ".join(ends)] = f"{link['width'] or '?'}x {link['speed'] or '?'}"
+    return found
+
+
+def _words(path: typing.Iterable[str]) -> str:
+    return " ".join(word for word in path if word)
+
+
+def _text(data: typing.Any) -> str:
+    if data is None or data == [] or data == {}:
+        return "none"
+    if isinstance(data, list):
+        return ", ".join(sorted(map(_text, data)))
+    return json.dumps(data, sort_keys=True) if isinstance(data, (dict, bool)) else str(data)
 
 
 def _by_subject(record: typing.Optional[Record]) -> typing.Dict[str, str]:

@@ -41,7 +41,7 @@ def render_html(report: Report) -> str:
             "head",
             Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
             Html('<meta name="color-scheme" content="light dark">'),
-            _policy(),
+            policy(),
             element("title", f"linerate.rdma: {report.summary}"),
             Html(f"<style>{STYLE}</style>"),
         ),
@@ -51,7 +51,7 @@ def render_html(report: Report) -> str:
     return f"<!DOCTYPE html>\n{page}\n"
 
 
-def _policy() -> Html:
+def policy() -> Html:
     """Nothing may be loaded or run, and no other style may count, whatever a tool's output holds."""
     digest = base64.b64encode(hashlib.sha256(STYLE.encode("utf-8")).digest()).decode("ascii")
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

@@ -113,3 +113,18 @@ def test_evidence_is_packed_sent_and_judged(folder: Folder) -> None:
     archive.write_bytes(archive.read_bytes()[:-200])
     answer = folder.play("evidence", rdma_evidence=str(archive))
     assert answer.code != 0 and "can't be unpacked" in answer.output and "NOT GREEN" not in answer.output
+
+
+def test_two_folders_are_compared(folder: Folder, tmp_path: pathlib.Path) -> None:
+    before = shutil.copytree(folder.path, tmp_path / "before")
+    answer = folder.play("difference", rdma_before_dir=str(before))
+    assert answer.code == 0 and "Nothing has changed" in answer.output, answer.output
+    path = folder.path / "facts" / "platform" / "worker-1.json"
+    fact = json.loads(path.read_text(encoding="utf-8"))
+    fact["value"]["kernel"] = "9.9.9"
+    path.write_text(json.dumps(fact), encoding="utf-8")
+    answer = folder.play("difference", rdma_before_dir=str(before))
+    assert answer.code == 0 and "worker-1: platform kernel: " in answer.output and "-> 9.9.9" in answer.output, answer.output
+    assert len(json.loads((folder.path / "difference.json").read_text(encoding="utf-8"))["differences"]) == 1
+    answer = folder.play("difference", rdma_before_dir=str(tmp_path / "nowhere"))
+    assert answer.code != 0 and "nowhere holds no run" in answer.output

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What changed between two runs, and what is no change."""
+
+from __future__ import annotations
+
+import copy
+import json
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._report.difference import Difference, Snapshot, differences, show
+from ansible_collections.linerate.rdma.plugins.module_utils._report.difference_page import difference_html, difference_json
+
+HCAS = NodeHcas(
+    (
+        Hca(
+            "mlx5_0",
+            firmware="28.39.1002",
+            ports=(Port(1, "ACTIVE", rate_gbps=400.0, pkeys=("0x7fff", "0xffff")),),
+            netdevs=(Netdev("ib0", "00", queue_pair=5),),
+        ),
+        Hca("mlx5_1", physical_function="0000:01:00.0", vf_index=0),
+    )
+)
+SUBNETS = [{"rdma_device": "mlx5_0", "port": 1, "master": {"lid": 1, "guid": "0x1", "state": "MASTER", "priority": 14, "activity": 100}, "error": None}]
+TOPOLOGY = {
+    "nodes": [{"guid": "0x1", "description": "leaf-1"}, {"guid": "0x2", "description": "worker-1 mlx5_0"}],
+    "links": [{"a": {"guid": "0x1", "port": 3}, "b": {"guid": "0x2", "port": 1}, "width": 4, "speed": "NDR"}],
+}
+
+
+def seen(value: typing.Any, error: typing.Optional[str] = None) -> typing.Dict[str, typing.Any]:
+    return {"value": value, "error": error}
+
+
+def run(name: str = "run-1", nodes: typing.Sequence[str] = ("worker-1", "worker-2"), **start: typing.Any) -> Snapshot:
+    facts = {
+        "hcas": {node: seen(to_data(HCAS)) for node in nodes},
+        "subnets": {node: seen(copy.deepcopy(SUBNETS)) for node in nodes},
+        "topologies": {"worker-1": seen([{"rdma_device": "mlx5_0", "topology": copy.deepcopy(TOPOLOGY), "errors": {"seconds": 1.5}}])},
+    }
+    return Snapshot(RunStart(name, f"time of {name}", nodes=tuple(nodes), **start), facts, {})
+
+
+def record(gate: str, *findings: Finding, waivers: typing.Sequence[Waiver] = ()) -> Record:
+    return Record("fabric", "run", "then", "later", False, typing.cast(typing.Any, gate), judge(findings, waivers).judged)
+
+
+def finding(status: typing.Any, subject: str = "compute") -> Finding:
+    return Finding("fabric.one_master", subject, status, f"measured {status}", "one", "so", "do")
+
+
+def test_two_runs_of_one_cluster_do_not_differ() -> None:
+    before, after = run("run-1"), run("run-2")
+    after.facts["subnets"]["worker-1"]["value"][0]["master"]["activity"] = 999
+    after.facts["hcas"]["worker-1"]["value"]["hcas"][0]["netdevs"][0]["queue_pair"] = 77
+    after.facts["hcas"]["worker-1"]["value"]["hcas"][0]["ports"][0]["pkeys"].reverse()
+    after.facts["hcas"]["worker-2"]["value"]["hcas"].reverse()
+    after.facts["topologies"]["worker-1"]["value"][0]["errors"]["seconds"] = 2.5
+    assert differences(before, after) == []
+
+
+def test_firmware_link_and_vf_by_node() -> None:
+    before, after = run(), run()
+    hcas = after.facts["hcas"]["worker-1"]["value"]["hcas"]
+    hcas[0]["firmware"], hcas[0]["ports"][0]["rate_gbps"] = "28.41.1000", 200.0
+    del after.facts["hcas"]["worker-2"]["value"]["hcas"][1]
+    after.facts["subnets"]["worker-2"]["value"][0]["master"]["guid"] = "0x2"
+    assert differences(before, after) == [
+        Difference("worker-1", "mlx5_0 firmware", "28.39.1002", "28.41.1000"),
+        Difference("worker-1", "mlx5_0 port 1 rate_gbps", "400.0", "200.0"),
+        Difference("worker-2", "mlx5_1", "there", "not there"),
+        Difference("worker-2", "subnet manager of mlx5_0 port 1 master guid", "0x1", "0x2"),
+    ]
+    assert show(differences(before, after))[0] == "worker-1: mlx5_0 firmware: 28.39.1002 -> 28.41.1000"
+
+
+def test_nodes_that_come_go_or_fall_silent() -> None:
+    before, after = run(nodes=("worker-1", "worker-2")), run(nodes=("worker-1", "worker-3"))
+    after.facts["hcas"]["worker-1"] = seen(None, "unreachable: no route")
+    del after.facts["subnets"]["worker-1"]
+    assert differences(before, after) == [
+        Difference("worker-1", "hcas", "seen", "unreachable: no route"),
+        Difference("worker-1", "subnets", "looked at", "not looked at"),
+        Difference("worker-2", "node", "takes part", "not there"),
+        Difference("worker-3", "node", "not there", "takes part"),
+    ]
+
+
+def test_the_look_after_the_network_counts_where_both_have_it() -> None:
+    before, after = run(), run()
+    for snapshot in (before, after):
+        typing.cast(typing.Any, snapshot.facts)["hcas_after_network"] = {node: seen(to_data(HCAS)) for node in snapshot.start.nodes}
+    after.facts["hcas"]["worker-1"]["value"]["hcas"][0]["firmware"] = "now"
+    assert differences(before, after) == []
+    after.facts["hcas_after_network"]["worker-1"]["value"]["hcas"][0]["firmware"] = "now"
+    assert [item.after for item in differences(before, after)] == ["now"]
+
+
+def test_cables() -> None:
+    before, after = run(), run()
+    links = after.facts["topologies"]["worker-1"]["value"][0]["topology"]["links"]
+    links[0].update(a=links[0]["b"], b=links[0]["a"])
+    assert differences(before, after) == [], "a link has no direction"
+    links[0]["speed"] = "HDR"
+    assert differences(before, after) == [Difference("fabric", "link leaf-1 port 3 - worker-1 mlx5_0 port 1", "4x NDR", "4x HDR")]
+    links[0]["b"]["port"] = 4
+    assert [(item.before, item.after) for item in differences(before, after)] == [("4x NDR", "not there"), ("not there", "4x HDR")]
+
+
+def test_intent_and_versions() -> None:
+    before = run(fabrics=[{"name": "compute", "virtual_functions": 8}], versions={"linerate.rdma": "1.0.0"})
+    after = run(fabrics=[{"name": "compute", "virtual_functions": 4}], versions={"linerate.rdma": "1.1.0"}, check_mode=True)
+    assert differences(before, after) == [
+        Difference("cluster", "rdma_fabrics compute virtual_functions", "8", "4"),
+        Difference("cluster", "versions linerate.rdma", "1.0.0", "1.1.0"),
+        Difference("cluster", "check_mode", "false", "true"),
+    ]
+
+
+def test_findings_appear_vanish_and_change_their_status() -> None:
+    before = Snapshot(RunStart("a", ""), {}, {"fabric": record("closed", finding("fail"), finding("pass", "spare"))})
+    waiver = Waiver("fabric.*", "so")
+    after = Snapshot(RunStart("b", ""), {}, {"fabric": record("open", finding("fail"), finding("pass", "storage"), waivers=[waiver])})
+    assert differences(before, after) == [
+        Difference("stage fabric", "gate", "closed", "open"),
+        Difference("stage fabric", "fabric.one_master on compute", "fail", "fail, waived"),
+        Difference("stage fabric", "fabric.one_master on spare", "pass", "not there"),
+        Difference("stage fabric", "fabric.one_master on storage", "not there", "pass"),
+    ]
+    assert differences(after, Snapshot(RunStart("c", ""), {}, {}))[0] == Difference("stage fabric", "gate", "open", "no record")
+
+
+def test_the_files() -> None:
+    before, after = RunStart("run-1", "then"), RunStart("run-2", "now")
+    found = [Difference("worker-1", "<b>", "password=hunter2", "2")]
+    data = json.loads(difference_json(before, after, found))
+    assert (data["before"]["run"], data["differences"][0]["node"]) == ("run-1", "worker-1")
+    page = difference_html(before, after, found)
+    assert "1 difference<" in page and "&lt;b&gt;" in page and "<b>" not in page
+    assert "hunter2" not in page + difference_json(before, after, found)
+    assert "no difference" in difference_html(before, after, [])
