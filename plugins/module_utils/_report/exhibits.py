@@ -17,6 +17,7 @@ from .._check.fabric import check as fabric
 from .._check.fleet.hcas_of_fabric import Membership, resolve
 from .._check.fleet.places import places, topology_of
 from .._check.operators import check as operators
+from .._check.sources import SOURCES
 from .._check.stages import TABLE
 from .._model.bandwidth import PairResult
 from .._model.disruption import DisruptionPlan
@@ -36,6 +37,35 @@ Judgements = typing.Mapping[str, typing.Sequence[Judged]]
 
 class Undrawable(ValueError):
     """The facts of a record can't be drawn; says why."""
+
+
+class Seen:
+    """The facts of a run, typed. What several stages were judged by is read and loaded once: HCAs of a thousand nodes take seconds.
+
+    :param source: where the data come from
+    """
+
+    def __init__(self, source: FactSource) -> None:
+        self._source = source
+        self._typed: typing.Dict[typing.Hashable, typing.Any] = {}
+
+    def of(self, stage: str, parts: typing.Sequence[str]) -> typing.Any:
+        """The ``Facts`` of a stage with these fields, the others as their defaults say.
+
+        :raises RdmaError: they can't be read, or are not the facts of this stage
+        """
+        cls = TABLE[stage][0]
+        types, values = typing.get_type_hints(cls), {}
+        for part in parts:
+            source = SOURCES[stage][part]
+            key = (type(source), source, types[part])
+            if key not in self._typed:
+                data = self._source(stage, (part,))
+                if part not in data:
+                    continue
+                self._typed[key] = load(types[part], data[part], f"{stage}_facts.{part}")
+            values[part] = self._typed[key]
+        return cls(**values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +88,7 @@ class Chart:
 Charts = typing.Mapping[str, Chart]
 
 
-def charts(record: typing.Optional[Record], facts: FactSource) -> Charts:
+def charts(record: typing.Optional[Record], facts: Seen) -> Charts:
     """The InfiniBand fabrics that have a topology, by name.
 
     :param record: of stage fabric, if there is one
@@ -77,7 +107,7 @@ def charts(record: typing.Optional[Record], facts: FactSource) -> Charts:
     return result
 
 
-def matrices(record: Record, facts: FactSource, known: Charts) -> typing.Tuple[Matrix, ...]:
+def matrices(record: Record, facts: Seen, known: Charts) -> typing.Tuple[Matrix, ...]:
     """The matrices of a stage; none of a stage that has no pairs, or did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -89,7 +119,7 @@ def matrices(record: Record, facts: FactSource, known: Charts) -> typing.Tuple[M
     return tuple(draw(*loaded, _by_subject(record.judged), known)) if loaded is not None else ()
 
 
-def _load(record: typing.Optional[Record], facts: FactSource, parts: typing.Sequence[str]) -> typing.Optional[typing.Tuple[Intent, typing.Any]]:
+def _load(record: typing.Optional[Record], facts: Seen, parts: typing.Sequence[str]) -> typing.Optional[typing.Tuple[Intent, typing.Any]]:
     """Intent and typed facts of a record; None where there are none: it was made by a stage that did not run, or whose role failed.
 
     :param parts: of the facts that are needed; to load all of a large cluster takes its time
@@ -97,17 +127,12 @@ def _load(record: typing.Optional[Record], facts: FactSource, parts: typing.Sequ
     if record is None or not record.facts or record.intent is None:
         return None
     try:
-        return load(Intent, record.intent, "intent"), _facts(record.stage, facts, parts)
+        return load(Intent, record.intent, "intent"), facts.of(record.stage, parts)
     except RdmaError as error:
         raise Undrawable(f"The facts of this stage can't be drawn: {error}.") from error
 
 
-def _facts(stage: str, facts: FactSource, parts: typing.Sequence[str]) -> typing.Any:
-    """:raises RdmaError: they can't be read, or are not the facts of this stage"""
-    return load(TABLE[stage][0], facts(stage, parts), f"{stage}_facts")
-
-
-def plan(record: Record, facts: FactSource) -> typing.Optional[DisruptionPlan]:
+def plan(record: Record, facts: Seen) -> typing.Optional[DisruptionPlan]:
     """What stage network planned before it acted; None when it did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -116,7 +141,7 @@ def plan(record: Record, facts: FactSource) -> typing.Optional[DisruptionPlan]:
     return loaded[1].plan if loaded is not None else None
 
 
-def compared(record: Record, facts: FactSource) -> typing.Tuple[compare.Compared, ...]:
+def compared(record: Record, facts: Seen) -> typing.Tuple[compare.Compared, ...]:
     """What stage compare compared; nothing when it did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -125,12 +150,12 @@ def compared(record: Record, facts: FactSource) -> typing.Tuple[compare.Compared
     return compare.compared(*loaded) if loaded is not None else ()
 
 
-def fleet(records: typing.Mapping[str, Record], facts: FactSource) -> typing.Dict[str, str]:
+def fleet(records: typing.Mapping[str, Record], facts: Seen) -> typing.Dict[str, str]:
     """What runs on the cluster, as far as the records say: each version with how many have it. A fleet of two firmwares shows here."""
     result = {}
     for title, stage, part, versions in _FLEET:
         try:
-            found = collections.Counter(versions(_facts(stage, facts, (part,)))) if stage in records and records[stage].facts else {}
+            found = collections.Counter(versions(facts.of(stage, (part,)))) if stage in records and records[stage].facts else {}
         except RdmaError:
             # a stage whose role failed, or an older record; nothing is said of what is not known
             continue

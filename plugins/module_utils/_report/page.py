@@ -12,7 +12,7 @@ from .._check.sources import SOURCES, OfCluster
 from .._model.records import Record
 from . import comparisons, drawing, grid, plans
 from .data import record_path
-from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
+from .exhibits import Charts, Seen, Undrawable, charts, compared, fleet, matrices, plan
 from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
 from .markup import Html, element, join
 from .style import STYLE
@@ -35,6 +35,7 @@ _STATE_WORDS = {
 
 
 def render_html(report: Report) -> str:
+    seen = Seen(report.facts)
     page = element(
         "html",
         element(
@@ -45,7 +46,7 @@ def render_html(report: Report) -> str:
             element("title", f"linerate.rdma: {report.summary}"),
             Html(f"<style>{STYLE}</style>"),
         ),
-        element("body", element("a", "To the findings", href="#findings", class_="skip"), _header(report), _main(report), _footer(report)),
+        element("body", element("a", "To the findings", href="#findings", class_="skip"), _header(report), _main(report, seen), _footer(report, seen)),
         lang="en",
     )
     return f"<!DOCTYPE html>\n{page}\n"
@@ -81,9 +82,9 @@ def _strip(report: Report) -> Html:
     return element("nav", element("ol", *chips), aria_label="Stages")
 
 
-def _main(report: Report) -> Html:
+def _main(report: Report, seen: Seen) -> Html:
     try:
-        known: Charts = charts(next((stage.record for stage in report.stages if stage.name == "fabric"), None), report.facts)
+        known: Charts = charts(next((stage.record for stage in report.stages if stage.name == "fabric"), None), seen)
     except Undrawable:
         # its own section says so
         known = {}
@@ -93,7 +94,7 @@ def _main(report: Report) -> Html:
         _not_proven(report),
         _changes(report),
         _filter(report),
-        *[_stage(stage, report, known) for stage in report.stages],
+        *[_stage(stage, report, seen, known) for stage in report.stages],
         id="findings",
     )
 
@@ -166,7 +167,7 @@ def _changes(report: Report) -> typing.Optional[Html]:
     return element("section", element("h2", title), *parts, class_="card")
 
 
-def _stage(stage: StageReport, report: Report, known: Charts) -> Html:
+def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Html:
     record = stage.record
     seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
     title = element("h2", stage.name.replace("_", " "), " ", element("span", f"{_STATE_WORDS[stage.state]}{seconds}", class_="state"))
@@ -175,7 +176,7 @@ def _stage(stage: StageReport, report: Report, known: Charts) -> Html:
     return element(
         "section",
         title,
-        element("div", *_figures(stage, report, known), class_="figures"),
+        element("div", *_figures(stage, report, seen, known), class_="figures"),
         *listing(groups(record.judged)),
         passed(record.judged, record_path(record.stage)),
         _record(record),
@@ -185,18 +186,18 @@ def _stage(stage: StageReport, report: Report, known: Charts) -> Html:
     )
 
 
-def _figures(stage: StageReport, report: Report, known: Charts) -> typing.Iterator[Html]:
+def _figures(stage: StageReport, report: Report, seen: Seen, known: Charts) -> typing.Iterator[Html]:
     if stage.record is None:
         return
     if stage.name == "fabric":
         judged = [item for other in report.stages if other.record for item in other.record.judged]
         yield from (drawing.figure(drawing_of(chart, judged)) for chart in known.values())
     try:
-        planned = plan(stage.record, report.facts) if stage.name == "network" else None
+        planned = plan(stage.record, seen) if stage.name == "network" else None
         if planned is not None:
             yield plans.figure(planned)
-        yield from map(grid.figure, matrices(stage.record, report.facts, known))
-        yield from map(comparisons.figure, compared(stage.record, report.facts) if stage.name == "compare" else ())
+        yield from map(grid.figure, matrices(stage.record, seen, known))
+        yield from map(comparisons.figure, compared(stage.record, seen) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")
 
@@ -221,7 +222,7 @@ def _facts(record: Record) -> typing.Optional[Html]:
     return element("details", element("summary", "Facts that were observed"), element("ul", *items))
 
 
-def _footer(report: Report) -> Html:
+def _footer(report: Report, seen: Seen) -> Html:
     records = [stage.record for stage in report.stages if stage.record]
     rows = [
         ("Run", report.run or "unknown"),
@@ -229,7 +230,7 @@ def _footer(report: Report) -> Html:
         ("Report written", report.created),
         ("All stages together", f"{report.seconds:.1f} s"),
         *report.versions.items(),
-        *fleet({stage.name: stage.record for stage in report.stages if stage.record}, report.facts).items(),
+        *fleet({stage.name: stage.record for stage in report.stages if stage.record}, seen).items(),
     ]
     files = [element("a", name, href=name) for name in ("report.json", "report.xml")]
     return element(

@@ -14,10 +14,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan, PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable, charts, fleet, matrices
+from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Seen, Undrawable, charts, fleet, matrices
 from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix import Cell, Matrix, by_number, fold, rows_of_nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build, no_facts
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import Made, World, records
 from ansible_collections.linerate.rdma.tests.unit.report.test_report import Page
 
@@ -29,7 +29,7 @@ def page(made: Made) -> str:
 
 
 def drawn(made: Made, stage: str) -> typing.Tuple[Matrix, ...]:
-    return matrices(made.records[stage], made.source, charts(made.records["fabric"], made.source))
+    return matrices(made.records[stage], made.seen, charts(made.records["fabric"], made.seen))
 
 
 @pytest.mark.parametrize("stage", ["reachability", "bandwidth"])
@@ -71,12 +71,12 @@ def test_facts_that_do_not_load_are_not_drawn_and_the_page_says_so() -> None:
     made = records(SMALL)
     broken = made.change("bandwidth", {"bandwidth": {"pods": 7}})
     with pytest.raises(Undrawable, match="pods"):
-        matrices(broken.records["bandwidth"], broken.source, {})
+        matrices(broken.records["bandwidth"], broken.seen, {})
     assert "The facts of this stage can't be drawn: bandwidth_facts.bandwidth" in page(broken)
     assert "GREEN" in page(made.change("fabric", {"nodes": []}))
     assert drawn(made.change("bandwidth", facts={"bandwidth": None}), "bandwidth") == ()
-    assert matrices(dataclasses.replace(made.records["bandwidth"], facts=()), made.source, {}) == ()
-    assert matrices(dataclasses.replace(made.records["bandwidth"], intent=None), made.source, {}) == ()
+    assert matrices(dataclasses.replace(made.records["bandwidth"], facts=()), made.seen, {}) == ()
+    assert matrices(dataclasses.replace(made.records["bandwidth"], intent=None), made.seen, {}) == ()
 
 
 def test_facts_that_nobody_can_read_are_not_drawn_and_the_page_says_so() -> None:
@@ -86,7 +86,7 @@ def test_facts_that_nobody_can_read_are_not_drawn_and_the_page_says_so() -> None
         raise FileError(f"facts/{stage}.json: torn", "Remove the file")
 
     with pytest.raises(Undrawable, match=r"bandwidth\.json: torn"):
-        matrices(made.records["bandwidth"], torn, {})
+        matrices(made.records["bandwidth"], Seen(torn), {})
     text = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=torn))
     assert "The facts of this stage can't be drawn: facts/reachability.json: torn" in text and "GREEN" in text
 
@@ -128,8 +128,29 @@ def test_fleet_tells_its_versions_and_how_many_have_them() -> None:
     nodes = {name: {"value": {"hcas": [dict(hca) for hca in item["value"]["hcas"]], "errors": []}, "error": None} for name, item in zip(SMALL.names, seen)}
     nodes["node-4"]["value"]["hcas"][0]["firmware"] = "28.39.2048"
     made = made.change("discover", {"nodes": nodes}).change("platform", {"platforms": "broken"})
-    assert fleet(made.records, made.source) == {"HCA firmware": "28.43.1014 (7), 28.39.2048 (1)"}
+    # a folder has one fact hcas of a node, and all stages are judged by it
+    for stage in ("fabric", "reachability"):
+        made = made.change(stage, {**made.facts[stage], "nodes": nodes})
+    assert fleet(made.records, made.seen) == {"HCA firmware": "28.43.1014 (7), 28.39.2048 (1)"}
     assert "28.43.1014 (7), 28.39.2048 (1)" in page(made)
+
+
+def test_what_several_stages_were_judged_by_is_read_once() -> None:
+    made = records(SMALL)
+    asked = []
+
+    def source(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
+        asked.extend(parts)
+        return made.source(stage, parts)
+
+    text = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=source))
+    assert text == page(made) and "compute, rail 1: loss in %" in text
+    assert sorted(asked) == ["bandwidth", "nodes", "nodes", "pings", "plan", "subnets", "topologies"], "nodes: HCAs, and the names of who takes part"
+
+
+def test_without_facts_nothing_is_drawn() -> None:
+    made = records(SMALL)
+    assert charts(made.records["fabric"], Seen(no_facts)) == {} and fleet(made.records, Seen(no_facts)) == {}
 
 
 def matrix(nodes: int, leaves: typing.Optional[typing.Mapping[str, str]] = None, **cells: Cell) -> Matrix:

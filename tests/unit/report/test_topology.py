@@ -22,7 +22,7 @@ SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
 
 def chart(world: World = SMALL) -> Chart:
     made = records(dataclasses.replace(world, rounds=1))
-    return charts(made.records["fabric"], made.source)["compute"]
+    return charts(made.records["fabric"], made.seen)["compute"]
 
 
 def says(check: str, subject: str, status: str = "fail") -> Judged:
@@ -77,7 +77,7 @@ def test_waived_findings_mark_nothing() -> None:
 
 def test_cut_leaf_and_slow_hca_of_a_run_are_marked() -> None:
     made = records(World(nodes=8, rails=2, on_leaf=2, rounds=7, slow=6, cut=(0, 1)))
-    shown = drawing(charts(made.records["fabric"], made.source)["compute"], [item for record in made.records.values() for item in record.judged])
+    shown = drawing(charts(made.records["fabric"], made.seen)["compute"], [item for record in made.records.values() for item in record.judged])
     assert marked(shown) == ["leaf-0-2", "node-6"]
     assert [edge.below for edge in bad(shown) if edge.rail is not None] == ["node-6"]
 
