@@ -98,6 +98,30 @@ class FactFolder:
         """For each of these nodes ``value`` and ``error``, of which one is None. No node is ever dropped."""
         return {node: self._observed(kind, node) for node in nodes}
 
+    def all_of(self, node: str) -> typing.Tuple[Observed, typing.Dict[str, str]]:
+        """All that this run saw of a node: values by kind, and by kind why there is none.
+
+        :raises FileError: the folder can't be read
+        """
+        values: Observed = {}
+        errors: typing.Dict[str, str] = {}
+        folder = os.path.join(self.report_dir, "facts")
+        try:
+            kinds = sorted(name for name in os.listdir(folder) if _KIND.match(name)) if os.path.isdir(folder) else []
+        except OSError as error:
+            raise FileError(f"{folder} can't be read: {error.strerror}", "Look whether this user may read there") from error
+        for kind in kinds:
+            try:
+                fact = self.read(kind, node)
+            except FileError as error:
+                errors[kind] = str(error)
+                continue
+            if fact is not None and fact.error is not None:
+                errors[kind] = fact.error
+            elif fact is not None:
+                values[kind] = fact.value
+        return values, errors
+
     def value(self, kind: str) -> typing.Any:
         """The value of a fact about the cluster; None when this run has none.
 

@@ -128,3 +128,12 @@ def test_two_folders_are_compared(folder: Folder, tmp_path: pathlib.Path) -> Non
     assert len(json.loads((folder.path / "difference.json").read_text(encoding="utf-8"))["differences"]) == 1
     answer = folder.play("difference", rdma_before_dir=str(tmp_path / "nowhere"))
     assert answer.code != 0 and "nowhere holds no run" in answer.output
+
+
+def test_the_facts_answer_a_question(folder: Folder) -> None:
+    answer = folder.play("facts", rdma_query="platform.machine")
+    assert answer.code == 0 and f"worker-1: {os.uname().machine}" in answer.output and "worker-2: " in answer.output, answer.output
+    answer = folder.play("facts", rdma_query="hcas.hcas[].ports[?rate_gbps < `0`][]")
+    assert answer.code == 0 and "No answer: no node shows anything of this kind" in answer.output
+    answer = folder.play("facts", rdma_query="hcas.hcas[?")
+    assert answer.code != 0 and "rdma_query is no JMESPath expression" in answer.output

@@ -34,6 +34,7 @@ VARIABLES = (
     "rdma_judged_dir",
     "rdma_evidence",
     "rdma_before_dir",
+    "rdma_query",
 )
 
 # the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both ends

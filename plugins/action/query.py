@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Asks the facts of a run a question. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._again import start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import CLUSTER
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._query import ask, compiled, show
+
+
+class ActionModule(ControllerAction):
+    """Needs no host: all that it reads lies in the folder."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        "report_dir": {"type": "path", "required": True},
+        "query": {"type": "str", "required": True},
+        "nodes": {"type": "list", "elements": "str"},
+    }
+
+    def work(self, options: Result, variables: Result) -> Result:
+        question = compiled(options["query"])
+        start = start_of(options["report_dir"])
+        folder = FactFolder(options["report_dir"], start.run)
+        known = (*start.nodes, CLUSTER)
+        unknown = sorted(set(options["nodes"] or ()) - set(known))
+        if unknown:
+            raise RdmaError(f"{', '.join(unknown)} took no part in run {start.run}", f"Name some of: {', '.join(known)}")
+        # one node at a time: the facts of all of them may not fit into memory
+        asked = ((node, *folder.all_of(node)) for node in options["nodes"] or known)
+        answers, unread = ask(question, asked)
+        return {"run": start.run, "answers": answers, "unread": unread, "count": len(answers), "lines": [plain(line) for line in show(answers, unread)]}

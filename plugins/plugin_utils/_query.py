@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Questions to the facts of a run, in JMESPath. Pure but for the library."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+
+try:
+    import jmespath
+    import jmespath.exceptions
+except ImportError:  # pragma: no cover
+    jmespath = None
+
+Data = typing.Dict[str, typing.Any]
+#: lines on a terminal; the result has all
+MOST_LINES = 500
+
+
+class QueryError(RdmaError):
+    """A question that is none; shows the place."""
+
+
+def compiled(query: str) -> typing.Any:
+    """The question, ready to be asked.
+
+    :raises QueryError: it is no JMESPath, or the library is not there
+    """
+    if jmespath is None:
+        raise QueryError("the Python library jmespath is not installed on the controller", "Install it: pip install jmespath")
+    try:
+        return jmespath.compile(query)
+    except jmespath.exceptions.JMESPathError as error:
+        place = getattr(error, "lex_position", None)
+        shown = query.replace("\n", " ")
+        # an empty question, or one that ends too early, is wrong at its end
+        mark = " " * (len(shown) if place is None or place > len(shown) else place) + "^"
+        cause = " ".join(str(error).split("\n")[0].split())
+        raise QueryError(f"rdma_query is no JMESPath expression: {cause}\n  {shown}\n  {mark}\n", "See https://jmespath.org for its grammar") from error
+
+
+def ask(question: typing.Any, facts: typing.Iterable[typing.Tuple[str, Data, typing.Dict[str, str]]]) -> typing.Tuple[typing.List[Data], typing.List[Data]]:
+    """Ask for one node after the other.
+
+    :param facts: of each node: its name, ``{kind: value}``, and ``{kind: error}`` of what was not seen
+    :returns: ``{node, answer}`` of those with an answer, and ``{node, kind, error}`` of what was not seen
+    :raises QueryError: a function of the question does not take what it gets
+    """
+    answers, unread = [], []
+    for node, values, errors in facts:
+        unread += [{"node": node, "kind": kind, "error": error} for kind, error in sorted(errors.items())]
+        try:
+            answer = question.search(values)
+        except jmespath.exceptions.JMESPathError as error:
+            cause = " ".join(str(error).split())
+            raise QueryError(f"rdma_query can't be answered for {node}: {cause}", "Look at the form of the facts, in the folder facts") from error
+        if answer is not None and answer not in ([], {}):
+            answers.append({"node": node, "answer": answer})
+    return answers, unread
+
+
+def show(answers: typing.Sequence[Data], unread: typing.Sequence[Data]) -> typing.List[str]:
+    """As lines for a terminal: the node beside each item of its answer, and what could not be asked."""
+    lines = []
+    for item in answers:
+        parts = item["answer"] if isinstance(item["answer"], list) else [item["answer"]]
+        lines += [f"{item['node']}: {part if isinstance(part, str) else json.dumps(part, sort_keys=True)}" for part in parts]
+    lines = lines or ["No answer: no node shows anything of this kind."]
+    missing = [f"not seen: {item['kind']} of {item['node']}: {item['error']}" for item in unread]
+    return [part for found in (lines, missing) for part in _cut(found)]
+
+
+def _cut(lines: typing.List[str]) -> typing.List[str]:
+    return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more"]

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Questions to the facts of a run."""
+
+from __future__ import annotations
+
+import pathlib
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._query import QueryError, ask, compiled, show
+
+Facts = typing.List[typing.Tuple[str, typing.Dict[str, typing.Any], typing.Dict[str, str]]]
+FACTS: Facts = [
+    ("worker-1", {"hcas": {"hcas": [{"name": "mlx5_0", "ports": [{"number": 1, "rate_gbps": 400.0}]}]}}, {}),
+    ("worker-2", {"hcas": {"hcas": [{"name": "mlx5_0", "ports": [{"number": 1, "rate_gbps": 200.0}]}]}}, {}),
+    ("worker-3", {}, {"hcas": "unreachable"}),
+]
+
+
+def test_the_node_is_beside_each_answer() -> None:
+    answers, unread = ask(compiled("hcas.hcas[].ports[?rate_gbps < `400`][]"), FACTS)
+    assert answers == [{"node": "worker-2", "answer": [{"number": 1, "rate_gbps": 200.0}]}]
+    assert show(answers, unread) == ['worker-2: {"number": 1, "rate_gbps": 200.0}', "not seen: hcas of worker-3: unreachable"]
+    answers, _unread = ask(compiled("hcas.hcas[].name"), FACTS)
+    assert show(answers, []) == ["worker-1: mlx5_0", "worker-2: mlx5_0"]
+
+
+def test_zero_and_false_are_answers_and_nothing_is_none() -> None:
+    assert [item["answer"] for item in ask(compiled("x"), [("a", {"x": 0}, {}), ("b", {"x": False}, {}), ("c", {"x": []}, {}), ("d", {}, {})])[0]] == [0, False]
+    assert show([], []) == ["No answer: no node shows anything of this kind."]
+
+
+@pytest.mark.parametrize(("query", "column"), [("hcas.hcas[?name ==", 18), ("hcas..x", 5), ("a[?b < 'c]", 7), ("", 0), ("a.b)", 3)])
+def test_a_bad_expression_shows_the_place(query: str, column: int) -> None:
+    with pytest.raises(QueryError) as error:
+        compiled(query)
+    _cause, shown, mark, *_rest = str(error.value).splitlines()
+    assert (shown, mark) == (f"  {query}", "  " + " " * column + "^")
+
+
+def test_a_function_that_does_not_fit_names_the_node() -> None:
+    with pytest.raises(QueryError, match=r"can't be answered for worker-1: .*length"):
+        ask(compiled("length(hcas.hcas[0].ports[0].number)"), FACTS)
+
+
+def test_all_that_a_run_saw_of_a_node(tmp_path: pathlib.Path) -> None:
+    FactFolder(str(tmp_path), "run-0").write("old", "worker-1", {"x": 1})
+    folder = FactFolder(str(tmp_path), "run-1")
+    folder.begin(RunStart("run-1", ""))
+    assert folder.all_of("worker-1") == ({}, {})
+    folder.write("hcas", "worker-1", {"hcas": []})
+    folder.write("subnets", "worker-1", error="no umad")
+    (tmp_path / "facts" / "platform").mkdir()
+    (tmp_path / "facts" / "platform" / "worker-1.json").write_text("torn", encoding="utf-8")
+    values, errors = folder.all_of("worker-1")
+    assert values == {"hcas": {"hcas": []}} and errors["subnets"] == "no umad" and "can't be read" in errors["platform"]
