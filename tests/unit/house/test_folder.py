@@ -152,3 +152,18 @@ def test_a_run_goes_on_at_a_stage(tmp_path: pathlib.Path, collections: pathlib.P
     assert "the run went on at stage reachability" in second.stage("fabric")["note"] and "fabric: kept from" in second.output
     third = player.play("linerate.rdma.site", "-e", "rdma_from=netwrok")
     assert third.code != 0 and "which is no stage; expected one of: validate, discover" in third.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--tags", "fabrik"), "--tags names fabrik, which is no stage (did you mean 'fabric'?); the stages are validate, discover"),
+        (("--skip-tags", "all"), "leave no stage to run; the stages are validate, discover"),
+        (("--start-at-task", "no such task"), "--start-at-task 'no such task' was given"),
+        (("--start-at-task", "Write the report"), "--start-at-task 'Write the report' was given"),
+    ],
+)
+def test_what_would_run_no_stage_is_refused(tmp_path: pathlib.Path, collections: pathlib.Path, arguments: typing.Sequence[str], said: str) -> None:
+    answer = Folder(tmp_path / "report", collections).play("site", *arguments)
+    assert answer.code != 0 and said in " ".join(answer.output.split()) and "TASK" not in answer.output, answer.output
+    assert not (tmp_path / "report").exists()
