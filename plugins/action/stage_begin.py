@@ -8,7 +8,7 @@ import typing
 
 from ansible.release import __version__ as ansible_version
 
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, start_run
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, resume_run, start_run
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
@@ -16,12 +16,18 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 class ActionModule(ControllerAction):
     """Takes the nodes from the inventory itself: they are no arguments."""
 
-    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = FRAME_SPEC
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        **FRAME_SPEC,
+        "resume_from": {"type": "str", "default": ""},
+        "facts_max_age": {"type": "int", "default": 3600},
+    }
 
     def work(self, options: Result, variables: Result) -> Result:
         check_mode = bool(self._task.check_mode)
         if options["run"]:
             return begin(options, FactFolder(options["report_dir"], options["run"]), check_mode)
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
+        if options["resume_from"]:
+            return begin(options, resume_run(options, nodes, check_mode), check_mode)
         names = [name for name in variables if name.startswith("rdma_")]
         return begin(options, start_run(options, nodes, names, check_mode, ansible_version), check_mode)

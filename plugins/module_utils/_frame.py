@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 import secrets
@@ -12,14 +13,16 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ._check.frame import RawIntent, StageContext, judge_error, judge_stage, may_start
+from ._check.resume import ResumeError, before, check_age, check_run, check_stage, kept_kinds
 from ._check.validate.check import Facts
 from ._folder import changes_of, facts_of, unseen
-from ._model.facts import RunStart
+from ._model.facts import Resume, RunStart
 from ._model.findings import STAGES, Finding, Waiver, judge
 from ._model.records import CLOSED, OPEN, Record, describe, record_data
 from ._model.version import COLLECTION_VERSION
-from ._observe.facts import FactFolder, now
-from ._observe.records import read_heads, write_record
+from ._observe.facts import FactFolder, now, read_start
+from ._observe.files import remove
+from ._observe.records import read_heads, read_records, write_record
 
 #: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame
 FRAME_SPEC: typing.Dict[str, typing.Any] = {
@@ -61,11 +64,39 @@ def start_run(options: Data, nodes: typing.Sequence[str], variables: typing.Sequ
     return folder
 
 
+def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> FactFolder:
+    """Go on with the run of the folder, at the stage ``resume_from``. Records and facts of it and of the stages after it are removed.
+
+    :param options: of ``stage_begin``, as the user gave them
+    :raises ResumeError: there is none, or something is in the way
+    :raises FileError: the folder can't be read or written
+    """
+    report_dir, resume_from = options["report_dir"], options["resume_from"]
+    check_stage(resume_from, options["stage"], check_mode)
+    start = read_start(report_dir)
+    if start is None:
+        raise ResumeError(f"rdma_from is {resume_from}, and {report_dir} holds no run to go on with: there is no run.json in it", "Run all stages first")
+    records, unreadable = read_records(records_dir(report_dir))
+    damaged = [unreadable[stage] for stage in before(resume_from) if stage in unreadable]
+    if damaged:
+        raise ResumeError(damaged[0], "Run all stages, without rdma_from")
+    check_run(start, records, resume_from, options, tuple(map(str, nodes)))
+    moment = now()
+    check_age(records, resume_from, options["facts_max_age"], moment)
+    for stage in STAGES[len(before(resume_from)) :]:
+        remove(os.path.join(records_dir(report_dir), f"{stage}.jsonl"))
+    folder = FactFolder(report_dir, start.run)
+    folder.resume(dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment))), kept_kinds(resume_from))
+    return folder
+
+
 def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     """Whether the stage may start, and what its nodes still have to be asked for.
 
     :raises FileError: the folder can't be read or written
     """
+    if options["resume_from"] and options["stage"] in before(options["resume_from"]):
+        return _kept(options, folder.run)
     context, start = _context(options, folder.run, check_mode), folder.start()
     record = may_start(context, _raw(options), Facts(start.nodes, start.variables))
     look = [] if record else unseen(folder, options["stage"])
@@ -99,6 +130,13 @@ def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Findi
     if not gate.open:
         module.fail_json(msg="\n".join(result["lines"]), **result)
     return result
+
+
+def _kept(options: Data, run: str) -> Data:
+    """The result of a stage that a resumed run keeps: nothing is run, and its record stays."""
+    record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
+    line = f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} - gate {record.gate}"
+    return {"stage": record.stage, "run": run, "started": record.started, "go": False, "gate": record.gate, "lines": [line], "look": []}
 
 
 def _context(options: Data, run: str, check_mode: bool) -> StageContext:

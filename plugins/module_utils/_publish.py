@@ -11,7 +11,7 @@ import typing
 from ._folder import facts_of
 from ._model.records import Record
 from ._model.version import COLLECTION_VERSION
-from ._observe.facts import FactFolder, now
+from ._observe.facts import FactFolder, now, read_start
 from ._observe.files import write_text
 from ._report.data import render_json
 from ._report.junit import render_junit
@@ -41,7 +41,9 @@ def publish(
     :raises FileError: a file can't be written
     """
     everything = {"linerate.rdma": COLLECTION_VERSION, **versions, "python": platform.python_version()}
-    report = build(records, unreadable, facts.run, now(), everything, lambda stage, parts: facts_of(facts, stage, parts)[0])
+    start = read_start(facts.report_dir)
+    resumes = start.resumes if start is not None and start.run == facts.run else ()
+    report = build(records, unreadable, facts.run, now(), everything, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes)
     paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
         write_text(paths[name], render(report))

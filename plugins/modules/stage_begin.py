@@ -22,6 +22,16 @@ options:
       - Identity of the run, as the first stage of it returned it in RV(run).
       - Leave it out or empty to begin a new run.
     type: str
+  resume_from:
+    description:
+      - Without O(run), go on with the run in O(report_dir) at this stage, in place of a new one. Those before it are not run again, and their records count.
+      - Fails when there is no such run, a gate before the stage is not open, a record is missing or too old, or intent, waivers or nodes have changed.
+    type: str
+    default: ""
+  facts_max_age:
+    description: With O(resume_from), how many seconds ago the stages before it may have been begun.
+    type: int
+    default: 3600
 extends_documentation_fragment:
   - linerate.rdma._options.frame
   - linerate.rdma._attributes.records
@@ -57,7 +67,7 @@ started:
   type: str
   returned: always
 gate:
-  description: V(open), or V(closed) when the stage may not start.
+  description: V(open), or V(closed) when the stage may not start. V(open) without RV(go) when a resumed run keeps it.
   type: str
   returned: always
 lines:

@@ -38,6 +38,18 @@ class Fact:
 
 
 @dataclasses.dataclass(frozen=True)
+class Resume:
+    """That a run was gone on with.
+
+    :ivar stage: the first one that was run again; those before it were kept
+    :ivar time: UTC, ISO 8601
+    """
+
+    stage: str
+    time: str
+
+
+@dataclasses.dataclass(frozen=True)
 class RunStart:
     """What a run began with.
 
@@ -50,6 +62,7 @@ class RunStart:
     :ivar waivers: the variable rdma_waivers, likewise
     :ivar cluster: the variable rdma_cluster, likewise
     :ivar versions: of what made the run, by name
+    :ivar resumes: when it was gone on with, and where; in their order
     """
 
     run: str
@@ -61,6 +74,7 @@ class RunStart:
     waivers: typing.Any = None
     cluster: typing.Any = None
     versions: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    resumes: typing.Tuple[Resume, ...] = ()
     schema: int = FACT_SCHEMA
 
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.load import LoadError, load, to_data
 from .._model.redact import redact
-from .files import FileError, read_json, write_text
+from .files import FileError, read_json, remove, write_text
 
 Observed = typing.Dict[str, typing.Any]
 
@@ -141,6 +141,26 @@ class FactFolder:
         path = os.path.join(self.report_dir, "run.json")
         write_text(path, json.dumps(redact(to_data(start)), indent=1, sort_keys=True) + "\n")
         return path
+
+    def resume(self, start: RunStart, kept: typing.Container[str]) -> None:
+        """Keep that this run goes on, and forget what the stages saw that will be run again.
+
+        :param start: with the note that it goes on
+        :param kept: kinds of facts that stay
+        :raises FileError: the folder can't be read or written
+        """
+        path, folder = os.path.join(self.report_dir, "run.json"), os.path.join(self.report_dir, "facts")
+        try:
+            for kind in os.listdir(folder) if os.path.isdir(folder) else ():
+                if _KIND.match(kind) and kind not in kept:
+                    for name in os.listdir(os.path.join(folder, kind)):
+                        remove(os.path.join(folder, kind, name))
+            # it is the time of this file that tells the facts of the run from those of an older one
+            time = os.stat(path).st_mtime_ns
+            self.begin(start)
+            os.utime(path, ns=(time, time))
+        except OSError as error:
+            raise FileError(f"{folder} can't be cleaned: {error}", "Look whether this user may write there") from error
 
     def start(self) -> RunStart:
         """What this run began with.

@@ -9,6 +9,7 @@ import datetime
 import functools
 import typing
 
+from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver
 from .._model.records import CLOSED, PENDING, Record, counts
 from .text import one_line
@@ -38,7 +39,7 @@ class StageReport:
 
     :ivar state: open, closed or pending; skipped when an earlier gate was closed; missing, stale or unreadable without a record of this run
     :ivar record: of this run, or None
-    :ivar note: one sentence where there is no record of this run, or where it did not run
+    :ivar note: one sentence where there is no record of this run, where it did not run, or where it was kept when the run went on
     """
 
     name: str
@@ -123,15 +124,17 @@ def build(
     created: str,
     versions: typing.Optional[typing.Mapping[str, str]] = None,
     facts: FactSource = no_facts,
+    resumes: typing.Sequence[Resume] = (),
 ) -> Report:
     """Put the records of one run together and judge the whole.
 
     :param records: by stage, of whatever run; those of another run are named and never counted
     :param unreadable: by stage, why its record could not be read
     :param run: identity of the run; empty for the newest one there is a record of
+    :param resumes: when the run was gone on with, and where
     """
     run = run or newest(records)
-    stages = tuple(_stage(name, records.get(name), unreadable.get(name), run) for name in STAGES)
+    stages = tuple(_noted(_stage(name, records.get(name), unreadable.get(name), run), resumes) for name in STAGES)
     check_mode = any(stage.record.check_mode for stage in stages if stage.record)
     closed = any(stage.state not in ("open", PENDING) for stage in stages)
     if check_mode:
@@ -184,6 +187,16 @@ def _green(stages: typing.Iterable[StageReport]) -> str:
     """Green for the gates; what waivers cover is proven by nobody, so a reader must see it before all else."""
     waived = sum(stage.counts["waived"] for stage in stages)
     return f"{GREEN}, {waived} WAIVED" if waived else GREEN
+
+
+def _noted(stage: StageReport, resumes: typing.Sequence[Resume]) -> StageReport:
+    """A stage that was not run again when the run went on says so."""
+    last = resumes[-1] if resumes else None
+    # of a stage that is in no table nothing is known, and nothing is noted
+    if last is None or stage.state != "open" or stage.record is None or last.stage not in STAGES or STAGES.index(stage.name) >= STAGES.index(last.stage):
+        return stage
+    note = f"Kept from {stage.record.finished}: the run went on at stage {last.stage} at {last.time}, and this stage was not run again."
+    return dataclasses.replace(stage, note=note)
 
 
 def _used_waivers(stages: typing.Iterable[StageReport]) -> typing.Tuple[UsedWaiver, ...]:

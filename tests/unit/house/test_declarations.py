@@ -175,8 +175,8 @@ def test_check_ids_are_those_that_the_checks_use() -> None:
 
 def test_site_is_the_table_of_contents() -> None:
     plays = yaml.safe_load((ROOT / "playbooks" / "site.yml").read_text(encoding="utf-8"))
-    assert [play["ansible.builtin.import_playbook"] for play in plays] == [f"linerate.rdma.{name}" for name in (*STAGES, "report")]
-    assert all(play["vars"]["stage_in_site"] is True for play in plays[:-1])
+    assert [play["ansible.builtin.import_playbook"] for play in plays] == [f"linerate.rdma.{name}" for name in ("invocation", *STAGES, "report")]
+    assert all(play["vars"]["stage_in_site"] is True for play in plays[1:-1])
 
 
 def test_stage_choices_agree() -> None:

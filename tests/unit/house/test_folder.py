@@ -137,3 +137,33 @@ def test_the_facts_answer_a_question(folder: Folder) -> None:
     assert answer.code == 0 and "No answer: no node shows anything of this kind" in answer.output
     answer = folder.play("facts", rdma_query="hcas.hcas[?")
     assert answer.code != 0 and "rdma_query is no JMESPath expression" in answer.output
+
+
+def test_a_run_goes_on_at_a_stage(tmp_path: pathlib.Path, collections: pathlib.Path) -> None:
+    player = frame.Player(tmp_path, collections, make_fabrics())
+    tags = "validate,discover,fabric,reachability"
+    first = player.play("linerate.rdma.site", "--tags", tags, fake_findings={"reachability": [{**FINDING, "check": "reachability.pings"}]})
+    assert first.code != 0 and first.record("reachability")["gate"] == "closed", first.output
+    fact = first.fact("hcas", "worker-1")
+    second = player.play("linerate.rdma.site", "--tags", f"{tags},report", "-e", "rdma_from=reachability")
+    assert second.report is not None and second.report["run"] == first.record("reachability")["run"], second.output
+    assert second.fact("hcas", "worker-1") == fact, "it was not looked at again"
+    assert [second.stage(name)["state"] for name in ("validate", "discover", "fabric", "reachability", "host")] == ["open"] * 4 + ["missing"]
+    assert "the run went on at stage reachability" in second.stage("fabric")["note"] and "fabric: kept from" in second.output
+    third = player.play("linerate.rdma.site", "-e", "rdma_from=netwrok")
+    assert third.code != 0 and "which is no stage; expected one of: validate, discover" in third.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--tags", "fabrik"), "--tags names fabrik, which is no stage (did you mean 'fabric'?); the stages are validate, discover"),
+        (("--skip-tags", "all"), "leave no stage to run; the stages are validate, discover"),
+        (("--start-at-task", "no such task"), "--start-at-task 'no such task' was given"),
+        (("--start-at-task", "Write the report"), "--start-at-task 'Write the report' was given"),
+    ],
+)
+def test_what_would_run_no_stage_is_refused(tmp_path: pathlib.Path, collections: pathlib.Path, arguments: typing.Sequence[str], said: str) -> None:
+    answer = Folder(tmp_path / "report", collections).play("site", *arguments)
+    assert answer.code != 0 and said in " ".join(answer.output.split()) and "TASK" not in answer.output, answer.output
+    assert not (tmp_path / "report").exists()

@@ -35,6 +35,8 @@ VARIABLES = (
     "rdma_evidence",
     "rdma_before_dir",
     "rdma_query",
+    "rdma_from",
+    "rdma_facts_max_age",
 )
 
 # the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both ends

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""May a run go on at a stage, on what it saw before? Pure; _frame.py reads and cleans the folder."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import typing
+
+from .._model.errors import RdmaError
+from .._model.facts import RunStart
+from .._model.findings import STAGES
+from .._model.load import nearest, to_data
+from .._model.records import OPEN, Record
+from .._model.redact import redact
+from .sources import CHANGES, SHARED, SOURCES, Joined, OfCluster, OfNodes, Planned, Source
+
+# a clock may be set a little between two invocations
+_CLOCK_SECONDS = 60
+
+
+class ResumeError(RdmaError):
+    """A run that can't go on; names what is in the way."""
+
+
+def check_stage(resume_from: str, stage: str, check_mode: bool) -> None:
+    """:param stage: the first one that this invocation begins
+    :raises ResumeError: nothing can go on there
+    """
+    if resume_from not in STAGES:
+        hint = nearest(resume_from, STAGES)
+        raise ResumeError(f"rdma_from is '{resume_from}', which is no stage; expected one of: {', '.join(STAGES)}{hint}")
+    if STAGES.index(stage) > STAGES.index(resume_from):
+        seen = f"rdma_from is {resume_from}, and the first stage of this invocation is {stage}, which comes after it"
+        raise ResumeError(seen, f"Run linerate.rdma.site, or give rdma_from={stage}")
+    if check_mode:
+        raise ResumeError("rdma_from and --check are both given; a run goes on for real, since its stages were run for real", "Leave one of them out")
+
+
+def check_run(
+    start: RunStart, records: typing.Mapping[str, Record], resume_from: str, wishes: typing.Mapping[str, typing.Any], nodes: typing.Sequence[str]
+) -> None:
+    """Whether the run and its records allow it.
+
+    :param records: of the folder, of whatever run
+    :param wishes: ``fabrics``, ``waivers`` and ``cluster`` as they are now
+    :param nodes: of the inventory, as they are now
+    :raises ResumeError: they don't
+    """
+    again = "Run all stages, without rdma_from"
+    changed = [f"rdma_{name}" for name in ("fabrics", "waivers", "cluster") if _plain(wishes.get(name)) != _plain(getattr(start, name))]
+    changed += ["the group rdma_nodes"] if sorted(nodes) != sorted(start.nodes) else []
+    if changed:
+        seen = f"{' and '.join(changed)} differ{'s' if len(changed) == 1 else ''} from what run {start.run} began with, by run.json"
+        raise ResumeError(seen, f"{again}, or put back what it began with")
+    if start.check_mode:
+        raise ResumeError(f"run {start.run} was in check mode, so its stages made nothing to go on with", again)
+    for stage in before(resume_from):
+        record = records.get(stage)
+        if record is None or record.run != start.run:
+            there = f"there is only one of run {record.run}" if record else "there is none that can be read"
+            raise ResumeError(f"run {start.run} has no record of stage {stage}, which is before {resume_from}: {there}", again)
+        if record.gate != OPEN or record.check_mode:
+            seen = (
+                f"the gate of stage {stage}, which is before {resume_from}, is {record.gate}{' (check mode)' if record.check_mode else ''} in run {start.run}"
+            )
+            raise ResumeError(seen, f"Correct what it found, then go on with rdma_from={stage}, or run all stages")
+
+
+def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int, now: str) -> None:
+    """Whether what was seen is young enough: by the stage that was begun first.
+
+    :param most: seconds
+    :param now: UTC, ISO 8601
+    :raises ResumeError: it is not, or it is of the future
+    """
+    looked = [records[stage] for stage in before(resume_from) if stage != "validate"]
+    for record in looked:
+        try:
+            age = (datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(record.started)).total_seconds()
+        except (TypeError, ValueError) as error:
+            raise ResumeError(
+                f"the record of stage {record.stage} began at '{record.started}', which is no time", "Run all stages, without rdma_from"
+            ) from error
+        if not -_CLOCK_SECONDS <= age <= most:
+            seen = f"what stage {record.stage} saw is {age:.0f} s old (of {record.started}); expected {most} s at most, by rdma_facts_max_age"
+            raise ResumeError(seen, "Run all stages, without rdma_from, or raise rdma_facts_max_age")
+
+
+def before(stage: str) -> typing.Tuple[str, ...]:
+    """The stages before this one."""
+    return STAGES[: STAGES.index(stage)]
+
+
+def kept_kinds(resume_from: str) -> typing.Set[str]:
+    """Kinds of facts that the stages before this one were judged by, and those that any may look at. All others are of what will be run again."""
+    sources: typing.List[Source] = [*SHARED]
+    for stage in before(resume_from):
+        sources += [*SOURCES[stage].values(), *CHANGES.get(stage, ())]
+    kinds: typing.Set[str] = set()
+    for source in sources:
+        if isinstance(source, (OfNodes, OfCluster, Planned)):
+            kinds.add(source.kind)
+        if isinstance(source, OfNodes) and source.chosen:
+            kinds.add(source.chosen)
+        if isinstance(source, Joined):
+            kinds.update(source.kinds)
+    return kinds
+
+
+def _plain(data: typing.Any) -> typing.Any:
+    """As run.json holds it. Nothing at all and an empty list ask for the same."""
+    return json.loads(json.dumps(redact(to_data(data)))) or None

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What site.yml is asked for: what runs no stage is refused with the names of the stages."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import refusal
+
+
+@pytest.mark.parametrize("tags", [[], ["all"], ["tagged"], ["fabric"], ["discover", "report"], ["report"], *[[stage] for stage in STAGES]])
+@pytest.mark.parametrize("skip", [[], ["host"], ["never"], ["untagged"]])
+def test_a_run_of_stages_is_fine(tags: typing.List[str], skip: typing.List[str]) -> None:
+    assert bool(refusal(tags, skip, None)) == (tags == skip != [])
+
+
+@pytest.mark.parametrize(
+    ("tags", "skip", "task", "said"),
+    [
+        (["fabrik"], [], None, "--tags names fabrik, which is no stage (did you mean 'fabric'?); the stages are validate, discover,"),
+        (["fabric", "x"], [], None, "--tags names x, which is no stage; "),
+        (["untagged"], [], None, "--tags names untagged"),
+        (["always"], [], None, "--tags names always"),
+        ([], ["hosts"], None, "--skip-tags names hosts, which is no stage (did you mean 'host'?)"),
+        ([], ["all"], None, "--tags all and --skip-tags all leave no stage to run"),
+        (["fabric"], ["tagged"], None, "--tags fabric and --skip-tags tagged leave no stage to run"),
+        (["fabric"], ["fabric"], None, "leave no stage to run"),
+        (["fabric"], [], "Judge", "--start-at-task 'Judge' was given. "),
+    ],
+)
+def test_what_would_end_with_0_and_prove_nothing(tags: typing.List[str], skip: typing.List[str], task: typing.Optional[str], said: str) -> None:
+    text = refusal(tags, skip, task)
+    assert said in text and all(stage in text for stage in STAGES)

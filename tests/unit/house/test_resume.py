@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A run that goes on at a stage: what is kept, what is refused, and that nothing of what is run again is left."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import pathlib
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils import _frame
+from ansible_collections.linerate.rdma.plugins.module_utils._check import resume
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Resume, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+
+WISHES = {"fabrics": [{"name": "compute", "virtual_functions": 8}], "waivers": None, "cluster": {"operator_namespace": "sriov"}}
+START = RunStart("run-1", "2026-01-02T03:00:00+00:00", nodes=("worker-1", "worker-2"), **WISHES)
+
+
+def record(stage: str, **changes: typing.Any) -> Record:
+    judged = judge([ok(f"{stage}.fine", "all")]).judged
+    return dataclasses.replace(Record(stage, "run-1", "2026-01-02T03:04:05+00:00", "2026-01-02T03:05:05+00:00", False, "open", judged), **changes)
+
+
+def records(*stages: str, **changes: typing.Any) -> typing.Dict[str, Record]:
+    return {stage: record(stage, **changes.get(stage, {})) for stage in stages or STAGES}
+
+
+def test_a_run_may_go_on() -> None:
+    resume.check_stage("network", "validate", False)
+    resume.check_run(START, records(), "network", {**WISHES, "waivers": []}, ("worker-2", "worker-1"))
+    resume.check_age(records(), "network", 3600, "2026-01-02T04:04:05+00:00")
+    resume.check_age(records(discover={"started": "2026-01-02T05:00:00+00:00"}), "discover", 1, "2026-01-02T04:04:05+00:00")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("netwrok", "validate", False), "rdma_from is 'netwrok', which is no stage; expected one of: validate, .*did you mean 'network'"),
+        (("network", "host", False), "first stage of this invocation is host.*rdma_from=host"),
+        (("network", "validate", True), "rdma_from and --check"),
+    ],
+)
+def test_where_no_run_goes_on(arguments: typing.Any, said: str) -> None:
+    with pytest.raises(resume.ResumeError, match=said):
+        resume.check_stage(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("start", "left", "wishes", "nodes", "said"),
+    [
+        ({}, records("validate", "discover"), {}, START.nodes, "run run-1 has no record of stage fabric, which is before network: there is none"),
+        ({}, records(fabric={"run": "run-0"}), {}, START.nodes, "no record of stage fabric.*only one of run run-0"),
+        ({}, records(fabric={"gate": "closed"}), {}, START.nodes, "gate of stage fabric, which is before network, is closed.*rdma_from=fabric"),
+        ({}, records(fabric={"check_mode": True}), {}, START.nodes, r"stage fabric.*is open \(check mode\)"),
+        ({"check_mode": True}, records(), {}, START.nodes, "run run-1 was in check mode"),
+        ({}, records(), {"waivers": [{"check": "*", "reason": "so"}]}, START.nodes, "rdma_waivers differs from what run run-1 began with"),
+        ({}, records(), {"fabrics": [], "cluster": None}, START.nodes, "rdma_fabrics and rdma_cluster differ from"),
+        ({}, records(), {}, ("worker-1",), "the group rdma_nodes differs"),
+    ],
+)
+def test_what_is_in_the_way(start: typing.Any, left: typing.Any, wishes: typing.Any, nodes: typing.Any, said: str) -> None:
+    with pytest.raises(resume.ResumeError, match=said):
+        resume.check_run(dataclasses.replace(START, **start), left, "network", {**WISHES, **wishes}, nodes)
+
+
+@pytest.mark.parametrize("moment", ["2026-01-02T04:04:06+00:00", "2026-01-02T03:00:00+00:00"])
+def test_what_is_too_old_or_of_the_future(moment: str) -> None:
+    with pytest.raises(resume.ResumeError, match=r"what stage discover saw is .* s old .*3600 s at most, by rdma_facts_max_age"):
+        resume.check_age(records(), "network", 3600, moment)
+    with pytest.raises(resume.ResumeError, match=r"'soon', which is no time"):
+        resume.check_age(records(fabric={"started": "soon"}), "network", 3600, "2026-01-02T03:05:00+00:00")
+
+
+def test_what_is_run_again_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), "run-1")
+    folder.begin(START)
+    for kind in ("hcas", "hcas_after_network"):
+        folder.write(kind, "worker-1", {"hcas": []})
+    for kind in ("operators", "vantage_points", "sync", "bandwidth"):
+        folder.write(kind, value={"operators": []})
+    moment = datetime.datetime.now(datetime.timezone.utc).isoformat()
+    for item in records().values():
+        write_record(str(tmp_path / "stages"), dataclasses.replace(item, started=moment))
+    options = {**WISHES, "stage": "validate", "resume_from": "network", "facts_max_age": 60, "report_dir": str(tmp_path)}
+    again = _frame.resume_run(options, START.nodes, False)
+    assert set(read_records(str(tmp_path / "stages"))[0]) == set(resume.before("network"))
+    assert [kind for kind in ("operators", "vantage_points", "sync", "bandwidth") if again.has(kind)] == ["operators", "vantage_points"]
+    assert again.has("hcas", "worker-1") and not again.has("hcas_after_network", "worker-1"), "young facts are not looked at again"
+    assert (again.run, [item.stage for item in again.start().resumes]) == ("run-1", ["network"])
+    kept = _frame.begin(options, again, False)
+    assert (kept["go"], kept["gate"], kept["look"]) == (False, "open", []) and "validate: kept from 2026-01-02T03:05:05" in kept["lines"][0]
+    assert [item.stage for item in _frame.resume_run({**options, "resume_from": "operators"}, START.nodes, False).start().resumes] == ["network", "operators"]
+
+
+def test_no_run_and_a_damaged_record_are_said(tmp_path: pathlib.Path) -> None:
+    options = {**WISHES, "stage": "validate", "resume_from": "fabric", "facts_max_age": 60, "report_dir": str(tmp_path)}
+    with pytest.raises(resume.ResumeError, match=r"holds no run to go on with: there is no run\.json"):
+        _frame.resume_run(options, START.nodes, False)
+    FactFolder(str(tmp_path), "run-1").begin(START)
+    (tmp_path / "stages").mkdir()
+    (tmp_path / "stages" / "discover.jsonl").write_text("torn", encoding="utf-8")
+    with pytest.raises(resume.ResumeError, match=r"discover\.jsonl can't be read"):
+        _frame.resume_run(options, START.nodes, False)
+
+
+def test_the_report_says_what_was_kept() -> None:
+    report = build(records(), {}, "run-1", now(), resumes=[Resume("fabric", "2026-01-02T04:00:00+00:00")])
+    assert report.verdict == "GREEN"
+    assert [stage.name for stage in report.stages if "the run went on at stage fabric" in stage.note] == ["validate", "discover"]
