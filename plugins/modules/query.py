@@ -13,8 +13,8 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Evaluates a JMESPath expression over the facts of each node of a run, and says the node beside each answer.
-  - The root object is a mapping of the kinds of facts of one node to their values, such as C({"hcas": {"hcas": [...]}, "platform": {...}}).
-    It is what lies in C(facts/<kind>/<node>.json) under C(value). Only facts of the run count.
+  - The root object is a mapping of the kinds of facts of one node to their values, with keys such as C(hcas), C(platform) and C(subnets).
+    A value is what lies in C(facts/<kind>/<node>.json) under C(value). Only facts of the run count.
   - Facts about the whole cluster are asked once, under the name V(cluster).
   - Runs on the controller, without an inventory, a node or a cluster.
 requirements:
