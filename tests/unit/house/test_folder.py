@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the folder of the facts to what the checks take, for every stage."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
+    CHANGES,
+    HCAS,
+    PLATFORM,
+    SOURCES,
+    SUBNETS,
+    TOPOLOGIES,
+    Joined,
+    OfCluster,
+    OfNodes,
+    OfRun,
+    Planned,
+    shared,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import changes_of, facts_of, ground_of, unseen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
+
+RUN = "20260102T030405Z-aaaaaa"
+NODES = ("worker-1", "worker-2")
+FACTS = {**{stage: facts for stage, (facts, _check) in TABLE.items()}, "teardown": teardown.Facts}
+#: fields that no fact fills: the action that judges hands them over
+HANDED = {"teardown": {"operator_removed"}}
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(tmp_path: pathlib.Path) -> FactFolder:
+    return begun(tmp_path)
+
+
+def begun(path: pathlib.Path, check_mode: bool = False, nodes: typing.Tuple[str, ...] = NODES) -> FactFolder:
+    folder = FactFolder(str(path), RUN)
+    folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", check_mode, nodes, ("rdma_fabrics",)))
+    return folder
+
+
+def sample(cls: typing.Any) -> typing.Any:
+    """Data of a type, with one item in each list and each mapping."""
+    origin, arguments = typing.get_origin(cls), typing.get_args(cls)
+    if origin is typing.Union:
+        return sample(arguments[0])
+    if origin is typing.Literal:
+        return arguments[0]
+    if origin is tuple:
+        return [sample(arguments[0])]
+    if origin is dict:
+        return {"worker-1": sample(arguments[1])}
+    if dataclasses.is_dataclass(cls):
+        return {name: sample(hint) for name, hint in typing.get_type_hints(cls).items()}
+    return {str: "x", int: 1, float: 1.0, bool: True}.get(cls, {})
+
+
+def fill(folder: FactFolder, stage: str) -> typing.Dict[str, typing.Any]:
+    """Write a fact for each field of a stage, and say what must come of them."""
+    hints = typing.get_type_hints(FACTS[stage])
+    start, expected = folder.start(), {}
+    of_nodes: typing.Dict[str, typing.Any] = {}
+    of_cluster: typing.Dict[str, typing.Dict[str, typing.Any]] = {}
+    for field, source in SOURCES[stage].items():
+        kind = typing.get_args(hints[field])
+        if isinstance(source, OfRun):
+            expected[field] = getattr(start, source.field)
+        elif isinstance(source, OfNodes):
+            value = sample(typing.get_type_hints(kind[1])["value"])
+            expected[field] = {node: {"value": value, "error": None} for node in NODES}
+            of_nodes[source.kind] = {**of_nodes.get(source.kind, {}), source.key: value} if source.key else value
+            if source.chosen:
+                of_cluster[source.chosen] = {node: [{"device": "mlx5_0", "port": 1}] for node in NODES}
+        elif isinstance(source, Planned):
+            of_nodes[source.kind] = sample(kind[1])
+            expected[field] = dict.fromkeys(NODES, of_nodes[source.kind])
+        elif isinstance(source, Joined):
+            for name in source.kinds:
+                of_cluster.setdefault(name, {})[source.key] = sample(hints[field])
+            expected[field] = sample(hints[field]) * len(source.kinds)
+        else:
+            of_cluster.setdefault(source.kind, {})[source.key] = expected[field] = sample(hints[field])
+    for name, value in of_nodes.items():
+        for node in NODES:
+            folder.write(name, node, value)
+    for name, value in of_cluster.items():
+        folder.write(name, value=value)
+    return expected
+
+
+@pytest.mark.parametrize("stage", FACTS)
+def test_sources_fit_the_facts(stage: str) -> None:
+    fields = {field.name for field in dataclasses.fields(FACTS[stage])}
+    assert set(SOURCES[stage]) == fields - HANDED.get(stage, set()), "a field without a source is empty for ever; a source without a field is refused"
+
+
+def test_sources_are_those_of_the_stages() -> None:
+    assert set(SOURCES) == set(FACTS) == {*STAGES, "teardown"} and set(CHANGES) <= set(SOURCES)
+    fields = {field.name for field in dataclasses.fields(RunStart)}
+    assert all(source.field in fields for sources in SOURCES.values() for source in sources.values() if isinstance(source, OfRun))
+    of_nodes = {source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, (OfNodes, Planned))}
+    of_cluster = {source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, OfCluster)}
+    assert not of_nodes & of_cluster, "a kind is either of nodes or of the cluster"
+
+
+@pytest.mark.parametrize("stage", FACTS)
+def test_full_folder_loads_into_the_facts_of_the_stage(folder: FactFolder, stage: str) -> None:
+    expected = fill(folder, stage)
+    data, counts = facts_of(folder, stage)
+    assert to_data(data) == to_data(expected)
+    assert load(FACTS[stage], data, stage)
+    assert all(count.missing == 0 and count.seen for count in counts)
+    kinds = [source.kind for source in SOURCES[stage].values() if isinstance(source, (OfNodes, OfCluster))]
+    assert {count.kind for count in counts} == set(kinds)
+
+
+@pytest.mark.parametrize("stage", FACTS)
+def test_empty_folder_loads_too_and_every_node_has_its_error(folder: FactFolder, stage: str) -> None:
+    data, counts = facts_of(folder, stage)
+    assert load(FACTS[stage], data, stage)
+    assert all(count.seen == 0 and count.missing for count in counts)
+    for field, source in SOURCES[stage].items():
+        if isinstance(source, OfNodes):
+            assert set(data[field]) == set(NODES) and all(f"no fact {source.kind}" in item["error"] for item in data[field].values())
+        elif isinstance(source, OfCluster):
+            assert field not in data, "the default says that nothing was seen"
+
+
+# without a wish for them, the stages host and training have nothing to prove
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in ("validate", "host", "training")])
+def test_no_stage_passes_on_an_empty_folder(folder: FactFolder, stage: str) -> None:
+    facts, check = TABLE[stage]
+    findings = check(world.intent(), load(facts, facts_of(folder, stage)[0], stage))
+    assert any(finding.status in ("fail", "unknown") for finding in findings)
+
+
+def test_facts_that_are_not_needed_are_not_read(folder: FactFolder) -> None:
+    pathlib.Path(folder.path("hcas", "worker-1")).parent.mkdir(parents=True)
+    data, counts = facts_of(folder, "fabric", ["subnets"])
+    assert set(data) == {"subnets"} and [count.kind for count in counts] == ["subnets"]
+
+
+def test_counts_say_how_many_nodes_are_missing(folder: FactFolder) -> None:
+    folder.write("hcas", "worker-1", {"hcas": []})
+    folder.write("hcas", "worker-2", error="unreachable")
+    assert facts_of(folder, "discover")[1] == (FactCount("hcas", 1, 1),)
+
+
+def test_node_that_is_in_no_inventory_is_not_counted(folder: FactFolder) -> None:
+    folder.write("hcas", "spare", {"hcas": []})
+    assert set(facts_of(folder, "discover")[0]["nodes"]) == set(NODES)
+
+
+def test_topologies_of_nodes_that_were_not_chosen(folder: FactFolder) -> None:
+    """They count as seen, with nothing: only where nobody chose was nobody asked."""
+    folder.write("vantage_points", value={"worker-1": [{"device": "mlx5_0", "port": 1}]})
+    folder.write("topologies", "worker-1", to_data(world.seen_topologies()))
+    data, counts = facts_of(folder, "fabric", ["topologies"])
+    assert data["topologies"]["worker-2"] == {"value": [], "error": None}
+    assert len(data["topologies"]["worker-1"]["value"]) == 2 and counts == (FactCount("topologies", 2, 0),)
+    os.unlink(folder.path("topologies", "worker-1"))
+    assert "no fact topologies" in facts_of(folder, "fabric", ["topologies"])[0]["topologies"]["worker-1"]["error"]
+
+
+def test_key_that_a_fact_lacks_is_an_error_about_the_node(folder: FactFolder) -> None:
+    folder.write("containerd", "worker-1", {"state": "absent"})
+    folder.write("containerd", "worker-2", ["limit"])
+    found = facts_of(folder, "host", ["runtimes"])[0]["runtimes"]
+    assert found == {node: {"value": None, "error": "the fact containerd has no 'limit'"} for node in NODES}
+
+
+@pytest.mark.parametrize(("stage", "kind"), [("network", "sync"), ("teardown", "maps_removed")])
+def test_fact_of_another_form_is_named(folder: FactFolder, stage: str, kind: str) -> None:
+    path = folder.write(kind, value=["no mapping"])
+    with pytest.raises(FileError, match="its value is no mapping") as caught:
+        facts_of(folder, stage)
+    assert path in str(caught.value)
+
+
+def test_ground_of_a_plan_is_what_nodes_showed(folder: FactFolder) -> None:
+    folder.write("hcas", "worker-1", to_data(world.node(1)))
+    folder.write("hcas", "worker-2", error="unreachable")
+    folder.write("subnets", "worker-2", to_data(world.subnets()))
+    ground = ground_of(folder)
+    assert (dict(ground.hcas), dict(ground.subnets)) == ({"worker-1": world.node(1)}, {"worker-2": world.subnets()})
+    folder.write("hcas", "worker-1", {"hca": []})
+    with pytest.raises(LoadError, match=r"hcas\.worker-1\.value\.hca: unknown key"):
+        ground_of(folder)
+
+
+def test_stages_look_at_what_this_run_has_not_seen(folder: FactFolder) -> None:
+    assert shared("fabric") == (HCAS, SUBNETS, TOPOLOGIES) and shared("platform") == (HCAS, PLATFORM, SUBNETS) and shared("compare") == ()
+    assert unseen(folder, "fabric") == ["hcas", "subnets", "topologies"]
+    for node in NODES:
+        folder.write("hcas", node, {"hcas": []})
+    folder.write("subnets", "worker-1", [])
+    assert unseen(folder, "fabric") == ["subnets", "topologies"], "each node must have been looked at"
+    folder.write("subnets", "worker-2", error="unreachable: it is not asked again in this run")
+    assert unseen(folder, "fabric") == ["topologies"]
+    folder.write("vantage_points", value={})
+    assert unseen(folder, "fabric") == []
+    assert unseen(folder, "platform") == ["platform"] and unseen(folder, "validate") == []
+
+
+def test_another_run_looks_again(tmp_path: pathlib.Path, folder: FactFolder) -> None:
+    for node in NODES:
+        os.utime(folder.write("hcas", node, {"hcas": []}), (1, 1))
+    begun(tmp_path)
+    assert unseen(folder, "discover") == ["hcas"]
+
+
+def test_changes_are_what_the_facts_tell_and_none_twice(folder: FactFolder) -> None:
+    folder.write("containerd", "worker-1", {"limit": "8", "changes": ["drop-in of containerd on worker-1"]})
+    folder.write("containerd", "worker-2", error="unreachable")
+    folder.write("cluster_policy", value={"changes": ["ClusterPolicy gpu", "ClusterPolicy gpu"]})
+    assert changes_of(folder, "host") == ["drop-in of containerd on worker-1", "ClusterPolicy gpu"]
+    assert changes_of(folder, "discover") == changes_of(folder, "bandwidth") == []
+
+
+@pytest.mark.parametrize(
+    ("allowed", "check_mode", "changes"),
+    [
+        (True, False, ["worker-1 is drained", "created Namespace test"]),
+        # refused: what came after it was a dry run, and nothing was made
+        (False, False, []),
+        # in check mode it says what would be made
+        (False, True, ["worker-1 is drained", "created Namespace test"]),
+    ],
+)
+def test_changes_of_a_plan_that_was_refused(tmp_path: pathlib.Path, allowed: bool, check_mode: bool, changes: typing.List[str]) -> None:
+    folder = begun(tmp_path, check_mode)
+    folder.write("disruption", value={"allowed": allowed, "lines": ["worker-1 is drained"], "plan": None})
+    folder.write("applied", value={"applied": [], "changes": ["created Namespace test"]})
+    assert changes_of(folder, "network") == changes
