@@ -77,6 +77,17 @@ def ground_of(folder: FactFolder) -> Observed:
     return observed(hcas, load(typing.Dict[str, ObservedSubnets], folder.of_nodes("subnets", nodes), "subnets"))
 
 
+def value_of(folder: FactFolder, kind: str, key: str) -> typing.Any:
+    """One key of a fact about the cluster that must be there.
+
+    :raises FileError: this run has none
+    """
+    value = _mapping(folder, kind)
+    if key not in value:
+        raise FileError(f"this run has no fact {kind}", "Run the task that writes it before this one")
+    return value[key]
+
+
 def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) -> bool:
     if source.chosen:
         return folder.has(source.chosen)

@@ -50,7 +50,7 @@ def fixture_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
         "kept": ("node_info", {**kept, **look}),
         "plain": ("node_info", look),
         "later": ("node_info", {**kept, **look, "gather_subset": ["hcas"], "moment": "later"}),
-        "half": ("node_info", {**kept, **look, "gather_subset": ["platform"], "run": "20260102T030405Z-half00"}),
+        "half": ("node_info", {**kept, **look, "gather_subset": ["platform"]}),
         "unwritten": ("node_info", {**look, "facts_dir": str(path / "hosts.yml"), "run": RUN}),
         "unchosen": ("fabric_info", kept),
         "fact": ("fact", {**kept, "kind": "limit", "value": {"limit": "8"}}),
@@ -123,10 +123,9 @@ def test_node_that_is_not_reached_is_a_fact_and_is_shown(played: Played) -> None
         assert found["value"] is None and found["error"].startswith("unreachable: ")
 
 
-def test_part_that_was_not_looked_at_is_no_empty_value(played: Played) -> None:
-    """The folder is of another run now; a fact that the module's answer lacks has its error."""
-    half = FactFolder(played.folder.report_dir, "20260102T030405Z-half00")
-    assert half.read("platform", "good") is None or half.of_nodes("platform", ["good"])["good"]["value"] is not None
+def test_part_that_is_not_asked_for_leaves_its_fact(played: Played) -> None:
+    assert played.answers["good"]["half"]["counts"] == {"platform": 6}
+    assert len(played.folder.of_nodes("hcas", ["good"])["good"]["value"]["hcas"]) == 6
 
 
 def test_folder_that_cannot_be_written_fails_the_task(played: Played) -> None:
@@ -189,8 +188,15 @@ def test_each_node_gets_its_part_of_the_plan(
 
 
 def test_moment_is_no_argument_of_the_module() -> None:
-    given = {"moment": "later", "sysfs": ["/sys"]}
-    assert action(node_info).kinds(given) == {"hcas": "hcas_later"} and given == {"sysfs": ["/sys"]}
+    given = {"moment": "later", "gather_subset": ["hcas"]}
+    assert action(node_info).kinds(given) == {"hcas": "hcas_later"} and given == {"gather_subset": ["hcas"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"), [(None, ["hcas", "platform"]), ("hcas", ["hcas"]), ("hcas,platform", ["hcas", "platform"]), (["!hcas"], ["platform"])]
+)
+def test_facts_are_those_of_the_subset(words: typing.Any, keys: typing.List[str]) -> None:
+    assert list(action(node_info).kinds({"gather_subset": words})) == keys
 
 
 @pytest.mark.parametrize(
