@@ -29,7 +29,7 @@ description:
   - While it runs on the controller, each change of a node's state is shown.
 options:
   targets:
-    description: What to wait for. The filter P(linerate.rdma.render_targets#filter) makes it.
+    description: What to wait for. Without it, with O(facts_dir), it follows from O(fabrics) and what became of their objects.
     type: list
     elements: dict
     suboptions:
