@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of, value_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
@@ -28,8 +28,8 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         folder, intent = FactFolder(options["facts_dir"], options["run"]), parse_intent(options["fabrics"], options["waivers"], options["cluster"])
-        addresses = load(AddressFacts, folder.value("addresses")["addresses"], "addresses")
-        operators = load(OperatorFacts, folder.value("operators_before_network")["operators"], "operators")
+        addresses = load(AddressFacts, value_of(folder, "addresses", "addresses"), "addresses")
+        operators = load(OperatorFacts, value_of(folder, "operators_before_network", "operators"), "operators")
         planned = plan(intent, folder.start().nodes, ground_of(folder), addresses, operators)
         folder.write("network_objects", value=planned)
         return {"objects": len(planned.objects), "hosts": len(planned.hosts), "held": sorted(planned.lint.held), "unmade": sorted(planned.unmade)}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from ansible_collections.linerate.rdma.plugins.modules.node_info import chosen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result
 
 
@@ -16,7 +17,7 @@ class ActionModule(Observer):
     KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"hcas": "hcas", "platform": "platform"}
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
-        moment = given.pop("moment", None)
-        if moment:
-            return {"hcas": f"hcas_{moment}"}
-        return self.KINDS
+        """A subset that is not asked for leaves the fact of it as it is."""
+        moment, words = given.pop("moment", None), given.get("gather_subset") or ["all"]
+        subsets = chosen(words.split(",") if isinstance(words, str) else words)
+        return {key: f"{kind}_{moment}" if moment else kind for key, kind in self.KINDS.items() if key in subsets}

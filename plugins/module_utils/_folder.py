@@ -15,6 +15,7 @@ from ._model.facts import FactCount, RunStart
 from ._model.hca import ObservedHcas
 from ._model.load import load
 from ._observe.facts import FactFolder
+from ._observe.files import FileError
 from ._plan.observed import Observed, observed
 
 Data = typing.Dict[str, typing.Any]
@@ -89,6 +90,17 @@ def _subnets(folder: FactFolder) -> typing.Dict[str, ObservedSubnets]:
     return seen
 
 
+def value_of(folder: FactFolder, kind: str, key: str) -> typing.Any:
+    """One key of a fact about the cluster that must be there.
+
+    :raises FileError: this run has none
+    """
+    value = _mapping(folder, kind)
+    if key not in value:
+        raise FileError(f"this run has no fact {kind}", "Run the task that writes it before this one")
+    return value[key]
+
+
 def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) -> bool:
     if source.chosen:
         return folder.has(source.chosen)
@@ -105,9 +117,17 @@ def _read(folder: FactFolder, start: RunStart, source: Source) -> typing.Tuple[b
         answers = {node: folder.read(source.kind, node) for node in start.nodes}
         return True, {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}
     if isinstance(source, Joined):
-        return True, [item for kind in source.kinds for item in (folder.value(kind) or {}).get(source.key, ())]
-    value = folder.value(source.kind)
-    return value is not None and source.key in value, (value or {}).get(source.key)
+        return True, [item for kind in source.kinds for item in _mapping(folder, kind).get(source.key, ())]
+    value = _mapping(folder, source.kind)
+    return source.key in value, value.get(source.key)
+
+
+def _mapping(folder: FactFolder, kind: str) -> Data:
+    """The value of a fact about the cluster; empty where there is none. Files get edited, and put together by hand."""
+    value = folder.value(kind)
+    if value is not None and not isinstance(value, dict):
+        raise FileError(f"{folder.path(kind)}: its value is no mapping", "Remove the file and run the stage again")
+    return value or {}
 
 
 def _of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> typing.Dict[str, Data]:
@@ -115,5 +135,14 @@ def _of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) 
     asked = [node for node in nodes if chosen is None or node in chosen]
     answers = folder.of_nodes(source.kind, asked)
     if source.key:
-        answers = {node: {"value": None if item["value"] is None else item["value"].get(source.key), "error": item["error"]} for node, item in answers.items()}
+        answers = {node: _part(item, source) for node, item in answers.items()}
     return {node: answers.get(node, {"value": [], "error": None}) for node in nodes}
+
+
+def _part(item: Data, source: OfNodes) -> Data:
+    """One key of what was seen of a node; without it nothing was."""
+    if item["error"] is not None:
+        return item
+    if not isinstance(item["value"], dict) or source.key not in item["value"]:
+        return {"value": None, "error": f"the fact {source.kind} has no '{source.key}'"}
+    return {"value": item["value"][source.key], "error": None}

@@ -26,7 +26,7 @@ options:
     choices: [present, absent]
     default: present
   objects:
-    description: What to apply, in this order. The filters P(linerate.rdma.render_network#filter) and P(linerate.rdma.render_pods#filter) make it.
+    description: What to apply, in this order. P(linerate.rdma.render_pods#filter) and P(linerate.rdma.render_job#filter) make such; see O(objects_from).
     type: list
     elements: dict
     default: []
@@ -132,9 +132,9 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Apply what the fabrics need
+- name: Apply what a training job needs
   linerate.rdma.custom_resources:
-    objects: "{{ rdma_fabrics | linerate.rdma.render_network(rdma_cluster, members) }}"
+    objects: "{{ rdma_job | linerate.rdma.render_job(rdma_fabrics, rdma_cluster) }}"
     kubeconfig: "{{ rdma_kubeconfig }}"
   register: network_applied
 

@@ -45,7 +45,7 @@ options:
     default: []
   moment:
     description:
-      - With O(facts_dir), when in a run the node is looked at. The facts are of a kind of their own then, C(hcas_<moment>).
+      - With O(facts_dir), when in a run the node is looked at. The facts are of a kind of their own then, such as C(hcas_<moment>).
     type: str
 extends_documentation_fragment:
   - linerate.rdma._options.facts

@@ -25,7 +25,7 @@ description:
 options:
   rails:
     description:
-      - Which HCA is on which rail, by fabric, node and PCI address, as P(linerate.rdma.fabric_rails#filter) gives it.
+      - Which HCA is on which rail, by fabric, node and PCI address. The default is what the facts of the run show, with O(facts_dir).
       - A node that is missing has one rail, of whatever HCA.
     type: dict
     default: {}
@@ -61,7 +61,7 @@ EXAMPLES = r"""
     fabrics: "{{ rdma_fabrics }}"
     cluster: "{{ rdma_cluster }}"
     nodes: "{{ groups['rdma_nodes'] }}"
-    rails: "{{ rdma_fabrics | linerate.rdma.fabric_rails(hcas, subnets) }}"
+    rails: {compute: {worker-1: {"0000:3c:00.0": 0}, worker-2: {"0000:3c:00.0": 0}}}
   register: bandwidth_measured
 """
 

@@ -24,7 +24,7 @@ options:
   objects:
     description:
       - What is to be applied; only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs), C(MachineConfigs) and C(KubeletConfigs) matter.
-      - The filters P(linerate.rdma.render_network#filter) and P(linerate.rdma.render_host#filter) make it.
+      - P(linerate.rdma.render_host#filter) makes those of the hosts; M(linerate.rdma.network_objects) makes all of them, see O(objects_from).
     type: list
     elements: dict
     default: []
@@ -67,7 +67,7 @@ attributes:
 EXAMPLES = r"""
 - name: Plan what it will do to the nodes
   linerate.rdma.sriov_plan:
-    objects: "{{ rdma_fabrics | linerate.rdma.render_network(rdma_cluster, members) }}"
+    objects: "{{ rdma_cluster | linerate.rdma.render_host }}"
     nodes: [worker-1, worker-2]
     cluster: {disruption: reboot}
   register: network_plan

@@ -29,7 +29,7 @@ description:
   - While it runs on the controller, each change of a node's state is shown.
 options:
   targets:
-    description: What to wait for. The filter P(linerate.rdma.render_targets#filter) makes it.
+    description: What to wait for. Without it, with O(facts_dir), it follows from O(fabrics) and what became of their objects.
     type: list
     elements: dict
     suboptions:
@@ -164,6 +164,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import Target
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import value_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -192,7 +193,7 @@ def targets_of(module: AnsibleModule) -> typing.Tuple[Target, ...]:
         given: typing.Tuple[Target, ...] = load(typing.Tuple[Target, ...], options["targets"] or [], "targets")
         return given
     intent = parse_intent(options["fabrics"], None, options["cluster"])
-    applied = load(typing.Tuple[AppliedObject, ...], folder.value(options["applied"])["applied"], "applied")
+    applied = load(typing.Tuple[AppliedObject, ...], value_of(folder, options["applied"], "applied"), "applied")
     return targets(intent, folder.start().nodes, applied, every=options["state"] == "absent")
 
 

@@ -25,7 +25,7 @@ options:
     default: present
   rails:
     description:
-      - Which HCA is on which rail, by fabric, node and PCI address, as P(linerate.rdma.fabric_rails#filter) gives it.
+      - Which HCA is on which rail, by fabric, node and PCI address. The default is what the facts of the run show, with O(facts_dir).
     type: dict
     default: {}
 extends_documentation_fragment:

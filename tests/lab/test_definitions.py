@@ -13,6 +13,9 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._render import network
+
 from .conftest import MANAGED, SETTINGS, Lab
 
 JOB = {
@@ -165,13 +168,9 @@ def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
 def test_networks_of_nvidia_s_operator_are_what_its_definitions_take(lab: Lab, profile: str) -> None:
     """Release 1.4.0, the newest of which Go's module proxy has the definitions: fields that came later are refused, and those alone."""
     intent = yaml.safe_load((pathlib.Path(__file__).parent.parent / "unit/profiles" / profile / "intent.yml").read_text())
-    variables = {"rdma_fabrics": intent["fabrics"], "rdma_cluster": intent.get("cluster", {})}
-    objects = "{{ (rdma_fabrics | linerate.rdma.render_network(rdma_cluster, {})).objects }}"
-    run = lab.playbook(
-        play(lab.folder, custom_resources={"objects": objects, "on_refusal": "tell"}),
-        "--check",
-        variables=variables,
-    )
+    wishes = parse_intent(intent["fabrics"], None, intent.get("cluster"))
+    objects = [{"fabric": name, "object": item} for name, item in network.render(wishes.fabrics, wishes.cluster, {}).objects]
+    run = lab.playbook(play(lab.folder, custom_resources={"objects": objects, "on_refusal": "tell"}), "--check")
     assert run.code == 0, run.end
     refused = {item["kind"]: item["refusal"] for item in answer(lab.folder)["applied"] if item["action"] == "refused"}
     # nv-ipam has its kinds of its own project

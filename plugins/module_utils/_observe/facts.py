@@ -30,7 +30,8 @@ def file_name(node: str) -> str:
     >>> file_name("worker-1.example"), file_name("../etc")
     ('worker-1.example.json', '%2E.%2Fetc.json')
     """
-    name = quote(node, safe="")
+    # surrogatepass: a name in the inventory may hold what is no character
+    name = quote(node, safe="", errors="surrogatepass")
     return f"{'%2E' + name[1:] if name.startswith('.') else name}.json"
 
 

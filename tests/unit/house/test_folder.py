@@ -1,170 +1,248 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is done with the folder of a run afterwards, under a real ansible-playbook and without an inventory: one run, and many questions to it."""
+"""From the folder of the facts to what the checks take, for every stage."""
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import os
 import pathlib
-import shutil
-import subprocess
-import sys
 import typing
 
 import pytest
 
-from tests.unit.house import test_frame as frame
-from tests.unit.house.conftest import make_fabrics
+from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
+    CHANGES,
+    HCAS,
+    PLATFORM,
+    SOURCES,
+    SUBNETS,
+    TOPOLOGIES,
+    Joined,
+    OfCluster,
+    OfNodes,
+    OfRun,
+    Planned,
+    shared,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import changes_of, facts_of, ground_of, unseen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
+from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
-# the copy of the collection with tiny stages
-collections = frame.collections
-
-FINDING = {"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": "two masters", "remedy": "stop one"}
-WAIVER = {"check": "fabric.one_master", "reason": "a fabric under test"}
-STAGES = "validate,discover,fabric,network"
-
-
-class Answer(typing.NamedTuple):
-    """What an invocation of ansible-playbook said."""
-
-    code: int
-    output: str
-
-
-class Folder:
-    """The folder of a run, and ansible-playbook beside it, without an inventory."""
-
-    def __init__(self, path: pathlib.Path, collections: pathlib.Path) -> None:
-        self.path = path
-        self.collections = collections
-
-    def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> Answer:
-        environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")},
-            "ANSIBLE_CONFIG": str(frame.ROOT / "ansible.cfg"),
-            "ANSIBLE_COLLECTIONS_PATH": str(self.collections),
-            "ANSIBLE_HOME": str(self.path.parent / "home"),
-            "ANSIBLE_NOCOLOR": "1",
-        }
-        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
-        everything = {"rdma_report_dir": str(self.path), **variables}
-        command = [program, f"linerate.rdma.{playbook}", "-e", json.dumps(everything), *arguments]
-        done = subprocess.run(
-            command, cwd=self.path.parent, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False
-        )
-        # Ansible folds long lines, each release in its own way
-        return Answer(done.returncode, " ".join((done.stdout + done.stderr).split()))
-
-    def report(self, folder: str = "judged") -> typing.Dict[str, typing.Any]:
-        return json.loads((self.path / folder / "report.json").read_text(encoding="utf-8"))
-
-    def everything(self) -> typing.Dict[str, bytes]:
-        return {str(path.relative_to(self.path)): path.read_bytes() for path in self.path.rglob("*") if path.is_file() and "judged" not in path.parts}
+RUN = "20260102T030405Z-aaaaaa"
+NODES = ("worker-1", "worker-2")
+FACTS = {**{stage: facts for stage, (facts, _check) in TABLE.items()}, "teardown": teardown.Facts}
+#: fields that no fact fills: the action that judges hands them over
+HANDED = {"teardown": {"operator_removed"}}
 
 
-@pytest.fixture(scope="session")
-def lived(tmp_path_factory: pytest.TempPathFactory, collections: pathlib.Path) -> pathlib.Path:
-    """The folder of a run of some stages, one of them with a waiver."""
-    folder = tmp_path_factory.mktemp("lived")
-    player = frame.Player(folder, collections, make_fabrics())
-    run = player.play("linerate.rdma.site", "--tags", f"{STAGES},report", fake_findings={"fabric": [FINDING]}, rdma_waivers=[WAIVER])
-    assert run.stage("network")["state"] == "open", run.output
-    return folder / "build" / "report"
+@pytest.fixture(name="folder")
+def fixture_folder(tmp_path: pathlib.Path) -> FactFolder:
+    return begun(tmp_path)
 
 
-@pytest.fixture
-def folder(lived: pathlib.Path, collections: pathlib.Path, tmp_path: pathlib.Path) -> Folder:
-    return Folder(pathlib.Path(shutil.copytree(lived, tmp_path / "report")), collections)
+def begun(path: pathlib.Path, check_mode: bool = False, nodes: typing.Tuple[str, ...] = NODES) -> FactFolder:
+    folder = FactFolder(str(path), RUN)
+    folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", check_mode, nodes, ("rdma_fabrics",)))
+    return folder
 
 
-def findings(report: typing.Dict[str, typing.Any]) -> typing.Any:
-    return [(stage["name"], stage["state"], stage["findings"]) for stage in report["stages"]]
+def sample(cls: typing.Any) -> typing.Any:
+    """Data of a type, with one item in each list and each mapping."""
+    origin, arguments = typing.get_origin(cls), typing.get_args(cls)
+    if origin is typing.Union:
+        return sample(arguments[0])
+    if origin is typing.Literal:
+        return arguments[0]
+    if origin is tuple:
+        return [sample(arguments[0])]
+    if origin is dict:
+        return {"worker-1": sample(arguments[1])}
+    if dataclasses.is_dataclass(cls):
+        return {name: sample(hint) for name, hint in typing.get_type_hints(cls).items()}
+    return {str: "x", int: 1, float: 1.0, bool: True}.get(cls, {})
 
 
-def test_judged_again_a_run_has_the_same_verdict_finding_by_finding(folder: Folder) -> None:
-    before = folder.everything()
-    answer = folder.play("judge")
-    assert "Each gate and each finding is what it was in the run" in answer.output, answer.output
-    lived, judged = folder.report("."), folder.report()
-    assert findings(lived) == findings(judged) and lived["summary"] == judged["summary"]
-    assert answer.code != 0 and f"linerate.rdma: {judged['summary']} - report: {folder.path}/judged/report.html" in answer.output
-    assert folder.everything() == before, "the evidence is not touched"
+def fill(folder: FactFolder, stage: str) -> typing.Dict[str, typing.Any]:
+    """Write a fact for each field of a stage, and say what must come of them."""
+    hints = typing.get_type_hints(FACTS[stage])
+    start, expected = folder.start(), {}
+    of_nodes: typing.Dict[str, typing.Any] = {}
+    of_cluster: typing.Dict[str, typing.Dict[str, typing.Any]] = {}
+    for field, source in SOURCES[stage].items():
+        kind = typing.get_args(hints[field])
+        if isinstance(source, OfRun):
+            expected[field] = getattr(start, source.field)
+        elif isinstance(source, OfNodes):
+            value = sample(typing.get_type_hints(kind[1])["value"])
+            expected[field] = {node: {"value": value, "error": None} for node in NODES}
+            of_nodes[source.kind] = {**of_nodes.get(source.kind, {}), source.key: value} if source.key else value
+            if source.chosen:
+                of_cluster[source.chosen] = {node: [{"device": "mlx5_0", "port": 1}] for node in NODES}
+        elif isinstance(source, Planned):
+            of_nodes[source.kind] = sample(kind[1])
+            expected[field] = dict.fromkeys(NODES, of_nodes[source.kind])
+        elif isinstance(source, Joined):
+            for name in source.kinds:
+                of_cluster.setdefault(name, {})[source.key] = sample(hints[field])
+            expected[field] = sample(hints[field]) * len(source.kinds)
+        else:
+            of_cluster.setdefault(source.kind, {})[source.key] = expected[field] = sample(hints[field])
+    for name, value in of_nodes.items():
+        for node in NODES:
+            folder.write(name, node, value)
+    for name, value in of_cluster.items():
+        folder.write(name, value=value)
+    return expected
 
 
-def test_judged_by_other_waivers_and_another_intent(folder: Folder) -> None:
-    answer = folder.play("judge", rdma_waivers=[], rdma_judged_dir=str(folder.path.parent / "strict"))
-    assert answer.code != 0 and "stage fabric: fabric.one_master on compute: fail, waived -> fail" in answer.output, answer.output
-    assert "NOT GREEN - stage fabric: 1 fail (fabric.one_master on compute)" in answer.output
-    assert (folder.path.parent / "strict" / "report.html").exists() and not (folder.path / "judged").exists()
-    answer = folder.play("judge", rdma_fabrics=make_fabrics(virtual_functions="eight"))
-    assert "NOT GREEN - stage validate: 1 fail (validate.intent on rdma_fabrics[0].virtual_functions)" in answer.output
+@pytest.mark.parametrize("stage", FACTS)
+def test_sources_fit_the_facts(stage: str) -> None:
+    fields = {field.name for field in dataclasses.fields(FACTS[stage])}
+    assert set(SOURCES[stage]) == fields - HANDED.get(stage, set()), "a field without a source is empty for ever; a source without a field is refused"
 
 
-def test_evidence_is_packed_sent_and_judged(folder: Folder) -> None:
-    answer = folder.play("evidence")
-    (archive,) = folder.path.parent.glob("rdma-evidence-*.tar.gz")
-    assert answer.code == 0 and str(archive) in answer.output, answer.output
-    lived = folder.report(".")
-    shutil.rmtree(folder.path)
-    folder.path = folder.path.parent / "there"
-    answer = folder.play("evidence", rdma_evidence=str(archive))
-    assert "Each gate and each finding is what it was in the run" in answer.output, answer.output
-    assert answer.code != 0 and findings(folder.report()) == findings(lived)
-    archive.write_bytes(archive.read_bytes()[:-200])
-    answer = folder.play("evidence", rdma_evidence=str(archive))
-    assert answer.code != 0 and "can't be unpacked" in answer.output and "NOT GREEN" not in answer.output
+def test_sources_are_those_of_the_stages() -> None:
+    assert set(SOURCES) == set(FACTS) == {*STAGES, "teardown"} and set(CHANGES) <= set(SOURCES)
+    fields = {field.name for field in dataclasses.fields(RunStart)}
+    assert all(source.field in fields for sources in SOURCES.values() for source in sources.values() if isinstance(source, OfRun))
+    of_nodes = {source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, (OfNodes, Planned))}
+    of_cluster = {source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, OfCluster)}
+    assert not of_nodes & of_cluster, "a kind is either of nodes or of the cluster"
 
 
-def test_two_folders_are_compared(folder: Folder, tmp_path: pathlib.Path) -> None:
-    before = shutil.copytree(folder.path, tmp_path / "before")
-    answer = folder.play("difference", rdma_before_dir=str(before))
-    assert answer.code == 0 and "Nothing has changed" in answer.output, answer.output
-    path = folder.path / "facts" / "platform" / "worker-1.json"
-    fact = json.loads(path.read_text(encoding="utf-8"))
-    fact["value"]["kernel"] = "9.9.9"
-    path.write_text(json.dumps(fact), encoding="utf-8")
-    answer = folder.play("difference", rdma_before_dir=str(before))
-    assert answer.code == 0 and "worker-1: platform kernel: " in answer.output and "-> 9.9.9" in answer.output, answer.output
-    assert len(json.loads((folder.path / "difference.json").read_text(encoding="utf-8"))["differences"]) == 1
-    answer = folder.play("difference", rdma_before_dir=str(tmp_path / "nowhere"))
-    assert answer.code != 0 and "nowhere holds no run" in answer.output
+@pytest.mark.parametrize("stage", FACTS)
+def test_full_folder_loads_into_the_facts_of_the_stage(folder: FactFolder, stage: str) -> None:
+    expected = fill(folder, stage)
+    data, counts = facts_of(folder, stage)
+    assert to_data(data) == to_data(expected)
+    assert load(FACTS[stage], data, stage)
+    assert all(count.missing == 0 and count.seen for count in counts)
+    kinds = [source.kind for source in SOURCES[stage].values() if isinstance(source, (OfNodes, OfCluster))]
+    assert {count.kind for count in counts} == set(kinds)
 
 
-def test_the_facts_answer_a_question(folder: Folder) -> None:
-    answer = folder.play("facts", rdma_query="platform.machine")
-    assert answer.code == 0 and f"worker-1: {os.uname().machine}" in answer.output and "worker-2: " in answer.output, answer.output
-    answer = folder.play("facts", rdma_query="hcas.hcas[].ports[?rate_gbps < `0`][]")
-    assert answer.code == 0 and "No answer: no node shows anything of this kind" in answer.output
-    answer = folder.play("facts", rdma_query="hcas.hcas[?")
-    assert answer.code != 0 and "rdma_query is no JMESPath expression" in answer.output
+@pytest.mark.parametrize("stage", FACTS)
+def test_empty_folder_loads_too_and_every_node_has_its_error(folder: FactFolder, stage: str) -> None:
+    data, counts = facts_of(folder, stage)
+    assert load(FACTS[stage], data, stage)
+    assert all(count.seen == 0 and count.missing for count in counts)
+    for field, source in SOURCES[stage].items():
+        if isinstance(source, OfNodes):
+            assert set(data[field]) == set(NODES) and all(f"no fact {source.kind}" in item["error"] for item in data[field].values())
+        elif isinstance(source, OfCluster):
+            assert field not in data, "the default says that nothing was seen"
 
 
-def test_a_run_goes_on_at_a_stage(tmp_path: pathlib.Path, collections: pathlib.Path) -> None:
-    player = frame.Player(tmp_path, collections, make_fabrics())
-    tags = "validate,discover,fabric,reachability"
-    first = player.play("linerate.rdma.site", "--tags", tags, fake_findings={"reachability": [{**FINDING, "check": "reachability.pings"}]})
-    assert first.code != 0 and first.record("reachability")["gate"] == "closed", first.output
-    fact = first.fact("hcas", "worker-1")
-    second = player.play("linerate.rdma.site", "--tags", f"{tags},report", "-e", "rdma_from=reachability")
-    assert second.report is not None and second.report["run"] == first.record("reachability")["run"], second.output
-    assert second.fact("hcas", "worker-1") == fact, "it was not looked at again"
-    assert [second.stage(name)["state"] for name in ("validate", "discover", "fabric", "reachability", "host")] == ["open"] * 4 + ["missing"]
-    assert "the run went on at stage reachability" in second.stage("fabric")["note"] and "fabric: kept from" in second.output
-    third = player.play("linerate.rdma.site", "-e", "rdma_from=netwrok")
-    assert third.code != 0 and "which is no stage; expected one of: validate, discover" in third.output
+# without a wish for them, the stages host and training have nothing to prove
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in ("validate", "host", "training")])
+def test_no_stage_passes_on_an_empty_folder(folder: FactFolder, stage: str) -> None:
+    facts, check = TABLE[stage]
+    findings = check(world.intent(), load(facts, facts_of(folder, stage)[0], stage))
+    assert any(finding.status in ("fail", "unknown") for finding in findings)
+
+
+def test_facts_that_are_not_needed_are_not_read(folder: FactFolder) -> None:
+    pathlib.Path(folder.path("hcas", "worker-1")).parent.mkdir(parents=True)
+    data, counts = facts_of(folder, "fabric", ["subnets"])
+    assert set(data) == {"subnets"} and [count.kind for count in counts] == ["subnets"]
+
+
+def test_counts_say_how_many_nodes_are_missing(folder: FactFolder) -> None:
+    folder.write("hcas", "worker-1", {"hcas": []})
+    folder.write("hcas", "worker-2", error="unreachable")
+    assert facts_of(folder, "discover")[1] == (FactCount("hcas", 1, 1),)
+
+
+def test_node_that_is_in_no_inventory_is_not_counted(folder: FactFolder) -> None:
+    folder.write("hcas", "spare", {"hcas": []})
+    assert set(facts_of(folder, "discover")[0]["nodes"]) == set(NODES)
+
+
+def test_topologies_of_nodes_that_were_not_chosen(folder: FactFolder) -> None:
+    """They count as seen, with nothing: only where nobody chose was nobody asked."""
+    folder.write("vantage_points", value={"worker-1": [{"device": "mlx5_0", "port": 1}]})
+    folder.write("topologies", "worker-1", to_data(world.seen_topologies()))
+    data, counts = facts_of(folder, "fabric", ["topologies"])
+    assert data["topologies"]["worker-2"] == {"value": [], "error": None}
+    assert len(data["topologies"]["worker-1"]["value"]) == 2 and counts == (FactCount("topologies", 2, 0),)
+    os.unlink(folder.path("topologies", "worker-1"))
+    assert "no fact topologies" in facts_of(folder, "fabric", ["topologies"])[0]["topologies"]["worker-1"]["error"]
+
+
+def test_key_that_a_fact_lacks_is_an_error_about_the_node(folder: FactFolder) -> None:
+    folder.write("containerd", "worker-1", {"state": "absent"})
+    folder.write("containerd", "worker-2", ["limit"])
+    found = facts_of(folder, "host", ["runtimes"])[0]["runtimes"]
+    assert found == {node: {"value": None, "error": "the fact containerd has no 'limit'"} for node in NODES}
+
+
+@pytest.mark.parametrize(("stage", "kind"), [("network", "sync"), ("teardown", "maps_removed")])
+def test_fact_of_another_form_is_named(folder: FactFolder, stage: str, kind: str) -> None:
+    path = folder.write(kind, value=["no mapping"])
+    with pytest.raises(FileError, match="its value is no mapping") as caught:
+        facts_of(folder, stage)
+    assert path in str(caught.value)
+
+
+def test_ground_of_a_plan_is_what_nodes_showed(folder: FactFolder) -> None:
+    folder.write("hcas", "worker-1", to_data(world.node(1)))
+    folder.write("hcas", "worker-2", error="unreachable")
+    folder.write("subnets", "worker-2", to_data(world.subnets()))
+    ground = ground_of(folder)
+    assert (dict(ground.hcas), dict(ground.subnets)) == ({"worker-1": world.node(1)}, {"worker-2": world.subnets()})
+    folder.write("hcas", "worker-1", {"hca": []})
+    with pytest.raises(LoadError, match=r"hcas\.worker-1\.value\.hca: unknown key"):
+        ground_of(folder)
+
+
+def test_stages_look_at_what_this_run_has_not_seen(folder: FactFolder) -> None:
+    assert shared("fabric") == (HCAS, SUBNETS, TOPOLOGIES) and shared("platform") == (HCAS, PLATFORM, SUBNETS) and shared("compare") == ()
+    assert unseen(folder, "fabric") == ["hcas", "subnets", "topologies"]
+    for node in NODES:
+        folder.write("hcas", node, {"hcas": []})
+    folder.write("subnets", "worker-1", [])
+    assert unseen(folder, "fabric") == ["subnets", "topologies"], "each node must have been looked at"
+    folder.write("subnets", "worker-2", error="unreachable: it is not asked again in this run")
+    assert unseen(folder, "fabric") == ["topologies"]
+    folder.write("vantage_points", value={})
+    assert unseen(folder, "fabric") == []
+    assert unseen(folder, "platform") == ["platform"] and unseen(folder, "validate") == []
+
+
+def test_another_run_looks_again(tmp_path: pathlib.Path, folder: FactFolder) -> None:
+    for node in NODES:
+        os.utime(folder.write("hcas", node, {"hcas": []}), (1, 1))
+    begun(tmp_path)
+    assert unseen(folder, "discover") == ["hcas"]
+
+
+def test_changes_are_what_the_facts_tell_and_none_twice(folder: FactFolder) -> None:
+    folder.write("containerd", "worker-1", {"limit": "8", "changes": ["drop-in of containerd on worker-1"]})
+    folder.write("containerd", "worker-2", error="unreachable")
+    folder.write("cluster_policy", value={"changes": ["ClusterPolicy gpu", "ClusterPolicy gpu"]})
+    assert changes_of(folder, "host") == ["drop-in of containerd on worker-1", "ClusterPolicy gpu"]
+    assert changes_of(folder, "discover") == changes_of(folder, "bandwidth") == []
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("allowed", "check_mode", "changes"),
     [
-        (("--tags", "fabrik"), "--tags names fabrik, which is no stage (did you mean 'fabric'?); the stages are validate, discover"),
-        (("--skip-tags", "all"), "leave no stage to run; the stages are validate, discover"),
-        (("--start-at-task", "no such task"), "--start-at-task 'no such task' was given"),
-        (("--start-at-task", "Write the report"), "--start-at-task 'Write the report' was given"),
+        (True, False, ["worker-1 is drained", "created Namespace test"]),
+        # refused: what came after it was a dry run, and nothing was made
+        (False, False, []),
+        # in check mode it says what would be made
+        (False, True, ["worker-1 is drained", "created Namespace test"]),
     ],
 )
-def test_what_would_run_no_stage_is_refused(tmp_path: pathlib.Path, collections: pathlib.Path, arguments: typing.Sequence[str], said: str) -> None:
-    answer = Folder(tmp_path / "report", collections).play("site", *arguments)
-    assert answer.code != 0 and said in answer.output and "TASK" not in answer.output, answer.output
-    assert not (tmp_path / "report").exists()
+def test_changes_of_a_plan_that_was_refused(tmp_path: pathlib.Path, allowed: bool, check_mode: bool, changes: typing.List[str]) -> None:
+    folder = begun(tmp_path, check_mode)
+    folder.write("disruption", value={"allowed": allowed, "lines": ["worker-1 is drained"], "plan": None})
+    folder.write("applied", value={"applied": [], "changes": ["created Namespace test"]})
+    assert changes_of(folder, "network") == changes

@@ -80,7 +80,7 @@ def targets(fabrics: typing.Sequence[Data], applied: typing.Sequence[Data], clus
 
 
 def test_objects_carry_their_fabric() -> None:
-    planned = plan([FABRIC], ground=Observed({"worker-1": NodeHcas((NIC,))}, {}))
+    planned = plan([{**FABRIC, "rdma": False}], ground=Observed({"worker-1": NodeHcas((NIC,))}, {}))
     assert [(item["fabric"], item["object"]["kind"]) for item in planned.objects] == [
         ("", "Namespace"),
         ("storage", "SriovNetworkNodePolicy"),
@@ -104,10 +104,11 @@ def test_what_reboots_nodes_is_apart() -> None:
 
 def test_nothing_is_written_for_a_fabric_whose_addresses_are_in_use() -> None:
     services = AddressFacts((Taken("services", "10.0.0.0/16", "ServiceCIDR kubernetes"),), pods=1)
-    planned = plan([FABRIC], addresses=services)
+    fabric = {**FABRIC, "rdma": False}
+    planned = plan([fabric], addresses=services)
     assert planned.objects == ()
     assert "ServiceCIDR kubernetes" in planned.unmade["storage"]
-    waived = plan([FABRIC], addresses=services, waivers=[{"check": "network.address_overlap", "reason": "it is routed there"}])
+    waived = plan([fabric], addresses=services, waivers=[{"check": "network.address_overlap", "reason": "it is routed there"}])
     assert kinds(waived) == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"]
 
 

@@ -28,7 +28,7 @@ _CHECKS = {
 
 @dataclasses.dataclass(frozen=True)
 class LintFacts:
-    """Answer of the filter lint_network.
+    """What the linter said of the objects that would be applied.
 
     :ivar held: fabrics that were not applied, each with the reason
     :ivar errors: what the linter could not read, and why

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugins of the observers under a real ansible-playbook: what is seen becomes a fact, Ansible gets counts, and a failure is still shown.
+
+The nodes are this machine: one that answers, one without the interpreter, and one that can't be reached.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.action import fabric_info, ibping, node_info
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import size
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+RUN = "20260102T030405Z-aaaaaa"
+NODES = ("broken", "far", "good")
+PORT = {"device": "mlx5_0", "port": 1}
+
+
+class Played(typing.NamedTuple):
+    """What one run of a playbook left."""
+
+    folder: FactFolder
+    answers: typing.Dict[str, typing.Dict[str, typing.Any]]
+    output: str
+
+
+@pytest.fixture(scope="module", name="played")
+def fixture_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    path = tmp_path_factory.mktemp("observers")
+    tree = Tree(path / "sys")
+    add_six_hcas(tree)
+    folder = FactFolder(str(path / "report"), RUN)
+    folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=NODES))
+    kept = {"facts_dir": folder.report_dir, "run": RUN}
+    look = {"sysfs": [str(tree.root)]}
+    calls: typing.Dict[str, typing.Tuple[str, typing.Dict[str, typing.Any]]] = {
+        "kept": ("node_info", {**kept, **look}),
+        "plain": ("node_info", look),
+        "later": ("node_info", {**kept, **look, "gather_subset": ["hcas"], "moment": "later"}),
+        "half": ("node_info", {**kept, **look, "gather_subset": ["platform"]}),
+        "unwritten": ("node_info", {**look, "facts_dir": str(path / "hosts.yml"), "run": RUN}),
+        "unchosen": ("fabric_info", kept),
+        "fact": ("fact", {**kept, "kind": "limit", "value": {"limit": "8"}}),
+        "neither": ("fact", {**kept, "kind": "limit"}),
+        "no_kind": ("fact", {**kept, "kind": "../x", "value": 1}),
+    }
+    tasks: typing.List[typing.Dict[str, typing.Any]] = [
+        {"name": name, f"linerate.rdma.{module}": arguments, "register": name} for name, (module, arguments) in calls.items()
+    ]
+    keep = {"content": "{{ {" + ", ".join(f"'{name}': {name}" for name in calls) + "} | to_json }}", "dest": str(path) + "/{{ inventory_hostname }}.json"}
+    tasks.append({"name": "Keep", "ansible.builtin.copy": {**keep, "mode": "0600"}, "delegate_to": "localhost"})
+    play = {"hosts": "all", "gather_facts": False, "ignore_errors": True, "ignore_unreachable": True, "tasks": tasks}
+    (path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    local = {"ansible_connection": "local"}
+    hosts = {
+        "good": {**local, "ansible_python_interpreter": sys.executable},
+        "broken": {**local, "ansible_python_interpreter": "/nowhere/python3"},
+        "far": {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_common_args": "-o ControlPath=none"},
+    }
+    me = {"localhost": {**local, "ansible_python_interpreter": sys.executable}}
+    (path / "hosts.yml").write_text(yaml.safe_dump({"nodes": {"hosts": hosts}, "me": {"hosts": me}}), encoding="utf-8")
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")},
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
+        "ANSIBLE_HOME": str(path / "home"),
+        "ANSIBLE_NOCOLOR": "1",
+    }
+    program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+    command = [program, "-i", "hosts.yml", "--limit", "nodes", "play.yml"]
+    done = subprocess.run(command, cwd=path, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+    output = done.stdout + done.stderr
+    written = {node: path / f"{node}.json" for node in NODES}
+    assert all(name.exists() for name in written.values()), output
+    return Played(folder, {node: json.loads(name.read_text(encoding="utf-8")) for node, name in written.items()}, output)
+
+
+def test_value_becomes_a_fact_and_ansible_gets_counts(played: Played) -> None:
+    answer = played.answers["good"]["kept"]
+    assert answer["counts"] == {"hcas": 6, "platform": 6} and answer["changed"] is False
+    assert "hcas" not in answer and "platform" not in answer
+    fact = played.folder.read("hcas", "good")
+    assert fact is not None and [hca["name"] for hca in fact.value["hcas"]] == [f"mlx5_{index}" for index in range(6)]
+    assert len(played.folder.of_nodes("platform", ["good"])["good"]["value"]["functions"]) == 6
+
+
+def test_without_a_folder_the_module_s_own_answer_comes(played: Played) -> None:
+    answer = played.answers["good"]["plain"]
+    assert len(answer["hcas"]["hcas"]) == 6 and answer["platform"]["functions"] and "counts" not in answer
+    fact = played.folder.read("hcas", "good")
+    assert fact is not None and fact.value == answer["hcas"]
+
+
+def test_what_is_seen_later_is_a_fact_of_its_own(played: Played) -> None:
+    assert played.answers["good"]["later"]["counts"] == {"hcas_later": 6}
+    assert len(played.folder.of_nodes("hcas_later", ["good"])["good"]["value"]["hcas"]) == 6
+
+
+def test_failure_is_a_fact_and_is_shown(played: Played) -> None:
+    answer = played.answers["broken"]["kept"]
+    assert answer["failed"] is True and "/nowhere/python3" in played.output
+    for kind in ("hcas", "platform", "hcas_later"):
+        found = played.folder.of_nodes(kind, ["broken"])["broken"]
+        assert found["value"] is None and found["error"].startswith("failed: ") and "/nowhere/python3" in found["error"]
+
+
+def test_node_that_is_not_reached_is_a_fact_and_is_shown(played: Played) -> None:
+    assert played.answers["far"]["kept"]["unreachable"] is True and "UNREACHABLE!" in played.output
+    for kind in ("hcas", "platform"):
+        found = played.folder.of_nodes(kind, ["far"])["far"]
+        assert found["value"] is None and found["error"].startswith("unreachable: ")
+
+
+def test_part_that_is_not_asked_for_leaves_its_fact(played: Played) -> None:
+    assert played.answers["good"]["half"]["counts"] == {"platform": 6}
+    assert len(played.folder.of_nodes("hcas", ["good"])["good"]["value"]["hcas"]) == 6
+
+
+def test_folder_that_cannot_be_written_fails_the_task(played: Played) -> None:
+    answer = played.answers["good"]["unwritten"]
+    assert answer["failed"] is True and "can't be written" in answer["msg"] and "hosts.yml" in answer["msg"]
+
+
+def test_node_of_which_no_port_was_chosen_is_not_asked(played: Played) -> None:
+    for node in NODES:
+        answer = played.answers[node]["unchosen"]
+        assert (answer.get("failed", False), answer["counts"], answer["changed"]) == (False, {}, False)
+        assert played.folder.read("topologies", node) is None
+
+
+def test_fact_of_an_ordinary_module_touches_no_node(played: Played) -> None:
+    assert all(played.folder.of_nodes("limit", [node])[node]["value"] == {"limit": "8"} for node in NODES)
+    assert played.answers["good"]["fact"]["path"] == played.folder.path("limit", "good")
+    assert "value, error" in played.answers["good"]["neither"]["msg"]
+    assert "is no kind of fact" in played.answers["good"]["no_kind"]["msg"]
+
+
+def action(of: typing.Any) -> typing.Any:
+    """An action plugin without Ansible around it: what it takes from facts needs none."""
+    return object.__new__(of.ActionModule)
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(tmp_path: pathlib.Path) -> FactFolder:
+    folder = FactFolder(str(tmp_path), RUN)
+    folder.write("vantage_points", value={"worker-1": [PORT]})
+    folder.write("ping_plan", "worker-1", {"servers": [PORT], "clients": [{**PORT, "lids": [4]}]})
+    folder.write("ping_plan", "worker-2", error="unreachable")
+    return folder
+
+
+def test_fabric_is_looked_at_from_the_ports_that_were_chosen(folder: FactFolder) -> None:
+    plugin = action(fabric_info)
+    assert plugin.arguments(folder, "worker-1", {"timeout": 9}) == {"timeout": 9, "ports": [PORT]}
+    assert plugin.arguments(folder, "worker-2", {}) == {"ports": []} and plugin.kinds({"ports": []}) == {}
+    assert plugin.arguments(folder, "worker-2", {"ports": [PORT]}) == {"ports": [PORT]}, "what the user says counts"
+    assert plugin.arguments(None, "worker-1", {}) == {} and plugin.kinds({"ports": [PORT]}) == {"topology": "topologies"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "node", "part", "kinds"),
+    [
+        ("serve", "worker-1", {"servers": [PORT]}, {"servers": "ping_servers"}),
+        ("ping", "worker-1", {"clients": [{**PORT, "lids": [4]}]}, {"pings": "pings"}),
+        ("ping", "worker-2", {"clients": []}, {"pings": "pings"}),
+        ("serve", "worker-3", {"servers": []}, {"servers": "ping_servers"}),
+        ("stop", "worker-1", {}, {"servers": "ping_servers_stopped"}),
+    ],
+)
+def test_each_node_gets_its_part_of_the_plan(
+    folder: FactFolder, mode: str, node: str, part: typing.Dict[str, typing.Any], kinds: typing.Dict[str, str]
+) -> None:
+    plugin = action(ibping)
+    assert plugin.arguments(folder, node, {"mode": mode}) == {"mode": mode, **part} and plugin.kinds({"mode": mode}) == kinds
+    assert plugin.arguments(None, node, {"mode": mode}) == {"mode": mode}
+
+
+def test_moment_is_no_argument_of_the_module() -> None:
+    given = {"moment": "later", "gather_subset": ["hcas"]}
+    assert action(node_info).kinds(given) == {"hcas": "hcas_later"} and given == {"gather_subset": ["hcas"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"), [(None, ["hcas", "platform"]), ("hcas", ["hcas"]), ("hcas,platform", ["hcas", "platform"]), (["!hcas"], ["platform"])]
+)
+def test_facts_are_those_of_the_subset(words: typing.Any, keys: typing.List[str]) -> None:
+    assert list(action(node_info).kinds({"gather_subset": words})) == keys
+
+
+@pytest.mark.parametrize(
+    ("value", "count"), [({"hcas": [1, 2], "errors": ["x"]}, 2), ({"a": 1, "b": 2}, 2), ({}, 0), ([1, 2, 3], 3), (None, 0), ("text", 1), (0, 1)]
+)
+def test_size_of_an_answer(value: typing.Any, count: int) -> None:
+    assert size(value) == count
