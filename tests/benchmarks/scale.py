@@ -37,7 +37,7 @@ STAGES = ("validate", "discover", "fabric", "reachability", "platform")
 #: connection of a floor: with more nodes than this it is measured with FEW_PINGS for each node, and scaled to as many as site.yml has tasks
 WHOLE_FLOOR = {"replay": 500, "local": 20}
 FEW_PINGS = 2
-SAMPLE_SECONDS = 0.5
+SAMPLE_SECONDS = 1.0
 MEGABYTE = 1e6
 
 
