@@ -12,7 +12,6 @@ import argparse
 import json
 import pathlib
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.training.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse
+from ansible_collections.linerate.rdma.tests.benchmarks.support.memory import peak
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
@@ -56,7 +56,7 @@ def write(path: pathlib.Path, kind: str, ranks: int, mib: int) -> None:
 
 def measure(what: str, path: str) -> None:
     """Print processor seconds of the fastest of some rounds, growth of the peak memory in MiB, and what was found."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak()
     times, note = [], ""
     for _round in range(ROUNDS):
         start = time.process_time()
@@ -70,7 +70,7 @@ def measure(what: str, path: str) -> None:
             findings = check(Intent(()), Facts(found))
             note = f"{sum(len(item.ranks) for item in found.communicators)} ranks, {len(findings)} findings in {time.process_time() - start:.2f} s"
             del found, findings
-    growth = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    growth = peak() - before
     print(json.dumps([min(times), growth, note]))
 
 
@@ -91,7 +91,7 @@ def main(arguments: Arguments = None) -> Results:
                     done = subprocess.run([sys.executable, __file__, "--one", what, str(path)], stdout=subprocess.PIPE, text=True, check=True)
                     seconds, memory, note = json.loads(done.stdout)
                     baseline = baseline or seconds
-                    more = f"{size / seconds:.0f} MiB/s, peak memory {memory:.0f} MiB, {note}"
+                    more = f"{size / seconds:.0f} MiB/s, peak memory +{memory:.0f} MiB, {note}"
                     results.append(Result(what, f"{kind}, {ranks} ranks, {size:.0f} MiB", seconds, "processor s", seconds / baseline, "one expression", more))
     return show(results, options.json)
 

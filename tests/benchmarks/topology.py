@@ -15,7 +15,6 @@ import argparse
 import importlib.util
 import json
 import pathlib
-import resource
 import subprocess
 import sys
 import tempfile
@@ -44,6 +43,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import ibnetdiscover
 from ansible_collections.linerate.rdma.tests.benchmarks.support import topograph
+from ansible_collections.linerate.rdma.tests.benchmarks.support.memory import peak
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 
 HOSTS, SMALLEST = (1_000, 10_000), (32,)
@@ -171,7 +171,7 @@ def works(what: str, hosts: int, text: pathlib.Path, peer: typing.Optional[pathl
 def measure(what: str, hosts: int, text: pathlib.Path, peer: typing.Optional[pathlib.Path]) -> None:
     """Print processor seconds of the fastest of some rounds, growth of the peak memory in MiB, and how many findings there are."""
     work = works(what, hosts, text, peer)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak()
     times, answer = [], None
     for _round in range(ROUNDS):
         answer = None
@@ -180,7 +180,7 @@ def measure(what: str, hosts: int, text: pathlib.Path, peer: typing.Optional[pat
         times.append(time.process_time() - start)
     findings = answer if what == "check" and isinstance(answer, tuple) else ()
     bad = [finding for finding in findings if finding.status not in ("pass", "warn")]
-    growth = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    growth = peak() - before
     print(json.dumps([min(times), growth, len(findings), len(bad)]))
 
 
@@ -219,7 +219,7 @@ def _compare(hosts: int, text: pathlib.Path, peer: typing.Optional[pathlib.Path]
         command = [sys.executable, __file__, *more, "--one", what, str(hosts), str(text)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         seconds, memory, findings, bad = json.loads(done.stdout)
-        return seconds, f"peak memory {memory:.0f} MiB" + (f"; {findings} findings, {bad} of them bad" if findings else "")
+        return seconds, f"peak memory +{memory:.0f} MiB" + (f"; {findings} findings, {bad} of them bad" if findings else "")
 
     split = "split into lines"
     figures = {split: one("split")}

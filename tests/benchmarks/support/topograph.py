@@ -34,13 +34,9 @@ func must(err error) {
 	}
 }
 
-func usage() syscall.Rusage {
+func processor() float64 {
 	var usage syscall.Rusage
 	must(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return usage
-}
-
-func processor(usage syscall.Rusage) float64 {
 	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
 }
 
@@ -49,15 +45,14 @@ func main() {
 	must(err)
 	rounds, err := strconv.Atoi(os.Args[2])
 	must(err)
-	first := usage()
 	seconds, found := []float64{}, 0
 	for range rounds {
-		before := usage()
+		before := processor()
 		switches, hcas, err := ib.ParseIbnetdiscoverFile(data)
 		must(err)
-		seconds, found = append(seconds, processor(usage())-processor(before)), len(switches)+len(hcas)
+		seconds, found = append(seconds, processor()-before), len(switches)+len(hcas)
 	}
-	must(json.NewEncoder(os.Stdout).Encode([]any{seconds, float64(usage().Maxrss-first.Maxrss) / 1024, found}))
+	must(json.NewEncoder(os.Stdout).Encode([]any{seconds, found}))
 }
 """
 
@@ -99,7 +94,7 @@ def _run(folder: pathlib.Path, *command: str) -> None:
 def measure(binary: pathlib.Path, text: pathlib.Path, rounds: int) -> typing.Tuple[float, str]:
     """Processor seconds of the fastest of some rounds, and what else there is to say."""
     done = subprocess.run([binary, text, str(rounds)], stdout=subprocess.PIPE, text=True, check=True)
-    seconds, memory, found = json.loads(done.stdout)
+    seconds, found = json.loads(done.stdout)
     if not found:
         raise SystemExit("topograph's parser found nothing in the text")
-    return min(seconds), f"peak memory {memory:.0f} MiB; {found} switches and HCAs, no links"
+    return min(seconds), f"{found} switches and HCAs, no links"
