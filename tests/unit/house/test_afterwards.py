@@ -57,7 +57,8 @@ class Folder:
         return Answer(done.returncode, " ".join((done.stdout + done.stderr).split()))
 
     def report(self, folder: str = "judged") -> typing.Dict[str, typing.Any]:
-        return json.loads((self.path / folder / "report.json").read_text(encoding="utf-8"))
+        report: typing.Dict[str, typing.Any] = json.loads((self.path / folder / "report.json").read_text(encoding="utf-8"))
+        return report
 
     def everything(self) -> typing.Dict[str, bytes]:
         return {str(path.relative_to(self.path)): path.read_bytes() for path in self.path.rglob("*") if path.is_file() and "judged" not in path.parts}

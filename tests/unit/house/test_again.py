@@ -12,6 +12,8 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _again
 from ansible_collections.linerate.rdma.plugins.module_utils._check import again, frame
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
@@ -42,7 +44,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> None:
         return facts.findings
 
     for name in STAGES[1:]:
-        monkeypatch.setitem(frame.TABLE, name, (Facts, check))
+        monkeypatch.setitem(TABLE, name, (Facts, check))
 
 
 def start_of(fabrics: typing.Any, **changes: typing.Any) -> RunStart:
@@ -66,7 +68,7 @@ def lived(start: RunStart, told: Told, wishes: frame.RawIntent, broken: str = ""
     records: typing.Dict[str, Record] = {}
     for stage in STAGES:
         context = frame.StageContext(stage, start.run, "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:06+00:00", start.check_mode, dict(records))
-        record = frame.may_start(context, wishes, frame.validate.Facts(start.nodes, start.variables))
+        record = frame.may_start(context, wishes, validate.Facts(start.nodes, start.variables))
         if record is None and stage == broken:
             record = frame.judge_error(context, wishes, "Read the API: refused")
         facts, counts = evidence(told)(stage)
@@ -147,7 +149,7 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     start = start_of(fabrics(), started=now())
     FactFolder(str(tmp_path), start.run).begin(start)
     context = frame.StageContext("validate", start.run, now(), now(), False, {})
-    judged = frame.judge_validate(context, frame.RawIntent(fabrics()), frame.validate.Facts(("worker-1",)))
+    judged = frame.judge_validate(context, frame.RawIntent(fabrics()), validate.Facts(("worker-1",)))
     write_record(str(tmp_path / "stages"), judged)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
     answer = _again.again(str(tmp_path), "", {}, "2.19.4")

@@ -106,7 +106,7 @@ ANYTHING = some.recursive(
     max_leaves=6,
 )
 LEAF = some.builds(Leaf, TEXT, some.integers(), some.floats(allow_nan=False), some.booleans(), some.sampled_from(["a", "b", 3]))
-TREE = some.deferred(
+TREE: some.SearchStrategy[Tree] = some.deferred(
     lambda: some.builds(
         Tree,
         LEAF,

@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 
-WISHES = {"fabrics": [{"name": "compute", "virtual_functions": 8}], "waivers": None, "cluster": {"operator_namespace": "sriov"}}
+WISHES: typing.Dict[str, typing.Any] = {"fabrics": [{"name": "compute", "virtual_functions": 8}], "waivers": None, "cluster": {"operator_namespace": "sriov"}}
 START = RunStart("run-1", "2026-01-02T03:00:00+00:00", nodes=("worker-1", "worker-2"), **WISHES)
 
 
