@@ -12,9 +12,9 @@ from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, guarded, run
 from .tree import TREE, make_tree
 
 #: what is strictly typed of the plugins, by the name under which Ansible finds them; modules are not all so yet
-PLUGINS = [f"ansible_collections/linerate/rdma/plugins/{name}" for name in ("module_utils", "plugin_utils", "action", "filter", "modules")]
+PLUGINS = [f"ansible_collections/linerate/rdma/plugins/{name}" for name in ("module_utils", "plugin_utils", "action", "filter", "lookup", "modules")]
 #: and of all else; the other tests have functions without types
-OTHERS = ("dev", "lab", "tests/conftest.py", "tests/unit/conftest.py", "tests/unit/house", "tests/unit/lab")
+OTHERS = ("dev", "lab", "tests/conftest.py", "tests/unit/conftest.py", "tests/benchmarks", "tests/unit/house", "tests/unit/lab")
 
 
 def main() -> None:

@@ -37,7 +37,7 @@ _raw:
 
 import typing
 
-from ansible import context
+import ansible.context
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
@@ -49,7 +49,7 @@ class LookupModule(LookupBase):
 
     def run(self, terms: typing.List[str], variables: typing.Any = None, **kwargs: typing.Any) -> typing.List[str]:
         # tags may come out of the configuration as well; the command line has what counts
-        given = context.CLIARGS
+        given = ansible.context.CLIARGS
         wrong = refusal(given.get("tags") or (), given.get("skip_tags") or (), given.get("start_at_task"))
         if wrong:
             raise AnsibleLookupError(wrong)

@@ -13,7 +13,7 @@ try:
     import jmespath
     import jmespath.exceptions
 except ImportError:  # pragma: no cover
-    jmespath = None
+    jmespath = None  # type: ignore[assignment]
 
 Data = typing.Dict[str, typing.Any]
 #: lines on a terminal; the result has all

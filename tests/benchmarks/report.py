@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Time and size of the report of a large fleet: build/venv/bin/python tests/benchmarks/report.py [NODES ...]
+"""Time and size of the report of a large fleet: build/venv/bin/python tests/benchmarks/report.py [--nodes 100 1000]
 
 A made-up fleet of nodes with 8 HCAs each, one of them slow, a leaf cut off; facts of stages fabric, reachability and bandwidth, findings of the real
 checks. Each format is made of the same report in memory; seconds are of the processor, the fastest of some rounds. The baseline of the same run is
@@ -9,7 +9,7 @@ checks. Each format is made of the same report in memory; seconds are of the pro
 
 from __future__ import annotations
 
-import argparse
+import functools
 import json
 import pathlib
 import sys
@@ -23,9 +23,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.data import 
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build
+from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
 
-NODES = (16, 100, 1_000)
+NODES, SMALLEST = (16, 100, 1_000), (8,)
+BASELINE = "json.dumps of all findings"
 RAILS, ON_LEAF = 8, 32
 ROUNDS = 3
 FORMATS: typing.Dict[str, typing.Callable[[Report], str]] = {"html": render_html, "json": render_json, "junit": render_junit}
@@ -46,23 +48,25 @@ def report_of(nodes: int) -> Report:
     return build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("nodes", nargs="*", type=int, default=NODES)
-    options = parser.parse_args()
-    if min(options.nodes) < 4:
-        parser.error("a fleet has 4 nodes at least")
-    print("nodes    findings  what        seconds       MB   ratio to the baseline: seconds, size")
-    for nodes in options.nodes:
-        report = report_of(nodes)
-        findings = [to_data(item.finding) for stage in report.stages if stage.record for item in stage.record.judged]
-        base_seconds, base_size = fastest(lambda findings=findings: json.dumps(findings))
-        rows = {"baseline": (base_seconds, base_size)}
-        rows.update((name, fastest(lambda render=render, report=report: render(report))) for name, render in FORMATS.items())
-        rows["all three"] = (sum(rows[name][0] for name in FORMATS), sum(rows[name][1] for name in FORMATS))
-        for name, (seconds, size) in rows.items():
-            ratios = f"{seconds / base_seconds:7.2f}  {size / base_size:7.3f}"
-            print(f"{nodes:<8} {len(findings):>8}  {name:<10} {seconds:8.2f} {size:8.2f}   {ratios}")
+def figures(nodes: int) -> typing.Iterator[Result]:
+    """Time and size of each format for a fleet of one size."""
+    report = report_of(nodes)
+    findings = [to_data(item.finding) for stage in report.stages if stage.record for item in stage.record.judged]
+    rows = {BASELINE: fastest(functools.partial(json.dumps, findings))}
+    rows.update((name, fastest(functools.partial(render, report))) for name, render in FORMATS.items())
+    rows["all three"] = (sum(rows[name][0] for name in FORMATS), sum(rows[name][1] for name in FORMATS))
+    size = f"{nodes} nodes, {len(findings)} findings"
+    for name, values in rows.items():
+        for value, base, unit in zip(values, rows[BASELINE], ("processor s", "MB")):
+            yield Result(name, size, value, unit, value / base, BASELINE)
+
+
+def main(arguments: Arguments = None) -> Results:
+    made = parser(__doc__)
+    made.add_argument("--nodes", nargs="+", type=int, default=NODES, help="4 or more each")
+    options = made.parse_args(arguments)
+    results = [result for nodes in (SMALLEST if options.smallest else options.nodes) for result in figures(nodes)]
+    return show(results, options.json)
 
 
 if __name__ == "__main__":

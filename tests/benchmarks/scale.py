@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What site.yml costs the controller with many nodes: build/venv/bin/python tests/benchmarks/scale.py [NODES ...] [--save FOLDER]
+"""What site.yml costs the controller with many nodes: build/venv/bin/python tests/benchmarks/scale.py [--nodes 100 300] [--save FOLDER]
 
 The stages validate to platform and the report run as users run them, with one difference: the connection answers each observer from a file, so ssh and
 the nodes cost nothing. The floor is Ansible's own, of the same run: ``ansible.builtin.ping`` as often for each node, with the same forks, through the
@@ -29,10 +29,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS
-from ansible_collections.linerate.rdma.tests.benchmarks.fleet import Fleet
+from ansible_collections.linerate.rdma.tests.benchmarks.support.fleet import Fleet
+from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SIZES = (10, 100, 300)
+SIZES, SMALLEST = (10, 100, 300), (4,)
 STAGES = ("validate", "discover", "fabric", "reachability", "platform")
 #: connection of a floor: with more nodes than this it is measured with FEW_PINGS for each node, and scaled to as many as site.yml has tasks
 WHOLE_FLOOR = {"replay": 500, "local": 20}
@@ -61,7 +62,7 @@ class Cost:
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class Measured:
     """One size.
 
     :ivar tasks: that a node ran, on average, skipped ones too
@@ -79,17 +80,27 @@ class Result:
     folder: float
     judged: float
 
-    def line(self) -> str:
-        site = self.site
-        ratios = f"{self.bare:8.1f} {site.seconds / self.bare:6.2f} {self.local:8.1f} {site.seconds / self.local:6.2f}"
-        memory = f"{site.largest:8.0f} {site.together:8.0f}"
-        return f"{self.nodes:6} {site.seconds:8.1f} {ratios} {self.tasks:6.1f} {self.judged:8.2f} {memory} {self.folder:8.1f} {site.wall:8.1f}"
+    def results(self) -> typing.Iterator[Result]:
+        """The figures, each against Ansible's own floor of the same run where there is one."""
+        size, site = f"{self.nodes} nodes", self.site
+
+        def result(what: str, value: float, unit: str, base: float, baseline: str, note: str = "") -> Result:
+            return Result(what, size, value, unit, value / base, baseline, note)
+
+        yield result(FLOOR, self.bare, "processor s", self.bare, FLOOR)
+        yield result("site.yml", site.seconds, "processor s", self.bare, FLOOR, f"{site.wall:.0f} s by the clock, {self.tasks:.1f} tasks a node")
+        if self.local == self.local:
+            yield result("as many pings, local connection", self.local, "processor s", self.bare, FLOOR)
+        yield result("judging stage discover", self.judged, "processor s", self.bare, FLOOR)
+        yield result(LARGEST, site.largest, "MB", site.largest, LARGEST)
+        yield result("all processes together", site.together, "MB", site.largest, LARGEST)
+        yield result("the report's folder", self.folder, "MB", site.largest, LARGEST, "on disk")
 
 
-HEADER = " nodes  CPU s    bare s  ratio  local s  ratio  tasks  judge s  largest together    disk   wall s"
+FLOOR, LARGEST = "as many pings that do nothing", "largest process"
 
 
-def measure(nodes: int, save: typing.Optional[pathlib.Path] = None, local: bool = True) -> Result:
+def measure(nodes: int, save: typing.Optional[pathlib.Path] = None, local: bool = True) -> Measured:
     """Run all of it in a folder of its own, and make sure that the run found what is wrong and nothing else."""
     with tempfile.TemporaryDirectory(prefix="scale-") as name:
         folder, fleet = pathlib.Path(name), Fleet(nodes)
@@ -104,7 +115,7 @@ def measure(nodes: int, save: typing.Optional[pathlib.Path] = None, local: bool 
         tasks = _tasks(site.output, fleet.names)
         judged = float(subprocess.run([sys.executable, __file__, "--judge", folder / "report"], capture_output=True, text=True, check=True).stdout)
         floors = [_floor(folder, connection, nodes, tasks) for connection in (["replay", "local"] if local else ["replay"])]
-        return Result(nodes, site, tasks, floors[0], floors[-1] if local else float("nan"), size, judged)
+        return Measured(nodes, site, tasks, floors[0], floors[-1] if local else float("nan"), size, judged)
 
 
 def play(folder: pathlib.Path, *arguments: str) -> Cost:
@@ -115,7 +126,7 @@ def play(folder: pathlib.Path, *arguments: str) -> Cost:
         "ANSIBLE_HOME": str(folder / "home"),
         "ANSIBLE_NOCOLOR": "1",
         "ANSIBLE_PIPELINING": "1",
-        "ANSIBLE_CONNECTION_PLUGINS": str(pathlib.Path(__file__).parent / "connection"),
+        "ANSIBLE_CONNECTION_PLUGINS": str(pathlib.Path(__file__).parent / "support" / "connection"),
         "REPLAY_FOLDER": str(folder / "answers"),
     }
     program = pathlib.Path(sys.executable).parent / "ansible-playbook"
@@ -173,7 +184,7 @@ def _proportional(pid: int) -> float:
 
 def _write_inventory(folder: pathlib.Path, fleet: Fleet) -> None:
     """The fleet, and variables as users have them."""
-    hosts = {name: {} for name in fleet.names}
+    hosts: typing.Dict[str, typing.Dict[str, str]] = {name: {} for name in fleet.names}
     variables = {**fleet.variables(), "rdma_report_dir": str(folder / "report")}
     nodes = {"hosts": hosts, "vars": {"ansible_connection": "replay", "ansible_python_interpreter": sys.executable}}
     (folder / "hosts.json").write_text(json.dumps({"all": {"children": {"rdma_nodes": nodes}, "vars": variables}}), encoding="utf-8")
@@ -235,19 +246,19 @@ def judge(report: str) -> float:
     return seconds
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("nodes", type=int, nargs="*", default=SIZES)
-    parser.add_argument("--save", type=pathlib.Path, help="keep reports and output below this folder")
-    parser.add_argument("--no-local", action="store_true", help="leave out the floor through the local connection")
-    parser.add_argument("--judge", metavar="REPORT", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+def main(arguments: Arguments = None) -> Results:
+    made = parser(__doc__)
+    made.add_argument("--nodes", type=int, nargs="+", default=SIZES, help="4 or more each")
+    made.add_argument("--save", type=pathlib.Path, help="keep reports and output below this folder")
+    made.add_argument("--no-local", action="store_true", help="leave out the floor through the local connection")
+    made.add_argument("--judge", metavar="REPORT", help=argparse.SUPPRESS)
+    options = made.parse_args(arguments)
     if options.judge:
         print(judge(options.judge))
-        return
-    print(HEADER)
-    for nodes in options.nodes:
-        print(measure(nodes, options.save, not options.no_local).line(), flush=True)
+        return ()
+    local = not (options.no_local or options.smallest)
+    sizes = SMALLEST if options.smallest else options.nodes
+    return show([result for nodes in sizes for result in measure(nodes, options.save, local).results()], options.json)
 
 
 if __name__ == "__main__":

@@ -136,7 +136,9 @@ def _netdev(name: str, port: Port) -> Netdev:
 
 def _platform(node: NodeHcas) -> NodePlatform:
     functions = tuple(
-        PciEvidence(hca.pci.address, hca.pci.driver, hca.sriov and hca.sriov.total, hca.sriov and hca.sriov.current, 30 + place, hca.physical_function)
+        PciEvidence(
+            hca.pci.address, hca.pci.driver, hca.sriov.total if hca.sriov else None, hca.sriov.current if hca.sriov else None, 30 + place, hca.physical_function
+        )
         for place, hca in enumerate(node.hcas)
         if hca.pci is not None
     )

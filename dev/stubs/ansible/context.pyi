@@ -1,0 +1,9 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# What the collection uses of ansible.context.
+
+import typing
+
+CLIARGS: typing.Mapping[str, typing.Any]
