@@ -373,7 +373,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                     "no end within the limit, and no error text",
                     "its packets are dropped on the way without an error",
                 ),
-                "UDP port 4791?",
+                "let UDP port 4791 through",
             ),
         ),
         (Injection("rdma-dropped", {"worker": "worker-2"}, PODS_READY, 2),),
