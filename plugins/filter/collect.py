@@ -73,8 +73,7 @@ def _answer(hostvars: typing.Any, host: str, register: str, key: str) -> typing.
         return _error("is not in the inventory")
     variables = hostvars[host]
     if register not in variables:
-        cause = variables["stage_observe_error"] if "stage_observe_error" in variables else None
-        return _error(f"was not asked: {cause}" if cause else f"was not asked: no task registered {register} there (left out by --limit?)")
+        return _error(f"was not asked: no task registered {register} there (left out by --limit?)")
     result = variables[register]
     if not isinstance(result, Mapping):
         return _error(f"{register} holds a {type(result).__name__}, not the result of a module")

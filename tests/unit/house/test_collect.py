@@ -53,10 +53,8 @@ def test_empty_answer_is_a_value_for_the_check_to_judge() -> None:
 
 
 def test_host_that_was_not_asked_says_why() -> None:
-    asked = {"worker-1": {"stage_observe_error": "Look at the ports: no python"}, "worker-2": {"stage_observe_error": ""}, "worker-3": {}}
-    answers = collect(asked, list(asked), "fabric_subnets", "subnets")
-    assert answers["worker-1"]["error"] == "was not asked: Look at the ports: no python"
-    assert "--limit" in answers["worker-2"]["error"] and "--limit" in answers["worker-3"]["error"]
+    answers = collect({"worker-1": {"another": 1}, "worker-2": {}}, ["worker-1", "worker-2"], "fabric_subnets", "subnets")
+    assert [("--limit" in answer["error"], "fabric_subnets" in answer["error"]) for answer in answers.values()] == [(True, True)] * 2
 
 
 @pytest.mark.parametrize(
