@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Facts of one node of the lab, hca_info against what is typed by hand: build/venv/bin/python tests/benchmarks/node_facts.py --host worker-1
+"""Facts of one node of the lab, node_info against what is typed by hand: build/venv/bin/python tests/benchmarks/node_facts.py --host worker-1
 
 By hand: one ssh command each, for what rows S1.1, S1.3, S1.6 and S1.8 of the main line look up, and the PCIe link, NUMA node and SR-IOV beside it.
-Here: one ``ansible -m linerate.rdma.hca_info`` as a whole, with the start of Ansible on this machine. Both ways use the same ssh options: once with a
+Here: one ``ansible -m linerate.rdma.node_info`` as a whole, with the start of Ansible on this machine. Both ways use the same ssh options: once with a
 connection for each command, as by hand, and once over one that is kept open. They take turns, so that other load of the machine meets both.
 Without a lab, ``--smallest`` asks this machine, with six HCAs in a folder and a shell in place of ssh: it says nothing of a connection's cost.
 """
@@ -116,7 +116,7 @@ def here(folder: pathlib.Path) -> Node:
 def compare(node: Node, connection: str, arguments: str, runs: int) -> typing.Iterator[Result]:
     """By hand and by the module, in turns."""
     wanted = json.dumps({"sysfs": list(node.sysfs)})
-    module = [str(BIN / "ansible"), "-i", node.inventory, node.name, "-m", "linerate.rdma.hca_info", "-a", wanted]
+    module = [str(BIN / "ansible"), "-i", node.inventory, node.name, "-m", "linerate.rdma.node_info", "-a", wanted]
     shell = node.shell(arguments)
     # also opens the connection that is kept
     there = must([*shell, "for tool in lspci ip ibv_devices ibv_devinfo ibstat ls lshw grep; do command -v $tool; done; true"])[1].split()
@@ -132,7 +132,7 @@ def compare(node: Node, connection: str, arguments: str, runs: int) -> typing.It
     missing = sorted({command.split()[0] for command in every} - tools)
     left_out = f"; not installed there: {', '.join(missing)}" if missing else ""
     size, baseline = f"{node.name}, connection {connection}", f"{len(commands)} commands by hand"
-    for what, times, more in ((baseline, hands, left_out), ("hca_info", modules, "")):
+    for what, times, more in ((baseline, hands, left_out), ("node_info", modules, "")):
         middle, all_times = statistics.median(times), ", ".join(f"{taken:.2f}" for taken in times)
         yield Result(what, size, middle, "s", middle / statistics.median(hands), baseline, f"median of {all_times}{more}")
 
