@@ -38,7 +38,7 @@ def compiled(query: str) -> typing.Any:
         shown = query.replace("\n", " ")
         # an empty question, or one that ends too early, is wrong at its end
         mark = " " * (len(shown) if place is None or place > len(shown) else place) + "^"
-        cause = " ".join(str(error).split("\n")[0].split())
+        cause = " ".join(str(error).split("\n", maxsplit=1)[0].split())
         raise QueryError(f"rdma_query is no JMESPath expression: {cause}\n  {shown}\n  {mark}\n", "See https://jmespath.org for its grammar") from error
 
 

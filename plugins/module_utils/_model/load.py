@@ -115,7 +115,7 @@ def _fast_dict(load_key: Loader, load_item: Loader) -> Loader:
 
 
 def _fast_plain(cls: typing.Any) -> Loader:
-    return lambda data: data if type(data) is cls else _load_plain(cls, data, "")
+    return lambda data: data if data.__class__ is cls else _load_plain(cls, data, "")
 
 
 class _FastDataclass:
@@ -132,7 +132,7 @@ class _FastDataclass:
         values = {}
         for key, item in data.items():
             plain_type, load_item = fields[key]
-            values[key] = item if type(item) is plain_type else load_item(item)
+            values[key] = item if item.__class__ is plain_type else load_item(item)
         return self.cls(**values)
 
     def _look(self) -> typing.Dict[str, typing.Tuple[typing.Any, Loader]]:

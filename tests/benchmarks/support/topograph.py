@@ -16,45 +16,7 @@ MODULE = "github.com/NVIDIA/topograph"
 BUILD = pathlib.Path(__file__).parents[3] / "build" / "topograph"
 #: seconds of a build, downloads with it
 LIMIT = 900
-MAIN = """\
-package main
-
-import (
-	"encoding/json"
-	"os"
-	"strconv"
-	"syscall"
-
-	"github.com/NVIDIA/topograph/pkg/ib"
-)
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-func processor() float64 {
-	var usage syscall.Rusage
-	must(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
-}
-
-func main() {
-	data, err := os.ReadFile(os.Args[1])
-	must(err)
-	rounds, err := strconv.Atoi(os.Args[2])
-	must(err)
-	seconds, found := []float64{}, 0
-	for range rounds {
-		before := processor()
-		switches, hcas, err := ib.ParseIbnetdiscoverFile(data)
-		must(err)
-		seconds, found = append(seconds, processor()-before), len(switches)+len(hcas)
-	}
-	must(json.NewEncoder(os.Stdout).Encode([]any{seconds, found}))
-}
-"""
+MAIN = pathlib.Path(__file__).with_suffix(".go")
 
 
 class NotBuilt(Exception):
@@ -71,7 +33,7 @@ def build(version: str, source: typing.Optional[pathlib.Path]) -> pathlib.Path:
         raise NotBuilt("Go is not installed")
     folder = BUILD / (f"source-{source.resolve().name}" if source else version)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "main.go").write_text(MAIN)
+    shutil.copy(MAIN, folder / "main.go")
     (folder / "go.mod").unlink(missing_ok=True)
     _run(folder, go, "mod", "init", "benchmark")
     if source:
