@@ -11,14 +11,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import n
 
 #: tags of plays in site.yml, and those of Ansible that cover them
 KNOWN = (*STAGES, "report", "all", "tagged")
-#: to leave out by --skip-tags; what they stand for is none of our plays, and tasks may have them
-_HARMLESS = ("untagged", "never")
 
 
 def refusal(tags: typing.Iterable[str], skip_tags: typing.Iterable[str], start_at_task: typing.Optional[str]) -> str:
     """Why this invocation of site.yml would run less than it seems to; empty when it can be run.
 
-    An unknown tag runs nothing, and Ansible ends with 0.
+    An unknown tag runs nothing, and Ansible ends with 0. To leave out what is not there is harmless: molecule leaves out tags of its own.
     """
     tags, skip_tags = list(dict.fromkeys(map(str, tags))), list(dict.fromkeys(map(str, skip_tags)))
     stages = f"the stages are {', '.join(STAGES)}, and then comes report"
@@ -27,10 +25,9 @@ def refusal(tags: typing.Iterable[str], skip_tags: typing.Iterable[str], start_a
             f"--start-at-task '{start_at_task}' was given. A stage that is entered in its middle proves nothing, and Ansible ends with 0 when no task has that "
             f"name. Go on at a stage with -e rdma_from=<stage>, or run some with --tags; {stages}"
         )
-    for option, given, known in (("--tags", tags, KNOWN), ("--skip-tags", skip_tags, (*KNOWN, *_HARMLESS))):
-        unknown = [tag for tag in given if tag not in known]
-        if unknown:
-            return f"{option} names {', '.join(unknown)}, which is no stage{nearest(unknown[0], KNOWN)}; {stages}"
+    unknown = [tag for tag in tags if tag not in KNOWN]
+    if unknown:
+        return f"--tags names {', '.join(unknown)}, which is no stage{nearest(unknown[0], KNOWN)}; {stages}"
     left = [name for name in (*STAGES, "report") if _runs(name, tags, skip_tags)]
     return "" if left else f"--tags {','.join(tags) or 'all'} and --skip-tags {','.join(skip_tags)} leave no stage to run; {stages}"
 
