@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage discover: have the nodes the HCAs and NICs that the intent asks for, and what do their ports say. Check ids: ``discover.*``.
+"""Stage discover: do the nodes have the HCAs and NICs that the intent asks for, and what do their ports say. Check ids: ``discover.*``.
 
 Which InfiniBand HCA is on which fabric is not known here: only the subnet manager says that (stage fabric). So HCAs are counted against all
 InfiniBand fabrics of the intent together, and one that can't be used is a failure only where the good ones are too few.

@@ -84,9 +84,9 @@ def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:
         return
     if len(fabric.select.netdev) != 1:
         why = "The attachment names one interface, the same on each node."
-        yield "select.netdev", f"{len(fabric.select.netdev)} named", "the name of one", f"{why} Several rails are several fabrics."
+        yield "select.netdev", f"{len(fabric.select.netdev)} named", "the name of one", f"{why} For several rails, declare one fabric per rail."
     if fabric.select.hcas_per_node != 1:
-        why = "One interface is one HCA. Several rails are several fabrics."
+        why = "One interface is one HCA. For several rails, declare one fabric per rail."
         yield "select.hcas_per_node", str(fabric.select.hcas_per_node), "1", why
     if fabric.network.mode == "passthru" and fabric.pods_per_node != 1:
         why = "In mode passthru the interface belongs to one pod."

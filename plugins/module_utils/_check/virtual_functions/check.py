@@ -236,7 +236,7 @@ def _rdma(layers: Layers) -> Finding:
     names = ", ".join(vf.name for vf in without[:8])
     if layers.state is not None and layers.state.rdma_mode == "exclusive" and all(vf in layers.in_pods for vf in without):
         why = f"Kernel: with RDMA in exclusive mode the device of a VF goes into the pod with it, so these show none on the node: {names}."
-        remedy = "Nothing, where pods run on this network; else see rdma dev on the node. Stage bandwidth shows whether they work."
+        remedy = "No action if pods are running on this network. Otherwise see rdma dev on the node. Stage bandwidth shows whether they work."
         all_hidden = len(without) == len(layers.vfs)
         return Finding("virtual_functions.rdma_device", layers.subject, UNKNOWN if all_hidden else WARN, measured, expected, why, remedy)
     why = f"Kernel: the driver has made no RDMA device of these functions: {names}."

@@ -111,7 +111,7 @@ def _seen(check: str, layers: Layers, measured: str, expected: str, what: str) -
     if not hidden:
         return ok(check, layers.subject, measured, expected)
     why = f"Kernel: {len(hidden)} of {len(layers.vfs)} VFs have no network interface on the node, so {what} is not seen: pods have them, or no driver."
-    remedy = "Nothing, where pods run on this network; else see virtual_functions.driver. Stage bandwidth shows whether they work."
+    remedy = "No action if pods are running on this network. Otherwise see virtual_functions.driver. Stage bandwidth shows whether they work."
     return Finding(check, layers.subject, UNKNOWN if len(hidden) == len(layers.vfs) else WARN, measured, expected, why, remedy)
 
 
