@@ -70,9 +70,14 @@ def unseen(folder: FactFolder, stage: str) -> typing.List[str]:
 def ground_of(folder: FactFolder) -> Observed:
     """HCAs and subnet managers of the nodes that could be asked.
 
+    :raises FileError: this run has asked no node at all, so that a plan would be made of nothing
     :raises LoadError: a fact has not the form that this version gives it
     """
     nodes = folder.start().nodes
+    if nodes and not any(folder.has("hcas", node) for node in nodes):
+        raise FileError(
+            "this run has not looked at the HCAs of any node, and nothing can be planned without them", "Take the nodes into --limit, or leave it out"
+        )
     hcas = load(typing.Dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
     return observed(hcas, _subnets(folder))
 

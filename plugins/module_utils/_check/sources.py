@@ -129,6 +129,11 @@ CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
 }
 
 
+#: what a stage plans by, beside what it is judged by: where its HCAs are decides what it makes and whom it attaches
+PLANNED_BY: typing.Dict[str, typing.Tuple[OfNodes, ...]] = {"network": (HCAS, SUBNETS), "virtual_functions": (HCAS, SUBNETS)}
+
+
 def shared(stage: str) -> typing.Tuple[OfNodes, ...]:
     """What a stage needs to have been looked at on the nodes before its own observers start."""
-    return tuple(source for source in SHARED if source in SOURCES[stage].values())
+    needed = (*SOURCES[stage].values(), *PLANNED_BY.get(stage, ()))
+    return tuple(source for source in SHARED if source in needed)

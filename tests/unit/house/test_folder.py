@@ -191,6 +191,16 @@ def test_fact_of_another_form_is_named(folder: FactFolder, stage: str, kind: str
     assert path in str(caught.value)
 
 
+def test_nothing_is_planned_where_nobody_looked(folder: FactFolder) -> None:
+    with pytest.raises(FileError, match="has not looked at the HCAs of any node"):
+        ground_of(folder)
+
+
+def test_a_stage_that_plans_by_hcas_looks_at_them_also_when_it_runs_alone(folder: FactFolder) -> None:
+    for stage in ("network", "virtual_functions", "bandwidth", "reachability"):
+        assert {"hcas", "subnets"} <= set(unseen(folder, stage)), stage
+
+
 def test_ground_of_a_plan_is_what_nodes_showed(folder: FactFolder) -> None:
     folder.write("hcas", "worker-1", to_data(world.node(1)))
     folder.write("hcas", "worker-2", error="unreachable")
