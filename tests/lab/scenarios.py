@@ -461,9 +461,7 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         "memlock-low",
         HOST,
         (
-            Expected(
-                "memlock too low", "host.memlock", "storage worker-1", ("ulimit -l 8 MiB", "Couldn't register MR"), "Was containerd restarted with the drop-in"
-            ),
+            Expected("memlock too low", "host.memlock", "storage worker-1", ("ulimit -l 8 MiB", "Couldn't register MR"), "Restart containerd with the drop-in"),
             Expected(
                 "containerd has another limit than the intent",
                 "host.containerd",
