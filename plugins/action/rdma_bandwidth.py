@@ -6,20 +6,10 @@
 
 from __future__ import annotations
 
-import typing
-
-from ansible.plugins.action import ActionBase
-
-from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import run_with_progress
+from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import ProgressAction
 
 
-class ActionModule(ActionBase):
-    """Runs the module with a progress file of its own, unless the task names one."""
+class ActionModule(ProgressAction):
+    """Shows each line as it comes."""
 
-    TRANSFERS_FILES = False
-    _supports_async = True
-
-    def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[typing.Dict[str, typing.Any]] = None) -> typing.Dict[str, typing.Any]:
-        result = super().run(tmp, task_vars)
-        result.update(run_with_progress(self, "linerate.rdma.rdma_bandwidth", task_vars))
-        return result
+    MODULE = "linerate.rdma.rdma_bandwidth"

@@ -9,19 +9,14 @@ import typing
 
 from ansible.release import __version__ as ansible_version
 
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import start_run
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, start_run
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
 
 class ActionModule(ControllerAction):
     """Takes the nodes from the inventory itself: they are no arguments."""
 
-    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
-        "report_dir": {"type": "path", "required": True},
-        "fabrics": {"type": "raw"},
-        "waivers": {"type": "raw"},
-        "cluster": {"type": "raw"},
-    }
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {name: FRAME_SPEC[name] for name in ("report_dir", "fabrics", "waivers", "cluster")}
 
     def work(self, options: Result, variables: Result) -> Result:
         nodes = variables.get("groups", {}).get("rdma_nodes", [])

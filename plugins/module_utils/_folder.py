@@ -75,9 +75,8 @@ def ground_of(folder: FactFolder) -> Observed:
     """
     nodes = folder.start().nodes
     if nodes and not any(folder.has("hcas", node) for node in nodes):
-        raise FileError(
-            "this run has not looked at the HCAs of any node, and nothing can be planned without them", "Take the nodes into --limit, or leave it out"
-        )
+        seen = "this run has not looked at the HCAs of any node, and nothing can be planned without them"
+        raise FileError(seen, "Name the nodes in --limit, or leave it out")
     hcas = load(typing.Dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
     return observed(hcas, _subnets(folder))
 

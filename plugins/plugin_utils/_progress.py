@@ -41,6 +41,18 @@ def run_with_progress(action: ActionBase, module: str, task_vars: typing.Optiona
         os.unlink(path)
 
 
+class ProgressAction(ActionBase):
+    """Action plugin of a module with a progress file: it gets one of its own, unless the task names one. The module itself is an ordinary one."""
+
+    TRANSFERS_FILES = False
+    _supports_async = True
+    #: full name of the module
+    MODULE = ""
+
+    def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[typing.Dict[str, typing.Any]] = None) -> typing.Dict[str, typing.Any]:
+        return {**super().run(tmp, task_vars), **run_with_progress(self, self.MODULE, task_vars)}
+
+
 def follow(path: str, done: threading.Event, show: typing.Callable[[str], typing.Any]) -> None:
     """Show each whole line of the file, until ``done`` is set and the file has no more."""
     with open(path, encoding="utf-8", errors="replace") as file:
