@@ -9,7 +9,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ._ansible import run
-from ._folder import ground_of
+from ._folder import ground_of, value_of
 from ._model.errors import RdmaError
 from ._model.intent import Intent
 from ._model.load import load
@@ -89,7 +89,4 @@ def objects_of(module: AnsibleModule, *parts: str) -> typing.List[Result]:
         return list(module.params["objects"])
     if folder is None:
         raise RdmaError("objects_from is given without facts_dir and run", "Give both, or the objects themselves")
-    fact = folder.value(kind)
-    if fact is None:
-        raise RdmaError(f"this run has no fact {kind}", "Run the task that writes it before this one")
-    return [item for part in parts for item in fact[part]]
+    return [item for part in parts for item in value_of(folder, kind, part)]
