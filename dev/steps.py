@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs commands and says what they are doing: one line when a step starts, a sign of life every few seconds, its time, and on failure the cause."""
+"""Steps of the set-up, of the linters and of the lab: one line when a step starts, a sign of life every few seconds, its time, and on failure the cause."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 import typing
 
@@ -29,8 +31,12 @@ _SIGN_OF_LIFE_SECONDS = 8.0
 _TAIL_LINES = 40
 
 
+#: ends a sign of life; of steps in steps, the innermost speaks
+_running: typing.List[threading.Event] = []
+
+
 class StepError(Exception):
-    """A step failed.
+    """A step failed for a known reason.
 
     :ivar remedy: what to do
     """
@@ -42,6 +48,36 @@ class StepError(Exception):
 
 def say(text: str) -> None:
     print(text, flush=True)
+
+
+@contextlib.contextmanager
+def step(what: str, doing: typing.Callable[[], str] = str) -> typing.Iterator[None]:
+    """Announce a step, say every few seconds that it still runs, and print its time in seconds.
+
+    :param doing: asked for each sign of life: what it is at, a line
+    """
+    start = time.monotonic()
+    done = threading.Event()
+
+    def signs_of_life() -> None:
+        while not done.wait(_SIGN_OF_LIFE_SECONDS):
+            if _running[-1] is done:
+                say(f"  ... {what}, {time.monotonic() - start:.0f} s  {doing()}".rstrip())
+
+    say(f"- {what}")
+    _running.append(done)
+    thread = threading.Thread(target=signs_of_life, daemon=True)
+    thread.start()
+    try:
+        yield
+    except BaseException:
+        say(f"  FAILED: {what}, {time.monotonic() - start:.1f} s")
+        raise
+    finally:
+        done.set()
+        thread.join()
+        _running.remove(done)
+    say(f"  {what}: {time.monotonic() - start:.1f} s")
 
 
 def log_of(name: str) -> pathlib.Path:
@@ -65,34 +101,25 @@ def run(
     :raises StepError: exit code other than 0
     """
     path = log_of(name)
-    start = time.monotonic()
-    say(f"- {name}")
     words = [str(word) for word in command]
-    environment = {**os.environ, **(env or {})}
-    with path.open("wb") as log, subprocess.Popen(words, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT) as process:
-        while True:
-            try:
-                code = process.wait(_SIGN_OF_LIFE_SECONDS)
-                break
-            except subprocess.TimeoutExpired:
-                say(f"  ... {time.monotonic() - start:.0f} s: {_last_line(path)}")
-    text = path.read_text(encoding="utf-8", errors="replace")
-    if code:
-        tail = "\n".join(f"  | {line}" for line in text.splitlines()[-_TAIL_LINES:])
-        raise StepError(f"'{name}' ended with {code} after {time.monotonic() - start:.1f} s; all of its output: {path.relative_to(ROOT)}\n{tail}", remedy)
-    say(f"  {time.monotonic() - start:.1f} s")
+    with step(name, lambda: _last_line(path)), path.open("wb") as log:
+        code = subprocess.run(words, cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False).returncode
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if code:
+            tail = "\n".join(f"  | {line}" for line in text.splitlines()[-_TAIL_LINES:])
+            raise StepError(f"'{name}' ended with {code}; all of its output: {path.relative_to(ROOT)}\n{tail}", remedy)
     return text
 
 
-def guarded(main: typing.Callable[[], None]) -> typing.NoReturn:
-    """Run ``main`` and end the process: 0, or 1 with what failed and what to do."""
+def guarded(main: typing.Callable[[], typing.Optional[int]]) -> typing.NoReturn:
+    """Run ``main`` and end the process: its exit code, or 1 with what failed and what to do."""
     try:
-        main()
+        code = main()
     except StepError as error:
         sys.exit(f"FAILED: {error}\nWhat to do: {error.remedy}")
     except KeyboardInterrupt:
         sys.exit("interrupted; the same command can be given again")
-    sys.exit(0)
+    sys.exit(code or 0)
 
 
 def _last_line(path: pathlib.Path) -> str:

@@ -11,8 +11,9 @@ import signal
 import sys
 import typing
 
-from . import cache, definitions, description, job_operators, workers
-from .console import LabError, fail, say, step
+from dev.steps import guarded, say, step
+
+from . import definitions, description, job_operators, workers
 from .fabric.fabric_faults import Target
 from .faults import FAULTS
 from .planes import Lab
@@ -27,7 +28,6 @@ def _parser() -> argparse.ArgumentParser:
     only.add_argument("--operators", action="store_true", help="also the operators of training jobs")
     commands.add_parser("down", help="end everything; the logs stay")
     commands.add_parser("status", help="what runs, and what it uses")
-    commands.add_parser("clean-cache", help="empty the build cache")
     fault = commands.add_parser("fault", help="inject a fault, or take it back", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=_fault_table())
     fault.add_argument("name", choices=sorted(FAULTS), metavar="NAME")
     fault.add_argument("direction", choices=("on", "off"))
@@ -81,38 +81,30 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
     # a terminated start ends as an interrupted one does: what runs is on record, the next start goes on
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     lab = Lab(description.read())
-    try:
-        if options.command == "up":
-            lab.up(options.nodes)
-        elif options.command == "build":
-            lab.build()
-            if options.operators:
-                job_operators.build()
-        elif options.command == "down":
-            lab.down()
-        elif options.command == "status":
-            return 0 if lab.status() else 3
-        elif options.command == "clean-cache":
-            with step(f"empty {cache.folder()}"):
-                cache.clean()
-        elif options.command == "fault":
-            _fault(lab, options)
-        elif options.command == "definitions":
-            _definitions(lab, options)
-        elif options.command == "operators":
-            _operators(lab, options)
-        elif options.command == "exec":
-            lab.enter()
-            os.execvp(options.argv[0], options.argv)
-        elif options.command == "ssh":
-            lab.enter()
-            os.execvp("ssh", [*workers.ssh(lab.folder, lab.worker(options.worker)), *options.argv])
-    except LabError as error:
-        return fail(error)
-    except KeyboardInterrupt:
-        return fail(LabError("interrupted", "run it again: it goes on where it stopped; 'make lab-down' ends what runs"))
+    if options.command == "up":
+        lab.up(options.nodes)
+    elif options.command == "build":
+        lab.build()
+        if options.operators:
+            job_operators.build()
+    elif options.command == "down":
+        lab.down()
+    elif options.command == "status":
+        return 0 if lab.status() else 3
+    elif options.command == "fault":
+        _fault(lab, options)
+    elif options.command == "definitions":
+        _definitions(lab, options)
+    elif options.command == "operators":
+        _operators(lab, options)
+    elif options.command == "exec":
+        lab.enter()
+        os.execvp(options.argv[0], options.argv)
+    elif options.command == "ssh":
+        lab.enter()
+        os.execvp("ssh", [*workers.ssh(lab.folder, lab.worker(options.worker)), *options.argv])
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    guarded(main)

@@ -7,19 +7,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import os
 import pathlib
 import shutil
 import typing
 
-from .console import step
+from dev.steps import CACHE, step
 
 Input = typing.Union[str, pathlib.Path]
-
-
-def folder() -> pathlib.Path:
-    """``$XDG_CACHE_HOME/linerate-rdma``, or ``~/.cache/linerate-rdma``."""
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "linerate-rdma"
 
 
 def key(inputs: typing.Iterable[Input]) -> str:
@@ -42,7 +36,7 @@ def cached(name: str, inputs: typing.Iterable[Input], build: typing.Callable[[pa
 
     A build that fails or is interrupted leaves nothing that could be taken for a good one; older keys of the name are removed.
     """
-    parent = folder() / name
+    parent = CACHE / name
     target = parent / key(inputs)
     if target.is_dir():
         return target
@@ -66,8 +60,3 @@ def _lock(parent: pathlib.Path) -> typing.Iterator[None]:
     with open(parent / ".lock", "w", encoding="ascii") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-
-
-def clean() -> None:
-    if folder().exists():
-        shutil.rmtree(folder())

@@ -10,8 +10,9 @@ import dataclasses
 import signal
 import typing
 
+from dev.steps import StepError
+
 from . import controlplane, objects, workers
-from .console import LabError
 from .fabric.fabric_faults import Target
 from .planes import Lab
 from .processes import wait_until
@@ -170,7 +171,7 @@ def _evict_pod(lab: Lab, target: Target) -> str:
         return bool(found)
 
     if not wait_until(running, _THERE_LIMIT):
-        raise LabError(f"{target.worker} runs no pod of stage bandwidth", "inject the fault while the stage measures")
+        raise StepError(f"{target.worker} runs no pod of stage bandwidth", "inject the fault while the stage measures")
     name, namespace = found[0].metadata.name, found[0].metadata.namespace
     # a drain may cut the pod's own 30 s short as well; in these, a measurement would come to its end
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}, "deleteOptions": {"gracePeriodSeconds": 1}}

@@ -10,9 +10,10 @@ import typing
 import urllib.error
 import urllib.request
 
+from dev.steps import StepError, step
+
 from . import objects
 from .build import gotools
-from .console import LabError, step
 from .description import Description
 from .pki import Pki
 from .processes import Processes, wait_until
@@ -73,14 +74,14 @@ def start_api(description: Description, folder: pathlib.Path, processes: Process
 
 
 def wait_ready(description: Description, processes: Processes, authority: Pki) -> None:
-    """:raises LabError: the API server ended, or does not serve in time"""
+    """:raises StepError: the API server ended, or does not serve in time"""
 
     def served() -> bool:
         processes.check("etcd", "kube-apiserver")
         return ready(description, authority)
 
     if not wait_until(served, READY_SECONDS):
-        raise LabError(
+        raise StepError(
             f"the API server is not ready after {READY_SECONDS} s; its last output:\n{processes.log('kube-apiserver')}",
             "is the machine busy with something else? 'make lab' can be run again",
         )

@@ -9,9 +9,10 @@ import typing
 
 import kubernetes.dynamic
 
+from dev.steps import step
+
 from . import objects
 from .build import gotools
-from .console import step
 from .pki import Pki
 
 #: folder of lab/go
@@ -46,7 +47,7 @@ def serve(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.List[s
     """Make the API server serve them.
 
     :returns: names of the definitions
-    :raises LabError: it does not serve one of them in time
+    :raises StepError: it does not serve one of them in time
     """
     definitions = read(paths)
     with step("apply definitions of operators that do not run here"):
@@ -65,7 +66,7 @@ def withdraw(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.Lis
 def apply(client: kubernetes.dynamic.DynamicClient, definitions: typing.Sequence[objects.Object]) -> None:
     """Apply them, and wait until the API server serves each kind.
 
-    :raises LabError: it does not serve one of them in time
+    :raises StepError: it does not serve one of them in time
     """
     objects.apply(client, definitions)
     for item in definitions:

@@ -24,10 +24,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from dev.steps import StepError, step
+
 from . import definitions, objects
 from .build import gotools
 from .build.images import POD_IMAGE
-from .console import LabError, step
 from .pki import Pki, host_name, pem, subject_of, unsigned
 from .processes import Processes, wait_until
 
@@ -136,7 +137,7 @@ def start(authority: Pki, folder: pathlib.Path, processes: Processes) -> None:
     """Serve their kinds, and start them; inside of the lab's network namespace.
 
     :param folder: of the lab
-    :raises LabError: one of them does not serve in time
+    :raises StepError: one of them does not serve in time
     """
     client = objects.client(authority.path("admin.kubeconfig"))
     with step("serve the kinds of the operators of training jobs"):
@@ -158,7 +159,7 @@ def start(authority: Pki, folder: pathlib.Path, processes: Processes) -> None:
             processes.start(name, [*_MOUNTED, room, place, f"{place}/program", *operator.arguments], environment)
         for name in OPERATORS:
             if not wait_until(functools.partial(_serves, processes, name), READY_SECONDS):
-                raise LabError(f"{name} does not serve its webhooks; its last output:\n{processes.log(name)}", f"its log is {processes.logs / name}.log")
+                raise StepError(f"{name} does not serve its webhooks; its last output:\n{processes.log(name)}", f"its log is {processes.logs / name}.log")
 
 
 def _furnish(room: pathlib.Path, name: str, authority: Pki, certificates: typing.Mapping[str, bytes]) -> None:
@@ -173,7 +174,7 @@ def _furnish(room: pathlib.Path, name: str, authority: Pki, certificates: typing
 
 
 def _serves(processes: Processes, name: str) -> bool:
-    """:raises LabError: it has ended"""
+    """:raises StepError: it has ended"""
     processes.check(name)
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", PORTS[name]), timeout=1):
         return True

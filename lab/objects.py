@@ -15,7 +15,8 @@ import kubernetes.dynamic
 import kubernetes.dynamic.exceptions
 import yaml
 
-from .console import LabError
+from dev.steps import StepError
+
 from .processes import wait_until
 
 FIELD_MANAGER = "linerate-lab"
@@ -54,7 +55,7 @@ def apply(dynamic: kubernetes.dynamic.DynamicClient, documents: typing.Iterable[
 def await_served(dynamic: kubernetes.dynamic.DynamicClient, api_version: str, kind: str) -> None:
     """Wait until the API server serves a kind, whose definition it has just taken.
 
-    :raises LabError: not in time
+    :raises StepError: not in time
     """
 
     def served() -> bool:
@@ -66,7 +67,7 @@ def await_served(dynamic: kubernetes.dynamic.DynamicClient, api_version: str, ki
         return True
 
     if not wait_until(served, SERVED_SECONDS):
-        raise LabError(f"the API server does not serve {kind}", "look into kube-apiserver.log in the folder log of the lab")
+        raise StepError(f"the API server does not serve {kind}", "look into kube-apiserver.log in the folder log of the lab")
 
 
 def remove(resource: typing.Any, names: typing.Optional[typing.Collection[str]] = None) -> typing.List[str]:
@@ -74,7 +75,7 @@ def remove(resource: typing.Any, names: typing.Optional[typing.Collection[str]] 
 
     :param names: None means all of them; those that are not there are left out
     :returns: names of those that were there
-    :raises LabError: not all are gone in time
+    :raises StepError: not all are gone in time
     """
 
     def there() -> typing.List[typing.Any]:
@@ -85,7 +86,7 @@ def remove(resource: typing.Any, names: typing.Optional[typing.Collection[str]] 
         resource.delete(name=item.metadata.name, namespace=item.metadata.namespace)
     if not wait_until(lambda: not there(), GONE_SECONDS):
         left = ", ".join(sorted(item.metadata.name for item in there()))
-        raise LabError(f"{resource.kind}: {left} do not go", "see which of them, or of their objects, has a finalizer, with lab/kubectl")
+        raise StepError(f"{resource.kind}: {left} do not go", "see which of them, or of their objects, has a finalizer, with lab/kubectl")
     return [item.metadata.name for item in found]
 
 

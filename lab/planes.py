@@ -13,9 +13,10 @@ import sys
 import time
 import typing
 
+from dev.steps import StepError, say, step
+
 from . import controlplane, job_operators, network, objects, scale, workers
 from .build import debian, disk, gotools, ibsim
-from .console import LabError, say, step
 from .description import Description, Worker
 from .fabric.guest import hca_map
 from .fabric.plane import FabricPlane
@@ -104,14 +105,14 @@ class Lab:
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             left = [name for name, there in self._leftovers().items() if there]
             if left:
-                raise LabError(f"still there: {', '.join(left)}", "run it again; what it cannot take away has to go by hand")
+                raise StepError(f"still there: {', '.join(left)}", "run it again; what it cannot take away has to go by hand")
 
     def worker(self, name: str) -> Worker:
-        """:raises LabError: there is none of that name"""
+        """:raises StepError: there is none of that name"""
         for worker in self.description.workers:
             if worker.name == name:
                 return worker
-        raise LabError(f"no worker '{name}'", f"use one of {', '.join(worker.name for worker in self.description.workers)}")
+        raise StepError(f"no worker '{name}'", f"use one of {', '.join(worker.name for worker in self.description.workers)}")
 
     def start_worker(self, worker: Worker, image: pathlib.Path) -> None:
         workers.start(self.description, self.folder, self.processes, worker, image)
@@ -140,16 +141,16 @@ class Lab:
     def enter(self) -> None:
         """Put this process into the lab's network namespace; Python 3.11 has no os.setns.
 
-        :raises LabError: the lab is down, or the kernel refuses
+        :raises StepError: the lab is down, or the kernel refuses
         """
         # asked for the fabric plane first: its programs may have to be fetched, and inside there is no way to the mirror
         namespace = self.fabric.processes.namespace
         try:
             with open(f"/run/netns/{namespace}", "rb") as handle:
                 if ctypes.CDLL(None, use_errno=True).setns(handle.fileno(), CLONE_NEWNET) != 0:
-                    raise LabError(f"cannot enter the lab's network namespace: {os.strerror(ctypes.get_errno())}", "run it as root")
+                    raise StepError(f"cannot enter the lab's network namespace: {os.strerror(ctypes.get_errno())}", "run it as root")
         except FileNotFoundError as error:
-            raise LabError("the lab is down", "start it with 'make lab'") from error
+            raise StepError("the lab is down", "start it with 'make lab'") from error
 
     def status(self) -> bool:
         """Print what runs and what it uses; returns whether the lab is whole."""

@@ -13,7 +13,7 @@ import subprocess
 import time
 import typing
 
-from .console import LabError
+from dev.steps import StepError
 
 STOP_SECONDS = 10.0
 
@@ -81,10 +81,10 @@ class Processes:
         return sorted(path.stem for path in self.records.glob("*.json"))
 
     def signal(self, name: str, number: signal.Signals) -> None:
-        """:raises LabError: it does not run"""
+        """:raises StepError: it does not run"""
         pid = self.pid(name)
         if pid is None:
-            raise LabError(f"{name} does not run", "see 'make lab-status'")
+            raise StepError(f"{name} does not run", "see 'make lab-status'")
         os.kill(pid, number)
 
     def stop(self, *names: str) -> None:
@@ -101,10 +101,10 @@ class Processes:
             return "(no output)"
 
     def check(self, *names: str) -> None:
-        """:raises LabError: one of them has ended"""
+        """:raises StepError: one of them has ended"""
         for name in names:
             if not self.alive(name):
-                raise LabError(self.end_of(name), f"the whole output is in {self.logs / name}.log")
+                raise StepError(self.end_of(name), f"the whole output is in {self.logs / name}.log")
 
     def end_of(self, name: str) -> str:
         """How a process that runs no more has ended, as far as is known, with its last output."""

@@ -9,7 +9,7 @@ import pathlib
 import subprocess
 import typing
 
-from .console import LabError
+from dev.steps import StepError
 
 
 def run(
@@ -25,7 +25,7 @@ def run(
     :param env: added to the environment
     :param stdin: text, or an open stream
     :param limit: seconds
-    :raises LabError: exit code other than 0, or limit reached; with the end of the output
+    :raises StepError: exit code other than 0, or limit reached; with the end of the output
     """
     words = [str(word) for word in argv]
     source: typing.Dict[str, typing.Any] = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin or subprocess.DEVNULL}
@@ -42,10 +42,10 @@ def run(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise LabError(f"'{' '.join(words[:6])}' did not end within {limit:.0f} s", remedy) from error
+        raise StepError(f"'{' '.join(words[:6])}' did not end within {limit:.0f} s", remedy) from error
     except FileNotFoundError as error:
-        raise LabError(f"'{words[0]}' is not installed", "run 'make lab', which installs what lab/packages.txt names") from error
+        raise StepError(f"'{words[0]}' is not installed", "run 'make lab', which installs what lab/packages.txt names") from error
     if done.returncode != 0:
         tail = (done.stdout[-2000:] + done.stderr[-3000:]).strip()
-        raise LabError(f"'{' '.join(words[:6])}' ended with {done.returncode}:\n{tail}", remedy)
+        raise StepError(f"'{' '.join(words[:6])}' ended with {done.returncode}:\n{tail}", remedy)
     return done.stdout

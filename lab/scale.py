@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import pathlib
 
+from dev.steps import StepError, step
+
 from . import objects
 from .build import gotools
-from .console import LabError, step
 from .description import Description
 from .pki import Pki
 from .processes import Processes, wait_until
@@ -35,7 +36,7 @@ def build() -> None:
 def start(description: Description, processes: Processes, authority: Pki, nodes: int) -> None:
     """Start kwok and make ``nodes`` nodes, simulated-0001 and on; wait until all are Ready.
 
-    :raises LabError: not Ready in time
+    :raises StepError: not Ready in time
     """
     if nodes == 0:
         return
@@ -59,7 +60,7 @@ def start(description: Description, processes: Processes, authority: Pki, nodes:
             return sum(any(c.type == "Ready" and c.status == "True" for c in item.status.conditions or []) for item in items) >= nodes
 
         if not wait_until(ready, READY_SECONDS, 0.5):
-            raise LabError(f"simulated nodes not Ready after {READY_SECONDS} s:\n{processes.log('kwok')}", "ask for fewer, or run it again")
+            raise StepError(f"simulated nodes not Ready after {READY_SECONDS} s:\n{processes.log('kwok')}", "ask for fewer, or run it again")
 
 
 def _command(description: Description, authority: Pki) -> "list[str | pathlib.Path]":

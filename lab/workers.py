@@ -10,9 +10,10 @@ import shutil
 import subprocess
 import typing
 
+from dev.steps import StepError, say
+
 from . import network, objects
 from .build import debian, kernel
-from .console import LabError, say
 from .controlplane import API_PORT
 from .description import Description, Worker
 from .pki import Pki
@@ -46,7 +47,7 @@ def ssh(folder: pathlib.Path, worker: Worker) -> typing.List[str]:
 def put_sysfs(folder: pathlib.Path, worker: Worker, tree: pathlib.Path) -> None:
     """Give a worker the sysfs of its simulated HCAs, as /run/lab/sysfs.
 
-    :raises LabError: it cannot be reached
+    :raises StepError: it cannot be reached
     """
     with subprocess.Popen(["tar", "-C", tree, "-cf", "-", "."], stdout=subprocess.PIPE) as archive:
         run([*ssh(folder, worker), "lab-sysfs"], stdin=archive.stdout, limit=60, remedy=f"can 'lab/ssh {worker.name}' log in?")
@@ -165,7 +166,7 @@ def wait_ready(description: Description, folder: pathlib.Path, processes: Proces
     """Wait until the workers are Ready in the API server, as booted now: a worker that lost its power stays Ready there for 40 s.
 
     :param start_again: starts a worker that ended before it was Ready; emulation on a busy host is not always kind to a kernel that boots
-    :raises LabError: one ends again and again, or is not Ready in time; with its last output, its console's among it
+    :raises StepError: one ends again and again, or is not Ready in time; with its last output, its console's among it
     """
     client = objects.client(authority.path("admin.kubeconfig"))
     nodes = client.resources.get(api_version="v1", kind="Node")
@@ -189,7 +190,7 @@ def wait_ready(description: Description, folder: pathlib.Path, processes: Proces
 
     if not wait_until(lambda: not missing(), READY_SECONDS, 0.5):
         late = sorted(missing())
-        raise LabError(
+        raise StepError(
             f"{', '.join(late)} not Ready after {READY_SECONDS} s; the last output:\n{processes.log(late[0])}",
             f"log in with 'lab/ssh {late[0]}' and look at 'journalctl -u kubelet'",
         )

@@ -14,7 +14,7 @@ import subprocess
 import typing
 
 from ..cache import cached
-from ..console import LabError, step
+from dev.steps import StepError, step
 from ..run import run
 
 PACKAGES = pathlib.Path(__file__).parent.parent / "packages.txt"
@@ -33,7 +33,7 @@ WITHOUT_DOCUMENTATION = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name 
 def install_host_packages() -> None:
     """Install what the lab needs on the host (lab/packages.txt) and is not there.
 
-    :raises LabError: not root, or apt fails
+    :raises StepError: not root, or apt fails
     """
     wanted = [line for line in PACKAGES.read_text().splitlines() if line and not line.startswith("#")]
     states = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted], capture_output=True, text=True, check=False).stdout
@@ -41,7 +41,7 @@ def install_host_packages() -> None:
     if not missing:
         return
     if os.geteuid() != 0:
-        raise LabError("the lab needs root: for a network namespace, and to install packages", "run it as root")
+        raise StepError("the lab needs root: for a network namespace, and to install packages", "run it as root")
     with step(f"install {' '.join(missing)}"):
         run(["apt-get", "update", "-q"], remedy=MIRROR_REMEDY)
         run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], env={"DEBIAN_FRONTEND": "noninteractive"}, remedy=MIRROR_REMEDY)
@@ -50,14 +50,14 @@ def install_host_packages() -> None:
 def mirror() -> str:
     """Base address of the mirror in the host's own sources.
 
-    :raises LabError: the host has no Debian 12 sources
+    :raises StepError: the host has no Debian 12 sources
     """
     targets = run(["apt-get", "indextargets", "--format", "$(BASE_URI) $(RELEASE) $(CREATED_BY)"])
     for line in targets.splitlines():
         base, release, created_by = line.split(" ")
         if release == "bookworm" and created_by == "Packages":
             return base.split("/dists/")[0]
-    raise LabError("this system's apt sources name no Debian 12 (bookworm) mirror", "run the lab on Debian 12, or add its sources to /etc/apt")
+    raise StepError("this system's apt sources name no Debian 12 (bookworm) mirror", "run the lab on Debian 12, or add its sources to /etc/apt")
 
 
 def _apt_options(root: pathlib.Path, suites: typing.Iterable[str]) -> typing.List[str]:

@@ -13,7 +13,7 @@ import subprocess
 import typing
 
 from ..cache import cached
-from ..console import LabError, say, step
+from dev.steps import StepError, say, step
 from ..run import run
 
 PINS = pathlib.Path(__file__).parent.parent / "go"
@@ -119,7 +119,7 @@ def _ready(name: str, tool: Tool) -> typing.Optional[pathlib.Path]:
 
 
 def check_go() -> None:
-    """:raises LabError: no Go, or one older than 1.25"""
+    """:raises StepError: no Go, or one older than 1.25"""
     version = re.search(r"go1\.(\d+)", run(["go", "version"], remedy="install Go 1.25 or newer"))
     if not version or int(version.group(1)) < 25:
-        raise LabError("Go 1.25 or newer is needed", "install it from your package source and put it first in PATH")
+        raise StepError("Go 1.25 or newer is needed", "install it from your package source and put it first in PATH")

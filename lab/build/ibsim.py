@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 
 from ..cache import cached
-from ..console import LabError
+from dev.steps import StepError
 from ..fabric.plane import Programs
 from ..run import run
 from . import debian
@@ -44,15 +44,15 @@ def programs() -> Programs:
 
 
 def _fetch(address: str, digest: str) -> bytes:
-    """:raises LabError: not reachable, or other content than expected"""
+    """:raises StepError: not reachable, or other content than expected"""
     remedy = "is the Debian mirror reachable? 'make lab' can be run again at once"
     try:
         with urllib.request.urlopen(address, timeout=60) as answer:
             content: bytes = answer.read()
     except (urllib.error.URLError, OSError) as error:
-        raise LabError(f"{address}: {error}", remedy) from error
+        raise StepError(f"{address}: {error}", remedy) from error
     if hashlib.sha256(content).hexdigest() != digest:
-        raise LabError(f"{address} has another SHA-256 than {digest}", remedy)
+        raise StepError(f"{address} has another SHA-256 than {digest}", remedy)
     return content
 
 
@@ -61,7 +61,7 @@ def _compile(source_tarball: pathlib.Path, dev_root: pathlib.Path, out: pathlib.
 
     :param source_tarball: SOURCE, its digest checked by the caller
     :param dev_root: folder with DEVELOPMENT_PACKAGES unpacked
-    :raises LabError: the patch does not apply, or the compiler fails; with its output
+    :raises StepError: the patch does not apply, or the compiler fails; with its output
     """
     libraries = dev_root / "usr/lib/x86_64-linux-gnu"
     with tempfile.TemporaryDirectory(prefix="ibsim-") as scratch:

@@ -10,7 +10,8 @@ import re
 import signal
 import typing
 
-from ..console import LabError
+from dev.steps import StepError
+
 from ..processes import wait_until
 from . import sysfs
 from .plane import FabricPlane
@@ -82,7 +83,7 @@ class Fault:
 
 def _await(what: str, condition: typing.Callable[[], bool]) -> None:
     if not wait_until(condition, SEEN_LIMIT):
-        raise LabError(f"after {SEEN_LIMIT:.0f} s it is still not so that {what}", "read the logs in .lab/log; 'make lab-down' and start the lab again")
+        raise StepError(f"after {SEEN_LIMIT:.0f} s it is still not so that {what}", "read the logs in .lab/log; 'make lab-down' and start the lab again")
 
 
 def _hca(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node]:
@@ -240,7 +241,7 @@ def _neighbours(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, No
     item, node = _hca(plane, target)
     names = [hca.name for hca in plane.fabrics.hcas_on(item.fabric.name)]
     if len(names) < 2:
-        raise LabError(f"{target.device} is the only HCA on {item.fabric.name}", "use an HCA of a fabric with two rails or more")
+        raise StepError(f"{target.device} is the only HCA on {item.fabric.name}", "use an HCA of a fabric with two rails or more")
     return item, node, item.hca(target.worker, names[(names.index(target.device) + 1) % len(names)])
 
 
@@ -304,12 +305,12 @@ def _leaf(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node, ty
     """A leaf, its uplinks, and the HCAs at it."""
     item = _fabric(plane, target)
     if not 1 <= target.leaf <= item.fabric.leaves:
-        raise LabError(f"{item.fabric.name} has no leaf {target.leaf}", f"use 1 to {item.fabric.leaves}")
+        raise StepError(f"{item.fabric.name} has no leaf {target.leaf}", f"use 1 to {item.fabric.leaves}")
     leaf = item.switches[target.leaf - 1]
     links = [link for link in item.links if link.switch == leaf]
     hcas = [link.peer for link in links if link.peer.kind == "hca"]
     if set(hcas) & set(item.managers):
-        raise LabError(f"a subnet manager's server is at leaf {target.leaf}: the rest would be cut off from it", "use a leaf between the first and the last")
+        raise StepError(f"a subnet manager's server is at leaf {target.leaf}: the rest would be cut off from it", "use a leaf between the first and the last")
     return item, leaf, [link for link in links if link.peer.kind == "switch"], hcas
 
 
@@ -348,7 +349,7 @@ def _loses(plane: FabricPlane, item: Topology, node: Node) -> bool:
 def _mad_loss(plane: FabricPlane, target: Target) -> str:
     item, node = _hca(plane, target)
     if not 10 <= target.percent <= 100:
-        raise LabError(f"a loss of {target.percent} % is asked for", "use 10 to 100")
+        raise StepError(f"a loss of {target.percent} % is asked for", "use 10 to 100")
     plane.console(item, f'Error "{node.id}"[1] {target.percent}')
     _await(f"messages to {node.description} are lost", lambda: _loses(plane, item, node))
     return f"{node.description}: {target.percent} % of the management messages to it are lost"
@@ -358,7 +359,7 @@ def _ping_unreachable(plane: FabricPlane, target: Target) -> str:
     item, node = _hca(plane, target)
     plane.console(item, f'Error "{node.id}"[1] 100 0 {PING_CLASS:#x}')
     if not _port(plane, item, node).active:
-        raise LabError(f"the port of {node.description} is not active, so its silence says nothing", "take back the fault that is on it first")
+        raise StepError(f"the port of {node.description} is not active, so its silence says nothing", "take back the fault that is on it first")
     return f"{node.description}: the port is active, but messages of ibping's class to it are lost, so no server behind it is reached"
 
 
@@ -377,14 +378,14 @@ def _counter(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node,
     item, node = _hca(plane, target)
     name = _CONSOLE_COUNTERS.get(target.counter)
     if name is None:
-        raise LabError(f"no error counter '{target.counter}'", f"use one of {', '.join(_CONSOLE_COUNTERS)}")
+        raise StepError(f"no error counter '{target.counter}'", f"use one of {', '.join(_CONSOLE_COUNTERS)}")
     return item, node, f'PerformanceSet "{node.id}"[1] PortCounters.{name}', (1 << COUNTERS[target.counter][1]) - 1
 
 
 def _set_counter(plane: FabricPlane, target: Target, value: int) -> str:
     item, node, command, largest = _counter(plane, target)
     if not 0 <= value <= largest:
-        raise LabError(f"{target.counter} can't be {value}", f"it holds 0 to {largest}")
+        raise StepError(f"{target.counter} can't be {value}", f"it holds 0 to {largest}")
     plane.console(item, f"{command}={value}")
     _await(f"{target.counter} of {node.description} is {value}", lambda: _port(plane, item, node).counters.get(target.counter) == value)
     return f"{node.description}: {target.counter} is {value}"

@@ -8,7 +8,7 @@ import dataclasses
 import re
 import typing
 
-from ..console import LabError
+from dev.steps import StepError
 
 # ibsim takes one UDP port for control and one for each client (see lab/build/ibsim.patch)
 CLIENTS = 128
@@ -74,51 +74,51 @@ class Fabrics:
         names = [fabric.name for fabric in self.fabrics]
         for hca in self.hcas:
             if hca.fabric not in names:
-                raise LabError(f"hcas: {hca.name} is on fabric '{hca.fabric}', which is not among {', '.join(names)}", REMEDY)
+                raise StepError(f"hcas: {hca.name} is on fabric '{hca.fabric}', which is not among {', '.join(names)}", REMEDY)
             if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", hca.pci):
-                raise LabError(f"hcas: {hca.name} has the PCI address '{hca.pci}', expected one as 0000:3c:00.0", REMEDY)
+                raise StepError(f"hcas: {hca.name} has the PCI address '{hca.pci}', expected one as 0000:3c:00.0", REMEDY)
         ports = sorted((fabric.port, fabric.name) for fabric in self.fabrics)
         for (first, one), (second, other) in zip(ports, ports[1:]):
             if second - first <= CLIENTS:
-                raise LabError(f"fabrics: {one} needs the UDP ports {first} to {first + CLIENTS}, and {other} begins at {second}", REMEDY)
+                raise StepError(f"fabrics: {one} needs the UDP ports {first} to {first + CLIENTS}, and {other} begins at {second}", REMEDY)
         for fabric in self.fabrics:
             self._check(fabric)
 
     def _check(self, fabric: Fabric) -> None:
         rails = len(self.hcas_on(fabric.name))
         if fabric.speed not in SPEEDS:
-            raise LabError(f"fabrics: {fabric.name} has the speed '{fabric.speed}', ibsim knows {', '.join(SPEEDS)}", REMEDY)
+            raise StepError(f"fabrics: {fabric.name} has the speed '{fabric.speed}', ibsim knows {', '.join(SPEEDS)}", REMEDY)
         if rails == 0:
-            raise LabError(f"fabrics: no HCA is on {fabric.name}", REMEDY)
+            raise StepError(f"fabrics: no HCA is on {fabric.name}", REMEDY)
         if fabric.leaves < 1 or fabric.spines < 0 or fabric.extra_hosts < 0:
-            raise LabError(f"fabrics: {fabric.name} needs at least one leaf, and no number below 0", REMEDY)
+            raise StepError(f"fabrics: {fabric.name} needs at least one leaf, and no number below 0", REMEDY)
         if fabric.leaves > 1 and fabric.spines == 0:
-            raise LabError(f"fabrics: {fabric.name} has {fabric.leaves} leaves and no spine, so it would be {fabric.leaves} subnets", REMEDY)
+            raise StepError(f"fabrics: {fabric.name} has {fabric.leaves} leaves and no spine, so it would be {fabric.leaves} subnets", REMEDY)
         if fabric.leaves > rails and fabric.leaves % rails:
-            raise LabError(f"fabrics: {fabric.name} has {fabric.leaves} leaves, which is no multiple of its {rails} rails", REMEDY)
+            raise StepError(f"fabrics: {fabric.name} has {fabric.leaves} leaves, which is no multiple of its {rails} rails", REMEDY)
         if fabric.leaves > SWITCH_PORTS:
-            raise LabError(f"fabrics: {fabric.name} has {fabric.leaves} leaves, a spine has {SWITCH_PORTS} ports", REMEDY)
+            raise StepError(f"fabrics: {fabric.name} has {fabric.leaves} leaves, a spine has {SWITCH_PORTS} ports", REMEDY)
 
     def hcas_on(self, fabric: str) -> typing.Tuple[SimulatedHca, ...]:
         """In the order of the rails."""
         return tuple(hca for hca in self.hcas if hca.fabric == fabric)
 
     def fabric(self, name: str) -> Fabric:
-        """:raises LabError: no fabric has this name"""
+        """:raises StepError: no fabric has this name"""
         for fabric in self.fabrics:
             if fabric.name == name:
                 return fabric
-        raise LabError(f"no fabric '{name}'", f"use one of {', '.join(fabric.name for fabric in self.fabrics)}")
+        raise StepError(f"no fabric '{name}'", f"use one of {', '.join(fabric.name for fabric in self.fabrics)}")
 
     def hca(self, name: str) -> SimulatedHca:
-        """:raises LabError: no HCA has this name"""
+        """:raises StepError: no HCA has this name"""
         for hca in self.hcas:
             if hca.name == name:
                 return hca
-        raise LabError(f"no simulated HCA '{name}'", f"use one of {', '.join(hca.name for hca in self.hcas)}")
+        raise StepError(f"no simulated HCA '{name}'", f"use one of {', '.join(hca.name for hca in self.hcas)}")
 
 
 def _unique(what: str, values: typing.Sequence[str]) -> None:
     for value in values:
         if values.count(value) > 1:
-            raise LabError(f"{what} '{value}' is given twice", REMEDY)
+            raise StepError(f"{what} '{value}' is given twice", REMEDY)

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import typing
 
-from ..console import LabError
+from dev.steps import StepError
+
 from ..processes import wait_until
 from . import port, rising, sysfs, topology
 from .model import Fabrics
@@ -140,7 +141,7 @@ class FabricPlane:
     def start(self) -> None:
         """Start what does not run, and wait until both subnet managers of each fabric have found their place and all HCA ports are active.
 
-        :raises LabError: it did not come to that in time; with what was seen
+        :raises StepError: it did not come to that in time; with what was seen
         """
         for item in self.topologies.values():
             self._start_simulator(item)
@@ -212,7 +213,7 @@ class FabricPlane:
     def _wait_simulator(self, item: Topology) -> None:
         name = self.simulator_process(item)
         if not wait_until(lambda: not self.processes.alive(name) or self._answers(item), READY_LIMIT) or not self.processes.alive(name):
-            raise LabError(f"{name} does not serve; its last output:\n{self.processes.log(name)}", f"its log is {self.processes.logs / name}.log")
+            raise StepError(f"{name} does not serve; its last output:\n{self.processes.log(name)}", f"its log is {self.processes.logs / name}.log")
 
     def _answers(self, item: Topology) -> bool:
         return self._ask(item, [item.managers[0].id]).returncode == 0
@@ -250,7 +251,7 @@ class FabricPlane:
         """Wait until one manager is master, the other standby, and all ports know it and are active.
 
         :param standby: None: there is none
-        :raises LabError: it did not come to that within 30 s
+        :raises StepError: it did not come to that within 30 s
         """
         wanted = {master: "MASTER", **({standby: "STANDBY"} if standby else {})}
         managers = dict(zip(SUBNET_MANAGERS, item.managers))
@@ -260,7 +261,7 @@ class FabricPlane:
         def missing() -> typing.List[str]:
             for name in names:
                 if not self.processes.alive(name):
-                    raise LabError(f"{name} has ended; its last output:\n{self.processes.log(name)}", f"its log is {self.processes.logs / name}.log")
+                    raise StepError(f"{name} has ended; its last output:\n{self.processes.log(name)}", f"its log is {self.processes.logs / name}.log")
             lacks = []
             for host, state in wanted.items():
                 found = self.subnet_manager(item, managers[host].lid)
@@ -277,7 +278,7 @@ class FabricPlane:
             return not seen
 
         if not wait_until(ready, READY_LIMIT):
-            raise LabError(
+            raise StepError(
                 f"{item.fabric.name} is not ready after {READY_LIMIT:.0f} s: {'; '.join(seen[:4])}",
                 f"read the logs {self.processes.logs}/opensm-{item.fabric.name}-*.log; 'make lab-down' and start again",
             )
@@ -285,7 +286,7 @@ class FabricPlane:
     def ports(self, item: Topology) -> typing.Dict[Node, port.PortState]:
         """State of the port of each HCA, also of those that no MAD reaches.
 
-        :raises LabError: ibsim does not answer
+        :raises StepError: ibsim does not answer
         """
         return self.port_states(item, item.hcas)
 
@@ -300,7 +301,7 @@ class FabricPlane:
     def _answer(self, item: Topology, nodes: typing.Sequence[str]) -> typing.Tuple[port.PortState, ...]:
         done = self._ask(item, nodes)
         if done.returncode:
-            raise LabError(f"{item.fabric.name}: {done.stderr.strip()}", f"see {self.processes.logs / self.simulator_process(item)}.log; start the lab again")
+            raise StepError(f"{item.fabric.name}: {done.stderr.strip()}", f"see {self.processes.logs / self.simulator_process(item)}.log; start the lab again")
         return port.parse_answer(done.stdout, len(nodes))
 
     def _ask(self, item: Topology, nodes: typing.Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -314,17 +315,17 @@ class FabricPlane:
     def run(self, item: Topology, node: Node, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a diagnostic at an HCA of the fabric, to its end.
 
-        :raises LabError: it did not end in time
+        :raises StepError: it did not end in time
         """
         return self._inside([*self._tool(tool), *arguments], self._client(item, node), self.folder, TOOL_LIMIT)
 
     def console(self, item: Topology, command: str) -> None:
         """Give ibsim a command, and wait until it has carried it out.
 
-        :raises LabError: ibsim does not run
+        :raises StepError: ibsim does not run
         """
         if not self.processes.alive(self.simulator_process(item)):
-            raise LabError(f"{self.simulator_process(item)} does not run", "start the lab")
+            raise StepError(f"{self.simulator_process(item)} does not run", "start the lab")
         end = os.open(self._console(item), os.O_WRONLY | os.O_NONBLOCK)
         try:
             os.write(end, command.encode() + b"\n")
@@ -389,4 +390,4 @@ class FabricPlane:
                 words, env={**os.environ, **env}, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit, check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise LabError(f"'{' '.join(argv[-3:])}' did not end within {limit:.0f} s", "see 'make lab-status'; start the lab again") from error
+            raise StepError(f"'{' '.join(argv[-3:])}' did not end within {limit:.0f} s", "see 'make lab-status'; start the lab again") from error

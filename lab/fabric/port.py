@@ -17,7 +17,7 @@ import struct
 import sys
 import typing
 
-from ..console import LabError
+from dev.steps import StepError
 
 _CONTROL = struct.Struct("=4I64s")
 _CLIENT = struct.Struct("=3I32s")
@@ -88,17 +88,17 @@ class PortState:
 def parse(port_info: bytes, counters: typing.Optional[bytes]) -> PortState:
     """From PortInfo (IBA 14.2.5.6) and PortCounters.
 
-    :raises LabError: they are too short, or have a width or speed that no port has
+    :raises StepError: they are too short, or have a width or speed that no port has
     """
     if len(port_info) < 64 or (counters is not None and len(counters) < 44):
-        raise LabError(f"ibsim answered {len(port_info)} bytes of PortInfo, expected 64", "'make lab-down', then start the lab again")
+        raise StepError(f"ibsim answered {len(port_info)} bytes of PortInfo, expected 64", "'make lab-down', then start the lab again")
     lid, sm_lid, capabilities = struct.unpack_from(">HHI", port_info, 16)
     width, slow, fast = port_info[31], port_info[35] >> 4, port_info[62] >> 4
     try:
         speed, lane = EXTENDED_SPEEDS[fast] if fast else SPEEDS[slow]
         lanes = WIDTHS[width]
     except KeyError as error:
-        raise LabError(f"ibsim tells of a port with width {width}, speed {slow} and extended speed {fast}", "see lab/build/ibsim.patch") from error
+        raise StepError(f"ibsim tells of a port with width {width}, speed {slow} and extended speed {fast}", "see lab/build/ibsim.patch") from error
     return PortState(
         lid=lid,
         sm_lid=sm_lid,
@@ -122,15 +122,15 @@ def parse_answer(text: str, expected: int) -> typing.Tuple[PortState, ...]:
     """What this module prints as a program: the states, in the order asked for.
 
     :param expected: how many were asked for
-    :raises LabError: it is no such thing
+    :raises StepError: it is no such thing
     """
     try:
         answer: typing.List[typing.Mapping[str, str]] = json.loads(text)
         rows = [(bytes.fromhex(row["port_info"]), bytes.fromhex(row["counters"]) if row["counters"] else None) for row in answer]
     except (ValueError, KeyError, TypeError) as error:
-        raise LabError(f"no port states in '{text[:200]}'", "see the log of ibsim in .lab/log") from error
+        raise StepError(f"no port states in '{text[:200]}'", "see the log of ibsim in .lab/log") from error
     if len(rows) != expected:
-        raise LabError(f"{len(rows)} port states, expected {expected}", "see the log of ibsim in .lab/log")
+        raise StepError(f"{len(rows)} port states, expected {expected}", "see the log of ibsim in .lab/log")
     return tuple(parse(port_info, counters) for port_info, counters in rows)
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..console import LabError
+from dev.steps import StepError
+
 from .model import REMEDY, SWITCH_PORTS, Fabric, Fabrics
 
 VENDOR = 0x2C9
@@ -73,11 +74,11 @@ class Topology:
         return (*self.managers, *self.hosts.values())
 
     def hca(self, host: str, device: str) -> Node:
-        """:raises LabError: the host has no such HCA on this fabric"""
+        """:raises StepError: the host has no such HCA on this fabric"""
         try:
             return self.hosts[host, device]
         except KeyError as error:
-            raise LabError(f"{host} has no HCA {device} on {self.fabric.name}", "'make lab-status' lists the hosts and their HCAs") from error
+            raise StepError(f"{host} has no HCA {device} on {self.fabric.name}", "'make lab-status' lists the hosts and their HCAs") from error
 
 
 def extra_host(number: int) -> str:
@@ -88,7 +89,7 @@ def extra_host(number: int) -> str:
 def build(fabrics: Fabrics, name: str) -> Topology:
     """Topology of the fabric ``name``.
 
-    :raises LabError: a switch would need more ports than it has
+    :raises StepError: a switch would need more ports than it has
     """
     fabric = fabrics.fabric(name)
     number = fabrics.fabrics.index(fabric) + 1
@@ -115,7 +116,7 @@ def build(fabrics: Fabrics, name: str) -> Topology:
     def plug(leaf: Node, peer: Node, peer_port: int) -> None:
         used[leaf.guid] += 1
         if used[leaf.guid] > SWITCH_PORTS:
-            raise LabError(
+            raise StepError(
                 f"fabrics: leaf {leaf.description} would need more than {SWITCH_PORTS} ports",
                 f"{REMEDY}: more leaves (a multiple of {len(rails)}), or fewer extra hosts than {fabric.extra_hosts}",
             )

@@ -64,7 +64,8 @@ class Run:
         """The one finding of a check on a subject."""
         found = [item["finding"] for item in self.records[stage]["judged"] if item["finding"]["check"] == check and item["finding"]["subject"] == subject]
         assert len(found) == 1, f"{check} on {subject}: {found}\n{self.end}"
-        return found[0]
+        (one,) = typing.cast(typing.List[typing.Dict[str, str]], found)
+        return one
 
     def recap(self, host: str, counter: str) -> int:
         """A counter of Ansible's play recap: ok, changed, unreachable, failed..."""
@@ -219,7 +220,8 @@ class Lab:
         """
         script = "r = client.resources.get(api_version=args[0], kind=args[1]);print(json.dumps([i.to_dict() for i in r.get(label_selector=args[2]).items]))"
         version, _slash, name = kind.rpartition("/")
-        return json.loads(self._client(script, version, name, selector))
+        found: typing.List[typing.Dict[str, typing.Any]] = json.loads(self._client(script, version, name, selector))
+        return found
 
 
 @pytest.fixture

@@ -59,7 +59,9 @@ def definitions(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[Non
 def play(folder: pathlib.Path, **modules: typing.Mapping[str, typing.Any]) -> str:
     """A playbook of the user's own: one task a module; ``custom_resources`` is that of the collection."""
     arguments = {"kubeconfig": "{{ rdma_kubeconfig }}"}
-    tasks = [{"name": f"Call {name}", f"linerate.rdma.{name}": {**arguments, **given}, "register": "answer"} for name, given in modules.items()]
+    tasks: typing.List[typing.Dict[str, typing.Any]] = [
+        {"name": f"Call {name}", f"linerate.rdma.{name}": {**arguments, **given}, "register": "answer"} for name, given in modules.items()
+    ]
     keep = {"content": "{{ answer | to_json }}", "dest": str(folder / "answer.json"), "mode": "0600"}
     tasks.append({"name": "Keep the answer", "ansible.builtin.copy": keep, "check_mode": False})
     path = folder / "play.yml"
@@ -68,7 +70,8 @@ def play(folder: pathlib.Path, **modules: typing.Mapping[str, typing.Any]) -> st
 
 
 def answer(folder: pathlib.Path) -> typing.Dict[str, typing.Any]:
-    return json.loads((folder / "answer.json").read_text())
+    found: typing.Dict[str, typing.Any] = json.loads((folder / "answer.json").read_text())
+    return found
 
 
 def kept(folder: pathlib.Path) -> typing.List[str]:

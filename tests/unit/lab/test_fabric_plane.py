@@ -14,7 +14,7 @@ import typing
 
 import pytest
 
-from lab.console import LabError
+from dev.steps import StepError
 from lab.fabric import fabric_faults, plane, port, rising
 from lab.fabric.fabric_faults import FABRIC_FAULTS, Target
 from lab.fabric.model import Fabrics
@@ -66,7 +66,7 @@ class Manager:
 
     def signal(self, name: str, number: signal.Signals) -> None:
         if name not in self.running:
-            raise LabError(f"{name} does not run", "")
+            raise StepError(f"{name} does not run", "")
         self.signals.append((name, number))
         if number == signal.SIGSTOP:
             self.stopped.add(name)
@@ -243,10 +243,10 @@ def test_status_says_who_is_what(sound: Fabric) -> None:
 
 def test_a_fabric_that_does_not_get_ready_says_what_it_lacks(sound: Fabric) -> None:
     sound.processes.stop("opensm-fabric-2-sm-2")
-    with pytest.raises(LabError, match=r"opensm-fabric-2-sm-2 has ended; its last output:\nits last words"):
+    with pytest.raises(StepError, match=r"opensm-fabric-2-sm-2 has ended; its last output:\nits last words"):
         sound.wait_ready(sound.topologies["fabric-2"])
     sound.slow = True
-    with pytest.raises(LabError, match=r"fabric-1 is not ready .* sm-1 is silent, not MASTER"):
+    with pytest.raises(StepError, match=r"fabric-1 is not ready .* sm-1 is silent, not MASTER"):
         sound.wait_ready(sound.topologies["fabric-1"])
 
 
@@ -353,7 +353,7 @@ def test_the_simulator_is_told(sound: Fabric, name: str, target: Target, command
     ],
 )
 def test_a_target_that_does_not_exist_is_refused(sound: Fabric, name: str, target: Target, why: str) -> None:
-    with pytest.raises(LabError) as refused:
+    with pytest.raises(StepError) as refused:
         FABRIC_FAULTS[name].on(sound, target)
     assert why in f"{refused.value} {refused.value.remedy}"
 
@@ -388,14 +388,14 @@ def test_a_rising_counter_ends_when_it_is_full(tmp_path: pathlib.Path, monkeypat
 
 def test_a_fault_that_shows_no_effect_is_an_error(sound: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fabric, "_read_consoles", lambda self: None)
-    with pytest.raises(LabError, match="still not so that the port of worker-1 mlx5_0 is down"):
+    with pytest.raises(StepError, match="still not so that the port of worker-1 mlx5_0 is down"):
         FABRIC_FAULTS["link-cut"].on(sound, Target())
 
 
 def test_a_command_for_a_simulator_that_is_down_is_refused(sound: Fabric) -> None:
     item = sound.topologies["fabric-1"]
     sound.processes.stop("ibsim-fabric-1")
-    with pytest.raises(LabError, match="ibsim-fabric-1 does not run"):
+    with pytest.raises(StepError, match="ibsim-fabric-1 does not run"):
         sound.console(item, "Clear")
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs as observed
-from lab.console import LabError
+from dev.steps import StepError
 from lab.fabric import port, sysfs
 from lab.fabric.model import Fabrics
 from lab.fabric.topology import Node, Topology
@@ -46,7 +46,7 @@ def test_the_subnet_managers_port_has_is_sm_set() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "[1]", '[{"port_info": "zz", "counters": null}]', '[{"port_info": "00", "counters": null}]', CAPTURE[:200]])
 def test_what_is_no_answer_is_refused(text: str) -> None:
-    with pytest.raises(LabError):
+    with pytest.raises(StepError):
         port.parse_answer(text, 1)
 
 
@@ -54,7 +54,7 @@ def test_what_is_no_answer_is_refused(text: str) -> None:
 def test_any_bytes_are_a_port_state_or_refused(port_info: bytes, counters: typing.Optional[bytes]) -> None:
     try:
         state = port.parse(port_info, counters)
-    except LabError:
+    except StepError:
         return
     assert 0 <= state.state <= 15
     assert all(0 <= value < 1 << port.COUNTERS[name][1] for name, value in state.counters.items())

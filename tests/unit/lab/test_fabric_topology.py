@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import ibnetdiscover
-from lab.console import LabError
+from dev.steps import StepError
 from lab.fabric import topology
 from lab.fabric.model import CLIENTS, Fabric, Fabrics, SimulatedHca
 from lab.fabric.topology import Topology
@@ -60,7 +60,7 @@ def test_extra_hosts_leave_the_others_where_they_are(fabrics: Fabrics, topologie
 
 
 def test_a_leaf_that_is_too_small_is_refused_with_the_remedy(fabrics: Fabrics) -> None:
-    with pytest.raises(LabError, match=r"leaf-1.* more than 64 ports") as refused:
+    with pytest.raises(StepError, match=r"leaf-1.* more than 64 ports") as refused:
         topology.build(_with(fabrics, extra_hosts=100), "fabric-1")
     assert "more leaves" in refused.value.remedy
 
@@ -78,20 +78,20 @@ def test_a_leaf_that_is_too_small_is_refused_with_the_remedy(fabrics: Fabrics) -
     ],
 )
 def test_a_description_that_makes_no_fabric_is_refused(fabrics: Fabrics, changes: dict[str, typing.Any], why: str) -> None:
-    with pytest.raises(LabError, match=re.escape(why)):
+    with pytest.raises(StepError, match=re.escape(why)):
         _with(fabrics, **changes)
 
 
 def test_a_pci_address_is_checked(fabrics: Fabrics) -> None:
-    with pytest.raises(LabError, match=r"3c:00\.0"):
+    with pytest.raises(StepError, match=r"3c:00\.0"):
         dataclasses.replace(fabrics, hcas=(dataclasses.replace(fabrics.hcas[0], pci="3c:00.0"), *fabrics.hcas[1:]))
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(fabrics: Fabrics, topologies: dict[str, Topology]) -> None:
-    with pytest.raises(LabError, match="no simulated HCA 'mlx5_9'") as refused:
+    with pytest.raises(StepError, match="no simulated HCA 'mlx5_9'") as refused:
         fabrics.hca("mlx5_9")
     assert "mlx5_0" in refused.value.remedy
-    with pytest.raises(LabError, match="worker-1 has no HCA mlx5_2 on fabric-1"):
+    with pytest.raises(StepError, match="worker-1 has no HCA mlx5_2 on fabric-1"):
         topologies["fabric-1"].hca("worker-1", "mlx5_2")
 
 
@@ -102,7 +102,7 @@ def test_any_fabric_is_one_subnet_of_distinct_nodes(rails: int, units: int, spin
     fabrics = Fabrics("10.0.0.1", tuple(f"w{worker}" for worker in range(workers)), hcas, (fabric,))
     try:
         item = topology.build(fabrics, "one")
-    except LabError as refused:
+    except StepError as refused:
         assert "more than 64 ports" in str(refused)
         return
     nodes = {node.guid: node for node in (*item.switches, *item.hcas)}

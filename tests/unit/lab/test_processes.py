@@ -12,8 +12,8 @@ import typing
 
 import pytest
 
+from dev.steps import StepError
 from lab import description, objects, workers
-from lab.console import LabError
 from lab.processes import Processes, wait_until
 
 
@@ -30,7 +30,7 @@ def processes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Proces
 
 def _ended(processes: Processes, name: str) -> str:
     assert wait_until(lambda: not processes.alive(name), 10, 0.01)
-    with pytest.raises(LabError) as error:
+    with pytest.raises(StepError) as error:
         processes.check(name)
     return str(error.value)
 
@@ -92,7 +92,7 @@ def test_worker_that_ends_while_it_boots(
         if deaths < workers.STARTS:
             workers.wait_ready(lab, tmp_path, processes, authority, start)
         else:
-            with pytest.raises(LabError, match="worker-1 has ended with exit code 0; its last output:\nKernel panic"):
+            with pytest.raises(StepError, match="worker-1 has ended with exit code 0; its last output:\nKernel panic"):
                 workers.wait_ready(lab, tmp_path, processes, authority, start)
     finally:
         processes.stop(*processes.names())
