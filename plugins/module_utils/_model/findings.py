@@ -30,6 +30,9 @@ STAGES = (
     "training",
 )
 
+#: what no waiver covers: a wrong intent, and findings of the frame that stand for a stage that has proven nothing
+NEVER_WAIVED = ("validate.*", "*.intent", "*.error", "*.run")
+
 Status = typing.Literal["pass", "fail", "warn", "unknown", "skipped"]
 
 
@@ -59,11 +62,16 @@ class Finding:
             raise ValueError(f"finding {self.check} on {self.subject} is '{self.status}' and names no cause or no remedy")
 
 
+def never_waived(check: str) -> bool:
+    """Whether no waiver covers this check."""
+    return any(fnmatch.fnmatchcase(check, pattern) for pattern in NEVER_WAIVED)
+
+
 @dataclasses.dataclass(frozen=True)
 class Waiver:
-    """A user's decision to go on although a check does not pass.
+    """A user's decision to go on although a check does not pass. It can't stand for a stage that did not run, nor for an intent that is wrong.
 
-    :ivar check: id of the check, shell wildcards allowed
+    :ivar check: id of the check, shell wildcards allowed; those of NEVER_WAIVED are not covered
     :ivar reason: why; printed in the report beside each finding that it covers
     :ivar subject: subject of the finding, shell wildcards allowed
     """
@@ -73,6 +81,8 @@ class Waiver:
     subject: str = "*"
 
     def covers(self, finding: Finding) -> bool:
+        if never_waived(finding.check):
+            return False
         return fnmatch.fnmatchcase(finding.check, self.check) and fnmatch.fnmatchcase(finding.subject, self.subject)
 
 

@@ -75,4 +75,4 @@ def _of_record(record: Record, seconds: typing.Optional[float]) -> typing.Dict[s
 def _waiver(used: UsedWaiver) -> typing.Dict[str, typing.Any]:
     covered = [{"check": finding.check, "subject": finding.subject, "status": finding.status} for finding in used.covered[:MOST_COVERED]]
     waiver = used.waiver
-    return {"check": waiver.check, "subject": waiver.subject, "reason": waiver.reason, "covers": len(used.covered), "covered": covered}
+    return {"check": waiver.check, "subject": waiver.subject, "reason": waiver.reason, "covers": len(used.covered), "covered": covered, "idle": list(used.idle)}

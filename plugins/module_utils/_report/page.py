@@ -141,7 +141,7 @@ def _waiver(used: UsedWaiver) -> Html:
     reason = element("p", used.waiver.reason, class_="reason")
     selector = element("p", element("code", used.waiver.check), on)
     if not used.covered:
-        return element("li", reason, selector, element("p", element("em", "It covered nothing in this run and can be removed.")))
+        return element("li", reason, selector, element("p", element("em", _unused(used))))
     causes: typing.Dict[typing.Tuple[str, str], typing.List[str]] = {}
     for finding in used.covered:
         causes.setdefault((finding.check, finding.why), []).append(finding.subject)
@@ -152,6 +152,12 @@ def _waiver(used: UsedWaiver) -> Html:
         items.append(element("li", f"and {len(causes) - MOST_GROUPS} more causes, all of them in report.json"))
     covered = f"covers {len(used.covered)} finding{'' if len(used.covered) == 1 else 's'}"
     return element("li", reason, selector, element("details", element("summary", covered), element("ul", *items)))
+
+
+def _unused(used: UsedWaiver) -> str:
+    if not used.idle:
+        return "It covered nothing in this run and can be removed."
+    return f"This run can't say whether it is needed: stage {', '.join(used.idle)} did not run to its end, or ran in check mode."
 
 
 def _changes(report: Report) -> typing.Optional[Html]:

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import fnmatch
 import functools
 import typing
 
 from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver
-from .._model.records import CLOSED, PENDING, Record, counts
+from .._model.records import CLOSED, OPEN, PENDING, Record, counts
 from .text import one_line
 
 GREEN = "GREEN"
@@ -66,10 +67,14 @@ class StageReport:
 
 @dataclasses.dataclass(frozen=True)
 class UsedWaiver:
-    """A waiver of the intent and what it covered."""
+    """A waiver of the intent and what it covered.
+
+    :ivar idle: of a waiver that covered nothing: the stages whose checks it could cover and that did not run to their end; without any, nobody needs it
+    """
 
     waiver: Waiver
     covered: typing.Tuple[Finding, ...]
+    idle: typing.Tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,7 +213,19 @@ def _used_waivers(stages: typing.Iterable[StageReport]) -> typing.Tuple[UsedWaiv
             for item in stage.record.judged:
                 if item.waiver:
                     covered.setdefault(item.waiver, []).append(item.finding)
-    return tuple(UsedWaiver(waiver, tuple(findings)) for waiver, findings in covered.items())
+    idle = [stage.name for stage in stages if not _looked(stage)]
+    return tuple(UsedWaiver(waiver, tuple(findings), () if findings else _idle(waiver, idle)) for waiver, findings in covered.items())
+
+
+def _looked(stage: StageReport) -> bool:
+    """Whether the stage's check saw facts. In check mode some may not have been made yet."""
+    record = stage.record
+    return stage.state in (OPEN, CLOSED) and record is not None and record.intent is not None and record.error is None and not record.check_mode
+
+
+def _idle(waiver: Waiver, idle: typing.Iterable[str]) -> typing.Tuple[str, ...]:
+    pattern = waiver.check.partition(".")[0]
+    return tuple(stage for stage in idle if fnmatch.fnmatchcase(stage, pattern))
 
 
 def _summary(report: Report) -> str:

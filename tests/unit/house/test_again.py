@@ -97,7 +97,9 @@ def test_a_waiver_opens_a_gate_and_what_was_not_run_says_so(fabrics: typing.Any)
     start = start_of(fabrics())
     records = lived(start, {"fabric": FAILS}, frame.RawIntent(fabrics()))
     assert (records["fabric"].gate, records["network"].closed_by, records["host"].closed_by) == ("closed", "fabric", "fabric")
-    judged = again.judge_again(start, records, frame.RawIntent(fabrics(), [WAIVER, {"check": "*", "reason": "green"}]), evidence({"fabric": FAILS}))
+    judged = again.judge_again(
+        start, records, frame.RawIntent(fabrics(), [WAIVER, {"check": "network.*", "reason": "I want green"}]), evidence({"fabric": FAILS})
+    )
     assert judged["fabric"].gate == "open"
     (item,) = judged["network"].judged
     assert (item.finding.check, item.finding.status, item.waiver, judged["network"].closed_by) == ("network.run", "skipped", None, None)

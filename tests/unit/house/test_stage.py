@@ -107,11 +107,28 @@ def test_wrong_intent_closes_the_gate() -> None:
     assert answer.gate == "closed" and answer.judged[0].finding.check == "fabric.intent"
 
 
-def test_failure_closes_the_gate_unless_it_is_waived_by_name(fabrics: typing.Any) -> None:
+def test_failure_closes_the_gate(fabrics: typing.Any) -> None:
     answer = frame.judge_error(context(), frame.RawIntent(fabrics()), "Read the API: connection refused")
     assert answer.gate == "closed" and answer.error == "Read the API: connection refused"
     assert answer.judged[0].finding.measured == "Read the API: connection refused"
     assert frame.judge_error(context(), frame.RawIntent(None), "x").gate == "closed"
+
+
+def test_no_waiver_covers_a_stage_that_proved_nothing(fabrics: typing.Any) -> None:
+    for check in ("fabric.*", "fabric.error", "fabric.e*", "fabric.[!x]*", "?abric.*"):
+        raw = frame.RawIntent(fabrics(), [{"check": check, "reason": "I want green"}])
+        failed = frame.judge_error(context(), raw, "Ask the fabric: connection refused")
+        assert (failed.gate, failed.judged[0].waiver) == ("closed", None), check
+        unreadable = frame.judge_stage(context(), raw, {"findngs": []})
+        assert (unreadable.gate, unreadable.judged[0].waiver) == ("closed", None), check
+
+
+def test_no_waiver_covers_a_wrong_intent(fabrics: typing.Any) -> None:
+    """Not even the waiver that is what is wrong with it."""
+    for check in ("validate.*", "validate.waivers", "validate.names", "v*.*"):
+        raw = frame.RawIntent(fabrics(resource_name="mlx-compute"), [{"check": check, "reason": "I want green"}])
+        answer = frame.judge_validate(context("validate"), raw, NODES)
+        assert answer.gate == "closed" and not any(item.waiver for item in answer.judged), check
 
 
 def test_check_mode_waits_for_what_would_be_made(fabrics: typing.Any) -> None:

@@ -319,6 +319,8 @@ def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: st
         ({"check": "*", "reason": "I want green"}, "rdma_waivers[0].check", "checks of one stage"),
         ({"check": "*.error", "reason": "I want green"}, "rdma_waivers[0].check", "checks of one stage"),
         ({"check": "validate.ipam", "reason": "I want green"}, "rdma_waivers[0].check", "another stage"),
+        ({"check": "platform.error", "reason": "I want green"}, "rdma_waivers[0].check", "what a stage looks at"),
+        ({"check": "platform.run", "reason": "I want green"}, "rdma_waivers[0].check", "what a stage looks at"),
         ({"check": "platform.bios", "reason": " "}, "rdma_waivers[0].reason", "a reason in words"),
     ],
 )

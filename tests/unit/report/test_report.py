@@ -364,7 +364,7 @@ def test_json_holds_the_findings_and_names_the_record() -> None:
     stage = data["stages"][2]
     assert stage["seconds"] == 20.0 and stage["record"] == "stages/fabric.jsonl" and stage["findings"][0]["measured"] == "2 masters"
     covered = [{"check": "platform.bios", "subject": "worker-1", "status": "unknown"}]
-    assert data["waivers"] == [{"check": "platform.bios", "subject": "*", "reason": "the lab has no BMC", "covers": 1, "covered": covered}]
+    assert data["waivers"] == [{"check": "platform.bios", "subject": "*", "reason": "the lab has no BMC", "covers": 1, "covered": covered, "idle": []}]
     assert stage["passes"] == {}
 
 
@@ -401,9 +401,23 @@ def test_large_report_is_small_and_what_it_leaves_out_is_in_the_records(tmp_path
     assert len(render_json(whole)) < 20_000 and len(render_junit(whole)) < 20_000
 
 
-def test_unused_waiver_is_shown() -> None:
-    text = " ".join(Page(render_html(report(record("platform", waivers=[WAIVER])))).text)
-    assert "It covered nothing in this run and can be removed." in text
+def test_waiver_that_covered_nothing_can_be_removed_only_where_its_stage_looked() -> None:
+    removable, unknown = "It covered nothing in this run and can be removed.", "This run can't say whether it is needed: stage platform did not run"
+    validated = record("validate", waivers=[WAIVER])
+    for platform, said in (
+        (record("platform", intent={}), removable),
+        (record("platform", intent={}, check_mode=True), unknown),
+        (record("platform", closed_by="discover"), unknown),
+        (record("platform", intent={}, error="Read sysfs: denied"), unknown),
+        (record("platform", intent={}, run="an older one"), unknown),
+        (None, unknown),
+    ):
+        others = [validated, *([platform] if platform else [])]
+        made = report(*others, without=() if platform else ("platform",))
+        text = " ".join(Page(render_html(made)).text)
+        assert said in text and (removable in text) == (said == removable), platform
+        (waiver,) = json.loads(render_json(made))["waivers"]
+        assert waiver["idle"] == ([] if said == removable else ["platform"])
 
 
 @pytest.mark.parametrize(

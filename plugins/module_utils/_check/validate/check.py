@@ -12,7 +12,7 @@ import fnmatch
 import re
 import typing
 
-from ..._model.findings import FAIL, WARN, Finding, Waiver, ok
+from ..._model.findings import FAIL, WARN, Finding, Waiver, never_waived, ok
 from ..._model.host_intent import Kubelet
 from ..._model.intent import Fabric, Intent
 from ..._model.load import LoadError, nearest
@@ -353,4 +353,8 @@ def _check_waiver(waiver: Waiver, path: str) -> typing.List[Finding]:
     elif stages == {"validate"}:
         why = "An intent that contradicts itself can be corrected by who wrote it; there is nothing to waive."
         findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", "a check of another stage", why, "Correct the intent instead."))
+    elif all(map(never_waived, covered)):
+        why = "It stands for a stage that failed or did not run, and such a stage has proven nothing."
+        remedy = "Remove the waiver, and correct what keeps the stage from running."
+        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", "a check of what a stage looks at", why, remedy))
     return findings or [ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")]
