@@ -272,6 +272,13 @@ CLUSTER_FAULTS = (
         _script(f"mkdir -p {_LIMITS} && printf '[Service]\\nLimitMEMLOCK=8M\\n' > {_LIMITS}/{_LOW} && {_RESTART}", "containers may lock 8 MiB"),
         _script(f"rm -f {_LIMITS}/{_LOW} && {_RESTART}", "the limit is what other drop-ins say"),
     ),
+    Fault(
+        "clock-ahead",
+        "the clock of a worker is set 3 hours ahead",
+        ("worker",),
+        _script("date -s '+3 hours'", "its clock is 3 h ahead"),
+        _script("date -s '3 hours ago'", "its clock is right again"),
+    ),
     Fault("label-absent", "a worker loses the label of node-feature-discovery", ("worker",), _unlabel, _label),
     Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),
 )

@@ -4,20 +4,29 @@
 
 from __future__ import annotations
 
+import time
 import typing
 
 from ansible_collections.linerate.rdma.plugins.modules.node_info import chosen
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
 
 
 class ActionModule(Observer):
     """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen before it."""
 
     MODULE = "linerate.rdma.node_info"
-    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"hcas": "hcas", "platform": "platform"}
+    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"hcas": "hcas", "platform": "platform", "clock": "clock"}
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
         """A subset that is not asked for leaves the fact of it as it is."""
         moment, words = given.pop("moment", None), given.get("gather_subset") or ["all"]
         subsets = chosen(words.split(",") if isinstance(words, str) else words)
         return {key: f"{kind}_{moment}" if moment else kind for key, kind in self.KINDS.items() if key in subsets}
+
+    def ask(self, arguments: Result, task_vars: Variables) -> Result:
+        """Stamp the node's clock with the controller's: only between asking and answer is it known what it is compared with."""
+        asked = time.time()
+        answer = super().ask(arguments, task_vars)
+        if isinstance(answer.get("clock"), dict):
+            answer["clock"].update(asked=asked, answered=time.time())
+        return answer

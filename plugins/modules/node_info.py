@@ -9,7 +9,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_info
-short_description: Show the HCAs of a node, and its evidence for IOMMU and SR-IOV
+short_description: Show the HCAs of a node, its evidence for IOMMU and SR-IOV, and its clock
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
@@ -26,9 +26,10 @@ options:
     description:
       - What to read. A subset with C(!) before its name is left out.
       - V(hcas) are HCAs, ports, PFs and VFs. V(platform) is the evidence for IOMMU and SR-IOV, and NVIDIA's driver.
+        V(clock) is the time, and whether a time service keeps it.
     type: list
     elements: str
-    choices: [all, hcas, platform, "!hcas", "!platform"]
+    choices: [all, hcas, platform, clock, "!hcas", "!platform", "!clock"]
     default: [all]
   sysfs:
     description:
@@ -289,6 +290,35 @@ counts:
   returned: with O(facts_dir)
   type: dict
   sample: {hcas: 72, platform: 72}
+clock:
+  description: The clock of the node.
+  returned: with the subset V(clock)
+  type: dict
+  contains:
+    seconds:
+      description: Since 1970-01-01 UTC, by the clock of the node.
+      returned: success
+      type: float
+      sample: 1767323045.25
+    synchronised:
+      description: Whether the kernel's clock is kept by a time service; V(null) where the kernel did not say.
+      returned: success
+      type: bool
+    error_seconds:
+      description: The most that the kernel holds its clock to be off; counts only where it is synchronised.
+      returned: success
+      type: float
+      sample: 0.018
+    asked:
+      description: The time of the controller just before the node was asked.
+      returned: success
+      type: float
+      sample: 1767323044.75
+    answered:
+      description: The time of the controller just after the answer.
+      returned: success
+      type: float
+      sample: 1767323045.5
 """
 
 import typing
@@ -297,9 +327,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import ip_link, platform, sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import clock, ip_link, platform, sysfs
 
-SUBSETS = ("hcas", "platform")
+SUBSETS = ("hcas", "platform", "clock")
 
 
 def chosen(words: typing.Sequence[str]) -> typing.List[str]:
@@ -310,10 +340,15 @@ def chosen(words: typing.Sequence[str]) -> typing.List[str]:
 
 def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
     subsets = chosen(params["gather_subset"])
-    hcas = sysfs.read_node(params["sysfs"], params["netdevs"])
-    answer = {"hcas": to_data(ip_link.with_vf_settings(hcas))} if "hcas" in subsets else {}
-    if "platform" in subsets:
-        answer["platform"] = to_data(platform.read_platform(params["sysfs"], hcas))
+    answer: typing.Dict[str, typing.Any] = {}
+    if "hcas" in subsets or "platform" in subsets:
+        hcas = sysfs.read_node(params["sysfs"], params["netdevs"])
+        if "hcas" in subsets:
+            answer["hcas"] = to_data(ip_link.with_vf_settings(hcas))
+        if "platform" in subsets:
+            answer["platform"] = to_data(platform.read_platform(params["sysfs"], hcas))
+    if "clock" in subsets:
+        answer["clock"] = to_data(clock.read_clock())
     return answer
 
 

@@ -42,6 +42,11 @@ class Observer(ActionBase):
         """What this call looks at; a subclass may ask its options."""
         return self.KINDS
 
+    def ask(self, arguments: Result, task_vars: Variables) -> Result:
+        """The module's answer; a subclass may add what only the controller knows."""
+        answer: Result = self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)
+        return answer
+
     def run(self, tmp: typing.Optional[str] = None, task_vars: Variables = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         given = dict(self._task.args)
@@ -52,7 +57,7 @@ class Observer(ActionBase):
             arguments = self.arguments(folder, node, given)
             kinds = self.kinds(arguments)
             if folder is None:
-                return {**result, **self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)}
+                return {**result, **self.ask(arguments, task_vars)}
             return {**result, **self._kept(folder, node, kinds, arguments, task_vars)}
         except RdmaError as error:
             return {**result, "failed": True, "msg": str(error)}
@@ -62,7 +67,7 @@ class Observer(ActionBase):
         if not kinds:
             return {"changed": False, "counts": {}}
         try:
-            answer = self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)
+            answer = self.ask(arguments, task_vars)
         except AnsibleConnectionFailure as error:
             _fail(folder, node, kinds.values(), f"unreachable: {error}")
             raise

@@ -97,8 +97,8 @@ def intent(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
     return [merged(fabric) if fabric["name"] == "storage" else fabric for fabric in SETTINGS["rdma_fabrics"] if "virtual_functions" in fabric]
 
 
-FABRIC, REACHABILITY, PLATFORM, OPERATORS, NETWORK, VIRTUAL_FUNCTIONS, HOST, BANDWIDTH = (
-    f"playbooks/{stage}.yml" for stage in ("fabric", "reachability", "platform", "operators", "network", "virtual_functions", "host", "bandwidth")
+DISCOVER, FABRIC, REACHABILITY, PLATFORM, OPERATORS, NETWORK, VIRTUAL_FUNCTIONS, HOST, BANDWIDTH = (
+    f"playbooks/{stage}.yml" for stage in ("discover", "fabric", "reachability", "platform", "operators", "network", "virtual_functions", "host", "bandwidth")
 )
 #: what stage host shall give and prove
 MEMLOCK = {"memlock": {"by": "containerd", "limit_gib": 1, "proof_mib": 64}}
@@ -109,6 +109,21 @@ PODS_READY = "pod is ready"
 MEASURED = "5 pings"
 
 SCENARIOS: typing.Tuple[Scenario, ...] = (
+    Scenario(
+        "clock-ahead",
+        DISCOVER,
+        (
+            Expected(
+                "clocks of two nodes 3 h apart",
+                "discover.clock",
+                "worker-2",
+                ("3.0 h", "ahead of the controller", "Certificates, tokens and Leases"),
+                "chronyc makestep",
+            ),
+        ),
+        (Injection("clock-ahead", {"worker": "worker-2"}),),
+        always=True,
+    ),
     Scenario(
         "subnet-managers-killed",
         FABRIC,

@@ -31,7 +31,7 @@ WHAT = {
         "variables",
         "waivers",
     ),
-    "discover": ("descriptions", "driver", "fleet", "guids", "hcas", "node", "pcie", "port", "read", "select", "sriov"),
+    "discover": ("clock", "descriptions", "driver", "fleet", "guids", "hcas", "node", "pcie", "port", "read", "select", "sriov"),
     "fabric": (
         "activity",
         "capability",

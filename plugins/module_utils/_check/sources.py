@@ -51,18 +51,19 @@ Source = typing.Union[OfNodes, Planned, OfCluster, Joined, OfRun]
 #: shown by sysfs, procfs and PCI configuration space of a node, in one look
 HCAS = OfNodes("hcas")
 PLATFORM = OfNodes("platform")
+CLOCKS = OfNodes("clock")
 #: asked through the ports of a node
 SUBNETS = OfNodes("subnets")
 TOPOLOGIES = OfNodes("topologies", chosen="vantage_points")
 #: what several stages build on; a run looks once
-SHARED = (HCAS, PLATFORM, SUBNETS, TOPOLOGIES)
+SHARED = (HCAS, PLATFORM, CLOCKS, SUBNETS, TOPOLOGIES)
 
 NODES = OfRun("nodes")
 
 #: stage: field of its Facts: where it comes from
 SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
     "validate": {"nodes": NODES, "variables": OfRun("variables")},
-    "discover": {"nodes": HCAS},
+    "discover": {"nodes": HCAS, "clocks": CLOCKS},
     "fabric": {"nodes": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
     "reachability": {
         "nodes": HCAS,

@@ -11,8 +11,9 @@ import typing
 
 from .._model.findings import Finding
 from .._model.intent import Intent
-from . import bandwidth, discover, platform, reachability
+from . import bandwidth, platform, reachability
 from .compare import check as compare
+from .discover import check as discover
 from .fabric import check as fabric
 from .host import check as host
 from .network import check as network

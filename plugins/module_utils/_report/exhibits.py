@@ -11,8 +11,9 @@ import collections
 import dataclasses
 import typing
 
-from .._check import bandwidth, discover, platform, reachability
+from .._check import bandwidth, platform, reachability
 from .._check.compare import check as compare
+from .._check.discover import check as discover
 from .._check.fabric import check as fabric
 from .._check.fleet.hcas_of_fabric import Membership, resolve
 from .._check.fleet.places import places, topology_of

@@ -22,6 +22,8 @@ from ansible_collections.linerate.rdma.tests.unit.report.report_world import Wor
 RAILS, FUNCTIONS, MOST_ON_LEAF = 8, 8, 32
 #: where the slow HCA and the cut uplink are
 SLOW_NODE, SLOW_RAIL = 2, 1
+#: the connection that answers from files puts the time in its place
+NOW = "@now@"
 Data = typing.Dict[str, typing.Any]
 
 
@@ -66,7 +68,7 @@ class Fleet:
             node = NodeHcas(tuple(self._functions(number, value)))
             topology = tuple(self._topology(item) for item in topologies[name].value or ())
             answers = {
-                "node_info": {"hcas": node, "platform": _platform(node)},
+                "node_info": {"hcas": node, "platform": _platform(node), "clock": {"seconds": NOW, "synchronised": True, "error_seconds": 0.01}},
                 "subnet_manager_info": {"subnets": ports},
                 "fabric_info": {"topology": topology},
                 "ping": {"ping": "pong"},

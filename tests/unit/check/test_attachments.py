@@ -8,7 +8,8 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwidth, discover, platform
+from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwidth, platform
+from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import lint_all
@@ -313,7 +314,7 @@ def test_stages_say_what_they_do_not_cover():
     intent = intent_of(made("macvlan"), pods)
     nodes = {"a": ObservedHcas(NodeHcas((NIC,)))}
     found = [
-        *discover.check(intent, discover.Facts(nodes)),
+        *(finding for finding in discover.check(intent, discover.Facts(nodes)) if finding.check != "discover.clock"),
         *fabric.check(intent, fabric.Facts(nodes)),
         *virtual_functions.check(intent, virtual_functions.Facts(nodes)),
         *(finding for finding in platform.check(intent, platform.Facts(nodes)) if finding.check == "platform.scope"),

@@ -9,8 +9,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import discover, platform, reachability
+from ansible_collections.linerate.rdma.plugins.module_utils._check import platform, reachability
+from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
@@ -46,7 +48,8 @@ def run(stage: typing.Any, facts: typing.Any, intent: typing.Optional[Intent] = 
 
 def discovered(**nodes: typing.Any) -> discover.Facts:
     base = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2))}
-    return discover.Facts({**base, **{name.replace("_", "-"): value for name, value in nodes.items()}})
+    seen = {**base, **{name.replace("_", "-"): value for name, value in nodes.items()}}
+    return discover.Facts(seen, dict.fromkeys(seen, ObservedClock(NodeClock(10.5, True, 0.01, 10.0, 11.0))))
 
 
 def test_discover_passes_on_what_the_intent_asks_for() -> None:

@@ -157,7 +157,7 @@ def test_facts_that_are_not_needed_are_not_read(folder: FactFolder) -> None:
 def test_counts_say_how_many_nodes_are_missing(folder: FactFolder) -> None:
     folder.write("hcas", "worker-1", {"hcas": []})
     folder.write("hcas", "worker-2", error="unreachable")
-    assert facts_of(folder, "discover")[1] == (FactCount("hcas", 1, 1),)
+    assert facts_of(folder, "discover")[1] == (FactCount("hcas", 1, 1), FactCount("clock", 0, 2))
 
 
 def test_node_that_is_in_no_inventory_is_not_counted(folder: FactFolder) -> None:
@@ -230,7 +230,7 @@ def test_another_run_looks_again(tmp_path: pathlib.Path, folder: FactFolder) -> 
     for node in NODES:
         os.utime(folder.write("hcas", node, {"hcas": []}), (1, 1))
     begun(tmp_path)
-    assert unseen(folder, "discover") == ["hcas"]
+    assert unseen(folder, "discover") == ["hcas", "clock"]
 
 
 def test_changes_are_what_the_facts_tell_and_none_twice(folder: FactFolder) -> None:

@@ -89,11 +89,13 @@ def fixture_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 def test_value_becomes_a_fact_and_ansible_gets_counts(played: Played) -> None:
     answer = played.answers["good"]["kept"]
-    assert answer["counts"] == {"hcas": 6, "platform": 6} and answer["changed"] is False
+    assert answer["counts"] == {"hcas": 6, "platform": 6, "clock": 5} and answer["changed"] is False
     assert "hcas" not in answer and "platform" not in answer
     fact = played.folder.read("hcas", "good")
     assert fact is not None and [hca["name"] for hca in fact.value["hcas"]] == [f"mlx5_{index}" for index in range(6)]
     assert len(played.folder.of_nodes("platform", ["good"])["good"]["value"]["functions"]) == 6
+    clock = played.folder.of_nodes("clock", ["good"])["good"]["value"]
+    assert clock["asked"] < clock["seconds"] < clock["answered"], "the node is this machine"
 
 
 def test_without_a_folder_the_module_s_own_answer_comes(played: Played) -> None:
@@ -111,14 +113,14 @@ def test_what_is_seen_later_is_a_fact_of_its_own(played: Played) -> None:
 def test_failure_is_a_fact_and_is_shown(played: Played) -> None:
     answer = played.answers["broken"]["kept"]
     assert answer["failed"] is True and "/nowhere/python3" in played.output
-    for kind in ("hcas", "platform", "hcas_later"):
+    for kind in ("hcas", "platform", "clock", "hcas_later"):
         found = played.folder.of_nodes(kind, ["broken"])["broken"]
         assert found["value"] is None and found["error"].startswith("failed: ") and "/nowhere/python3" in found["error"]
 
 
 def test_node_that_is_not_reached_is_a_fact_and_is_shown(played: Played) -> None:
     assert played.answers["far"]["kept"]["unreachable"] is True and "UNREACHABLE!" in played.output
-    for kind in ("hcas", "platform"):
+    for kind in ("hcas", "platform", "clock"):
         found = played.folder.of_nodes(kind, ["far"])["far"]
         assert found["value"] is None and found["error"].startswith("unreachable: ")
 
@@ -193,7 +195,7 @@ def test_moment_is_no_argument_of_the_module() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "keys"), [(None, ["hcas", "platform"]), ("hcas", ["hcas"]), ("hcas,platform", ["hcas", "platform"]), (["!hcas"], ["platform"])]
+    ("words", "keys"), [(None, ["hcas", "platform", "clock"]), ("hcas", ["hcas"]), ("hcas,platform", ["hcas", "platform"]), (["!hcas"], ["platform", "clock"])]
 )
 def test_facts_are_those_of_the_subset(words: typing.Any, keys: typing.List[str]) -> None:
     assert list(action(node_info).kinds({"gather_subset": words})) == keys

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import time
 import typing
 
 from ansible.errors import AnsibleError
@@ -46,7 +47,7 @@ class Connection(ConnectionBase):
             arguments = json.loads(ast.literal_eval(found[1][1].decode()))["ANSIBLE_MODULE_ARGS"]
             return 0, json.dumps({"changed": False, **_ibping(arguments)}).encode(), b""
         path = pathlib.Path(os.environ["REPLAY_FOLDER"], module, f"{self._play_context.remote_addr}.json")
-        return 0, path.read_bytes(), b""
+        return 0, path.read_bytes().replace(b'"@now@"', str(time.time()).encode()), b""
 
     def put_file(self, in_path: str, out_path: str) -> None:
         raise AnsibleError(f"no file is taken: {out_path}")

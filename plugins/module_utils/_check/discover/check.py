@@ -11,13 +11,15 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
-from .._model.hca import Hca, NodeHcas, ObservedHcas, Port
-from .._model.intent import Fabric, Intent
-from .._model.load import nearest
-from .._model.profiles import is_infiniband, moves, owns_rdma, traits
-from .fleet import why_no_sriov
-from .fleet.hcas_of_fabric import candidates, selects
+from ..._model.clock import ObservedClock
+from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.hca import Hca, NodeHcas, ObservedHcas, Port
+from ..._model.intent import Fabric, Intent
+from ..._model.load import nearest
+from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
+from ..fleet import why_no_sriov
+from ..fleet.hcas_of_fabric import candidates, selects
+from . import clock
 
 _NO_GUID = "0x0000000000000000"
 
@@ -27,9 +29,11 @@ class Facts:
     """What the check needs besides the intent.
 
     :ivar nodes: answer of node_info of each node
+    :ivar clocks: of each node, from the same answer
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    clocks: typing.Dict[str, ObservedClock] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -57,6 +61,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += _check_fleet(intent, read)
     findings += _check_guids(read)
     findings += _check_descriptions(read)
+    findings += clock.check({name: facts.clocks.get(name, ObservedClock()) for name in facts.nodes})
     return tuple(findings)
 
 
