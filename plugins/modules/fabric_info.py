@@ -145,14 +145,15 @@ topology:
       sample:
         slow: [{guid: "0xb83fd20300000000", port: 5, could_be: 106.25 Gbps}]
         links: 56
+        unread: []
         error: null
     errors:
-      description: The ports with errors counted, in two readings, and the seconds between them.
+      description: The ports with errors counted, in two readings, and the seconds between them; C(unread) names the ports that did not answer.
       returned: success
       type: dict
       sample:
-        first: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 123}}], checked: 65, failures: 0}
-        later: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 140}}], checked: 65, failures: 0}
+        first: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 123}, wide: false}], checked: 65, failures: 0, unread: []}
+        later: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 140}, wide: false}], checked: 65, failures: 1, unread: [{lid: 12, port: 1}]}
         seconds: 10.0
         error: null
 counts:

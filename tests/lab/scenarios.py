@@ -239,6 +239,39 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         always=True,
     ),
     Scenario(
+        "counters",
+        FABRIC,
+        (
+            Expected(
+                "packets that are discarded",
+                "fabric.errors_growing",
+                "worker-2 mlx5_1",
+                ("PortXmitDiscards +", "Congestion:"),
+                "look for the slow receiver behind the port",
+            ),
+            Expected(
+                "packets of a partition that the port is not in",
+                "fabric.errors_growing",
+                "worker-1 mlx5_0",
+                ("PortRcvConstraintErrors +", "Configuration:"),
+                "Compare the P_Keys of both ends",
+            ),
+            Expected(
+                "a counter at its maximum",
+                "fabric.errors_growing",
+                "worker-2 mlx5_4",
+                ("at the maximum: SymbolErrorCounter 65535",),
+                "Clear the counters",
+                status="unknown",
+            ),
+        ),
+        (
+            Injection("errors-growing", {"worker": "worker-2", "device": "mlx5_1", "counter": "port_xmit_discards"}),
+            Injection("errors-growing", {"worker": "worker-1", "device": "mlx5_0", "counter": "port_rcv_constraint_errors"}),
+            Injection("error-counters", {"worker": "worker-2", "device": "mlx5_4", "counter": "symbol_error", "value": "65535"}),
+        ),
+    ),
+    Scenario(
         "hca-missing",
         FABRIC,
         (Expected("HCA missing on one node", "fabric.hcas", "worker-1 compute", ("3 HCAs",), "Bring up the ports and cables named here"),),

@@ -152,20 +152,37 @@ class SlowPort:
 
 @dataclasses.dataclass(frozen=True)
 class SeenCapabilities:
-    """The links below their capability. links: how many links were compared, each counted at both of its ends. error: why none were."""
+    """The links below their capability. error: why none were looked at.
+
+    :ivar links: how many links were compared, each counted at both of its ends
+    :ivar unread: lines of the tool that could not be read, each about one port
+    """
 
     slow: typing.Tuple[SlowPort, ...] = ()
     links: int = 0
+    unread: typing.Tuple[str, ...] = ()
     error: typing.Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class PortErrors:
-    """Error counters of a port that are not 0, by their names in PortCounters (SymbolErrorCounter). guid: of the switch, or of the port of a CA."""
+    """Error counters of a port that are not 0, by their names in PortCounters (SymbolErrorCounter). guid: of the switch, or of the port of a CA.
+
+    :ivar wide: they have 64 bits; the old ones have 16, 8 or 4, and stay at their maximum
+    """
 
     guid: str
     port: int
     counters: typing.Dict[str, int]
+    wide: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class UnreadPort:
+    """A port that did not answer a query for its counters. port: 255 for all of the node's."""
+
+    lid: int
+    port: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,12 +191,14 @@ class ErrorReport:
 
     :ivar ports: those with an error counted
     :ivar checked: number of ports that were read
-    :ivar failures: queries without an answer: so many ports are not known
+    :ivar failures: queries without an answer
+    :ivar unread: the ports of these queries, as far as the tool named them
     """
 
     ports: typing.Tuple[PortErrors, ...]
     checked: int
     failures: int = 0
+    unread: typing.Tuple[UnreadPort, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

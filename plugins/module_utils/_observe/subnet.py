@@ -195,7 +195,7 @@ def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Un
     if finished.rc not in (0, 1):
         return finished.failure
     try:
-        return ibqueryerrors.parse(finished.stdout)
+        return ibqueryerrors.parse(finished.stdout, finished.stderr)
     except ParseError as error:
         words = finished.stderr.strip()
         return f"{error}; {words[:300]}" if words else str(error)

@@ -10,8 +10,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.error_counters import CLASSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    ErrorReport,
     FabricNode,
+    Link,
     LinkEnd,
     LostManager,
     ManagerPort,
@@ -25,6 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SlowPort,
     SubnetManager,
     Topology,
+    UnreadPort,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
@@ -314,7 +318,9 @@ def recabled(nodes: int, swapped: typing.Sequence[int], spines: int = 2) -> typi
 
 def cabled(nodes: int, swapped: typing.Sequence[int] = (), change: typing.Callable[[Topology], Topology] = lambda item: item, **seen: typing.Any) -> Findings:
     world_nodes, subnets, topology = recabled(nodes, swapped)
-    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(change(topology), **seen))}
+    ends = 2 * len(topology.links)
+    whole = {"capabilities": SeenCapabilities(links=ends), "errors": SeenErrors(ErrorReport((), ends), ErrorReport((), ends), 10.0)}
+    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(change(topology), **{**whole, **seen}))}
     return fabrics(world.intent(world.fabric()), nodes=world_nodes, subnets=subnets, topologies=topologies)
 
 
@@ -359,12 +365,12 @@ def test_a_link_below_its_siblings() -> None:
     assert (finding.status, finding.subject, finding.measured, finding.expected) == ("fail", "worker-2 mlx5_1", "200 Gb/s", "400 Gb/s")
 
 
-SLOW = SeenCapabilities((SlowPort("0x0000000000000200", 60, "106.25 Gbps"), SlowPort("0x0000000000000300", 1, "106.25 Gbps")), 24)
+SLOW = SeenCapabilities((SlowPort("0x0000000000000200", 60, "106.25 Gbps"), SlowPort("0x0000000000000300", 1, "106.25 Gbps")), 1000)
 
 
 @pytest.mark.parametrize(
     ("capabilities", "status"),
-    [(SLOW, "fail"), (SeenCapabilities(links=24), "pass"), (SeenCapabilities(error="ended with 1"), "fail"), (None, "fail")],
+    [(SLOW, "fail"), (SeenCapabilities(links=1000), "pass"), (SeenCapabilities(error="ended with 1"), "fail"), (None, "fail")],
 )
 def test_a_link_between_switches_below_the_others(capabilities: typing.Optional[SeenCapabilities], status: str) -> None:
     """Unless its ends can't do more: then it was bought that way."""
@@ -390,6 +396,10 @@ def counted(**counters: int) -> PortErrors:
     return PortErrors(plain_guid(1, 0, 1), 1, counters)
 
 
+MAXIMA = {name: value for group in CLASSES if group.closes for name, value in group.maximum.items()}
+AT_ONCE = ("LinkErrorRecoveryCounter", "LinkDownedCounter", "LocalLinkIntegrityErrors")
+
+
 @pytest.mark.parametrize(
     ("first", "later", "status"),
     [
@@ -399,18 +409,45 @@ def counted(**counters: int) -> PortErrors:
         ({}, {"SymbolErrorCounter": 80}, "fail"),
         ({"SymbolErrorCounter": 900}, {"SymbolErrorCounter": 80}, "fail"),
         ({}, {"LinkDownedCounter": 1}, "fail"),
-        ({}, {"PortXmitDiscards": 80000}, "pass"),
+        ({}, {"PortXmitDiscards": 80000}, "fail"),
+        ({}, {"PortXmitDiscards": 4}, "warn"),
+        ({"PortXmitDiscards": 80000}, {"PortXmitDiscards": 80000}, "unknown"),
+        ({"VL15Dropped": 1}, {"VL15Dropped": 10000}, "fail"),
+        ({}, {"PortXmitConstraintErrors": 200}, "fail"),
+        ({}, {"PortRcvConstraintErrors": 200}, "fail"),
+        ({}, {"PortRcvRemotePhysicalErrors": 200}, "fail"),
+        ({}, {"PortRcvSwitchRelayErrors": 200}, "warn"),
+        ({"PortRcvSwitchRelayErrors": 65535}, {"PortRcvSwitchRelayErrors": 65535}, "pass"),
+        ({}, {"PortOfTomorrowErrors": 1}, "warn"),
+        *(({name: value}, {name: value}, "unknown") for name, value in MAXIMA.items()),
+        *(({name: value - 1}, {name: value}, "fail" if name in AT_ONCE else "warn") for name, value in MAXIMA.items()),
+        ({"SymbolErrorCounter": 65535}, {"SymbolErrorCounter": 65535, "LinkDownedCounter": 1}, "fail"),
     ],
 )
 def test_errors_that_grow_while_one_looks(first: typing.Dict[str, int], later: typing.Dict[str, int], status: str) -> None:
     finding = one(seen(errors=world.errors([counted(**first)], [counted(**later)])), "fabric.errors_growing")
     assert finding.status == status
     if status != "pass":
-        assert finding.subject == "worker-1 mlx5_0" and "MF0;leaf00:MQM9700/U1 port 1" in finding.why and "a second" in finding.measured
+        assert finding.subject == "worker-1 mlx5_0" and "MF0;leaf00:MQM9700/U1 port 1" in finding.why
+        assert ("at the maximum" if status == "unknown" else "a second") in finding.measured
+
+
+def test_each_class_of_counters_has_its_own_remedy() -> None:
+    remedies = set()
+    for name in ("SymbolErrorCounter", "PortRcvRemotePhysicalErrors", "PortXmitDiscards", "PortRcvConstraintErrors", "PortRcvSwitchRelayErrors"):
+        finding = one(seen(errors=world.errors([counted()], [counted(**{name: 200})])), "fabric.errors_growing")
+        assert f"{name} +200 in 10 s (20 a second)" in finding.measured
+        remedies.add(finding.remedy)
+    assert len(remedies) == 5
+
+
+def test_a_64_bit_counter_has_no_maximum_here() -> None:
+    wide = PortErrors(plain_guid(1, 0, 1), 1, {"SymbolErrorCounter": 65535, "LinkDownedCounter": 255}, wide=True)
+    assert one(seen(errors=world.errors([wide], [wide])), "fabric.errors_growing").status == "pass"
 
 
 def test_errors_of_the_past_warn_once_for_the_fabric() -> None:
-    old = [PortErrors(LEAF, port, {"SymbolErrorCounter": 65535, "PortXmitDiscards": 9}) for port in range(1, 13)]
+    old = [PortErrors(LEAF, port, {"SymbolErrorCounter": 65534, "PortXmitDiscards": 9}) for port in range(1, 13)]
     findings = seen(errors=world.errors(old, old))
     finding = one(findings, "fabric.errors")
     assert (finding.status, finding.measured) == ("warn", "12 of 65 ports above the threshold") and "and 4 more" in finding.why
@@ -422,6 +459,90 @@ def test_counters_that_were_not_read_are_unknown() -> None:
         findings = seen(errors=missing)
         assert {one(findings, check).status for check in ("fabric.errors", "fabric.errors_growing")} == {"unknown"}
     assert one(seen(errors=world.errors(failures=3)), "fabric.errors", "compute queries").status == "unknown"
+
+
+def test_a_report_about_fewer_ports_than_the_topology_has_is_unknown() -> None:
+    """8 links: 16 ends, of which a reading of 1 port, or of 15, says nothing."""
+    for first, later in ((1, 65), (65, 1), (15, 16), (0, 0)):
+        errors = SeenErrors(ErrorReport((), first), ErrorReport((), later), 10.0)
+        finding = one(seen(errors=errors), "fabric.errors", "compute ports")
+        assert (finding.status, finding.measured, finding.expected) == ("unknown", f"{min(first, later)} ports", "16 at least")
+    for links in (0, 1, 15):
+        assert one(seen(capabilities=SeenCapabilities(links=links)), "fabric.capability", "compute").status == "unknown"
+    odd = one(seen(capabilities=SeenCapabilities(links=15, unread=("0x1 odd",))), "fabric.capability", "compute")
+    assert odd.status == "unknown" and "0x1 odd" in odd.why
+
+
+# links of others
+
+
+def beside(topology: Topology) -> Topology:
+    """Besides our leaf, one with a storage host alone, under a common spine."""
+    ours, spine, leaf = (
+        topology.nodes[0],
+        FabricNode("Switch", "0x0000000000000900", "spine", 65, 90),
+        FabricNode("Switch", "0x0000000000000901", "leaf-9", 65, 91),
+    )
+    host = FabricNode("Ca", "0x0000000000000909", "store-1 mlx5_0", 1)
+    links = (
+        Link(LinkEnd("Switch", spine.guid, 1, 90), LinkEnd("Switch", ours.guid, 60, 1), 4, "NDR"),
+        Link(LinkEnd("Switch", spine.guid, 2, 90), LinkEnd("Switch", leaf.guid, 60, 91), 4, "NDR"),
+        Link(LinkEnd("Switch", leaf.guid, 1, 91), LinkEnd("Ca", host.guid, 1, 99, "0x000000000000090a"), 4, "NDR"),
+    )
+    return Topology((*topology.nodes, spine, leaf, host), (*topology.links, *links))
+
+
+STORE, SPINE = "0x000000000000090a", "0x0000000000000900"
+
+
+def with_storage(errors: SeenErrors) -> Findings:
+    return seen(beside(world.topology(1)), errors=errors, capabilities=SeenCapabilities(links=22))
+
+
+def test_errors_of_others_warn_and_those_on_our_way_fail() -> None:
+    for guid, port, status, subject in (
+        (STORE, 1, "warn", "compute others"),
+        ("0x0000000000000901", 1, "warn", "compute others"),
+        # the uplink of the leaf of others, at both of its ends
+        ("0x0000000000000901", 60, "warn", "compute others"),
+        (SPINE, 2, "warn", "compute others"),
+        # the uplink of our leaf, at both of its ends; our leaf; our HCA
+        (SPINE, 1, "fail", "spine port 1"),
+        (LEAF, 60, "fail", "MF0;leaf00:MQM9700/U1 port 60"),
+        (LEAF, 1, "fail", "MF0;leaf00:MQM9700/U1 port 1"),
+        (plain_guid(1, 0, 1), 1, "fail", "worker-1 mlx5_0"),
+    ):
+        finding = one(with_storage(world.errors([], [PortErrors(guid, port, {"LinkDownedCounter": 1})])), "fabric.errors_growing")
+        assert (finding.status, finding.subject) == (status, subject)
+        assert status == "fail" or "LinkDownedCounter +1" in finding.why
+
+
+def test_a_port_that_does_not_answer_matters_where_it_is_on_our_way() -> None:
+    for port, status, says in (
+        (UnreadPort(99, 1), "warn", "store-1 mlx5_0 (LID 99) port 1"),
+        # no link of that leaf carries anything of ours
+        (UnreadPort(91, 255), "warn", "leaf-9 (LID 91) all ports"),
+        (UnreadPort(90, 2), "warn", "spine (LID 90) port 2"),
+        (UnreadPort(90, 1), "unknown", "spine (LID 90) port 1"),
+        (UnreadPort(1, 255), "unknown", "MF0;leaf00:MQM9700/U1 (LID 1) all ports"),
+        # a LID that the topology does not have
+        (UnreadPort(777, 1), "unknown", "LID 777"),
+    ):
+        report = ErrorReport((), 65, 1, (port,))
+        for errors in (SeenErrors(report, ErrorReport((), 65), 10.0), SeenErrors(ErrorReport((), 65), report, 10.0)):
+            finding = one(with_storage(errors), "fabric.errors", "compute queries")
+            assert finding.status == status and says in finding.why
+
+
+def test_only_what_was_read_twice_is_compared() -> None:
+    old = PortErrors(plain_guid(1, 0, 1), 1, {"SymbolErrorCounter": 500})
+    lid = next(link.b.lid for link in world.topology(1).links if link.b.port_guid == plain_guid(1, 0, 1))
+    named = SeenErrors(ErrorReport((), 65, 1, (UnreadPort(lid or 0, 1),)), ErrorReport((old,), 65), 10.0)
+    findings = seen(errors=named)
+    assert one(findings, "fabric.errors_growing").status == "pass" and one(findings, "fabric.errors", "compute queries").status == "unknown"
+    nameless = SeenErrors(ErrorReport((), 65, 1), ErrorReport((old,), 65), 10.0)
+    finding = one(seen(errors=nameless), "fabric.errors_growing")
+    assert (finding.status, finding.subject) == ("unknown", "worker-1 mlx5_0") and "may be old" in finding.why
 
 
 # any fabric

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SubnetManager, UnreadPort
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import iblinkinfo, ibnetdiscover, ibping, ibqueryerrors, saquery, sminfo, smpquery
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"
@@ -148,6 +148,70 @@ def test_iblinkinfo_of_a_link_whose_far_end_just_went_away() -> None:
 def test_iblinkinfo_of_another_form_is_refused(output: str) -> None:
     with pytest.raises(ParseError):
         iblinkinfo.parse(output)
+
+
+def iblinkinfo_line(width: str, speed: str, could_be: str = " ", port: int = 9) -> str:
+    """As print_port() of iblinkinfo.c prints it in line mode; the words are those of libibmad's dump.c."""
+    link = f"({width:>3} {speed:>18} Active/  LinkUp)"
+    return f'0xb83fd20300000000 "{"leaf-1":>30}" {1:6d} {port:4d}[  ] =={link}==>  0xb83fd20300000200 {3:6d} {1:4d}[  ] "leaf-2" ({could_be})\n'
+
+
+def test_iblinkinfo_with_every_speed_that_there_is() -> None:
+    speeds = ("2.5 Gbps", "5.0 Gbps", "10.0 Gbps", "10.0 Gbps (FDR10)", "14.0625 Gbps", "25.78125 Gbps", "53.125 Gbps", "106.25 Gbps", "212.5 Gbps")
+    odd = (("4X", "undefined (8)"), ("undefined (32)", "106.25 Gbps"), ("4X", "Extended speed"), ("4X", "undefined (0)"))
+    lines = [iblinkinfo_line(width, speed, port=port) for port, (width, speed) in enumerate((*(("4X", speed) for speed in speeds), *odd), 1)]
+    seen = iblinkinfo.parse("".join(lines))
+    assert (seen.links, seen.slow, seen.unread) == (len(lines), (), ())
+    qdr = iblinkinfo_line("4X", "10.0 Gbps", " Could be FDR10 (Found link at QDR but expected speed is FDR10)")
+    assert iblinkinfo.parse(qdr).slow[0].could_be == "FDR10 (Found link at QDR but expected speed is FDR10)"
+
+
+def test_one_odd_line_of_iblinkinfo_costs_one_port() -> None:
+    odd = '0xb83fd20300000000 "leaf-1" of another tool\n'
+    seen = iblinkinfo.parse(iblinkinfo_line("4X", "106.25 Gbps") + odd + iblinkinfo_line("4X", "106.25 Gbps", "Could be 12X  "))
+    assert (seen.links, len(seen.slow), seen.unread) == (2, 1, (odd.strip(),))
+    many = iblinkinfo.parse(iblinkinfo_line("4X", "106.25 Gbps") + odd.replace("of another", "x" * 5000) * 500)
+    assert len(many.unread) == 20 and max(map(len, many.unread)) == 300
+    with pytest.raises(ParseError):
+        iblinkinfo.parse(odd * 3)
+
+
+def test_ibqueryerrors_names_the_ports_that_did_not_answer() -> None:
+    """On stderr, by IBWARN of ibqueryerrors.c; the destination as portid2str() of libibmad prints it."""
+    output = text("ibqueryerrors_clean").replace("## Thresholds", "##          3 PMA query failures\n## Thresholds")
+    stderr = (
+        "ibwarn: [4711] query_cap_mask: classportinfo query failed on worker-1 mlx5_0, Lid 7 port 1\n"
+        "ibwarn: [4711] print_errors: IB_GSI_PORT_COUNTERS query failed on worker-1 mlx5_0, Lid 7 port 1\n"
+        "ibwarn: [4711] print_errors: IB_GSI_PORT_COUNTERS_EXT query failed on a, b, Lid 9 Gid fe80::1 port 255\n"
+        "ibwarn: [4711] mad_rpc: timeout\n"
+    )
+    report = ibqueryerrors.parse(output, stderr)
+    # that of classportinfo costs nothing: the counters are asked for all the same
+    assert (report.failures, report.unread) == (2, (UnreadPort(7, 1), UnreadPort(9, 255)))
+    assert ibqueryerrors.parse(output).failures == 3 and ibqueryerrors.parse(output).unread == ()
+    # named and not counted
+    assert ibqueryerrors.parse(text("ibqueryerrors_clean"), stderr).failures == 2
+
+
+def test_ibqueryerrors_tells_64_bit_counters_from_small_ones() -> None:
+    wide = text("ibqueryerrors_errors").replace("[PortRcvErrors == 277]", "[PortRcvErrors == 65535 (65.535K)]")
+    ports = {port.guid: port for port in ibqueryerrors.parse(wide).ports}
+    assert ports["0xb83fd20300e00021"].wide and ports["0xb83fd20300e00021"].counters == {"PortRcvErrors": 65535}
+    assert not ports["0xb83fd20300e00011"].wide
+
+
+def test_two_hcas_back_to_back() -> None:
+    """out_ca_port() of ibnetdiscover.c prints a blank before the GUID of a far end that is no switch, since v28 at least."""
+    ends = (("b83fd20300e00000", "b83fd20300e00001", 1, "worker-1 mlx5_0"), ("b83fd20300e00010", "b83fd20300e00011", 2, "worker-2 mlx5_0"))
+    for more in ("", " s=4 w=2 v=4", " s=4 w=2 v=4 e=8"):
+        lines = ["#", "# Topology file: generated on Mon Jan  2 03:04:05 2026", "#"]
+        for (guid, port_guid, lid, name), (far, far_port, far_lid, far_name) in (ends, ends[::-1]):
+            lines += ["", "vendid=0x2c9", "devid=0x1021", f"caguid=0x{guid}", f'Ca\t1 "H-{guid}"\t\t# "{name}"']
+            lines += [f'[1]({port_guid}) \t"H-{far}"[1] ({far_port}) \t\t# lid {lid} lmc 0 "{far_name}" lid {far_lid} 4xNDR{more}']
+        topology = ibnetdiscover.parse("\n".join(lines) + "\n")
+        (link,) = topology.links
+        assert (link.a.port_guid, link.b.port_guid, link.width, link.speed) == ("0xb83fd20300e00001", "0xb83fd20300e00011", 4, "NDR")
+        assert (link.a.kind, link.b.kind, link.a.lid, link.b.lid) == ("Ca", "Ca", 1, 2)
 
 
 @pytest.mark.parametrize("description", ["", "a, b", 'say "hello" ( )', "x ==( 4X )==> y", "$(reboot) [1] ==("])

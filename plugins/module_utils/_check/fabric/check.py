@@ -2,7 +2,7 @@
 
 """Stage fabric: who manages each fabric, which HCA is on which, and does the fabric show what the nodes have. Check ids: ``fabric.*``.
 
-Subnet managers, topology and error counters have files of their own: ``fabric_managers``, ``fabric_topology``, ``fabric_errors``.
+Subnet managers, topology and error counters have files of their own.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
         remedy = f"Run ibnetdiscover by hand on a node of the fabric, as root; {TOOLS} must be there."
         return [*findings, Finding("fabric.topology", fabric.name, UNKNOWN, "no topology", "a topology from one port", why_none, remedy)]
     findings += check_topology(fabric, membership, seen.topology, seen.capabilities, world)
-    return findings + check_errors(fabric, seen.topology, seen.errors)
+    return findings + check_errors(fabric, membership, seen.topology, seen.errors)
 
 
 def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> typing.List[Finding]:

@@ -1,99 +1,242 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric, the error counters of all links: what they count by now, and above all what they count while one looks."""
+"""Stage fabric, the error counters of all links: what they count by now, and above all what they count while one looks.
+
+What closes the gate are the ports of the fabric's HCAs and of the links on the way between them. Of anybody else's links the reader is told.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
-from ..._model.fabric import ErrorReport, SeenErrors, Topology
+from ..._model.fabric import ErrorReport, LinkEnd, PortErrors, SeenErrors, Topology, UnreadPort
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..fleet.hcas_of_fabric import Membership
 from .names import Names, some
 
-#: counters of a link that is physically bad, and what they may be at least before they are worth a word: the values that infiniband-diags proposes
-PHYSICAL = {
-    "SymbolErrorCounter": 10,
-    "LinkErrorRecoveryCounter": 10,
-    "LinkDownedCounter": 10,
-    "PortRcvErrors": 10,
-    "LocalLinkIntegrityErrors": 10,
-    "ExcessiveBufferOverrunErrors": 10,
-}
+
+@dataclasses.dataclass(frozen=True)
+class CounterClass:
+    """Counters with one cause.
+
+    :ivar maximum: the largest value of each counter as PortCounters holds it (InfiniBand Architecture Specification 1.3, table 247): there it stops
+    :ivar closes: whether growth closes the gate
+    """
+
+    name: str
+    maximum: typing.Mapping[str, int]
+    why: str
+    remedy: str
+    closes: bool = True
+
+
+PHYSICAL = CounterClass(
+    "physical",
+    {
+        "SymbolErrorCounter": 65535,
+        "LinkErrorRecoveryCounter": 255,
+        "LinkDownedCounter": 255,
+        "PortRcvErrors": 65535,
+        "LocalLinkIntegrityErrors": 15,
+        "ExcessiveBufferOverrunErrors": 15,
+    },
+    "The receiver at this port counts errors of the link. Each costs a retransmission, for which a whole collective waits.",
+    "Clean and seat the cable at both ends, then replace cable or transceiver; when the errors stay, the port.",
+)
+CLASSES = (
+    PHYSICAL,
+    CounterClass(
+        "physical, further up",
+        {"PortRcvRemotePhysicalErrors": 65535},
+        "Packets arrive here that another switch has already marked as damaged: the bad link is on their way.",
+        "Follow the ports with PortRcvErrors or SymbolErrorCounter (ibqueryerrors) against the traffic, and mend the first link that has them.",
+    ),
+    CounterClass(
+        "congestion",
+        {"PortXmitDiscards": 65535, "VL15Dropped": 65535},
+        "The port drops packets. They waited too long for a slow receiver (PortXmitDiscards), or it had no room for management packets (VL15Dropped).",
+        "See what waits with ibqueryerrors --details, and look for the slow receiver behind the port: an HCA with a slow PCIe link, or a host that hangs.",
+    ),
+    CounterClass(
+        "configuration",
+        {"PortXmitConstraintErrors": 255, "PortRcvConstraintErrors": 255},
+        "The port refuses packets whose P_Key or raw type its partition does not allow.",
+        "Compare the P_Keys of both ends (smpquery pkeys LID) with the partitions of the subnet manager (partitions.conf).",
+    ),
+    CounterClass(
+        "relay",
+        {"PortRcvSwitchRelayErrors": 65535},
+        "The switch could not forward packets; most of them are multicast that came back to the port it came from, which is harmless.",
+        "Nothing, unless pings fail on this way: then run ibtracert SOURCE-LID DESTINATION-LID.",
+        closes=False,
+    ),
+)
+_OF = {name: group for group in CLASSES for name in group.maximum}
+#: what physical counters may have counted before they are worth a word: the value that infiniband-diags proposes
+_COUNTED = 10
 #: these tell of a link that went away or was trained anew: once while one looks is too often
 _AT_ONCE = ("LinkErrorRecoveryCounter", "LinkDownedCounter", "LocalLinkIntegrityErrors")
 #: errors a second that the bit error rate of 1e-12, which the standard allows, makes on a link of 400 Gb/s, rounded up
 _PER_SECOND = 1.0
-#: counters of a port by name and number of the port
-_Counts = typing.Dict[typing.Tuple[str, int], typing.Dict[str, int]]
+#: of a query: the sum over all ports of a node
+_ALL_PORTS = 255
+
+#: GUID of the switch, or of the port of a CA, and number of the port: as ibqueryerrors names the end of a link
+_End = typing.Tuple[str, int]
+_GROWING, _COUNT = "fabric.errors_growing", "fabric.errors"
+_BY_HAND = "Run ibqueryerrors by hand on a node of the fabric, as root."
 
 
-def check_errors(fabric: Fabric, topology: Topology, errors: typing.Optional[SeenErrors]) -> typing.List[Finding]:
+def check_errors(fabric: Fabric, membership: Membership, topology: Topology, errors: typing.Optional[SeenErrors]) -> typing.List[Finding]:
     """Growth between the two readings fails; what was counted before warns, since nobody knows when."""
-    growing, counted = "no link counts errors while one looks", "few errors counted since the counters were cleared"
-    remedy = "Run ibqueryerrors by hand on a node of the fabric, as root."
     if errors is None or errors.later is None or errors.first is None:
         why = f"The error counters were not read twice: {(errors.error if errors else None) or 'nobody was asked'}."
-        return [Finding(check, fabric.name, UNKNOWN, "not known", "", why, remedy) for check in ("fabric.errors", "fabric.errors_growing")]
-    names = Names(topology)
-    first, later = _counts(errors.first), _counts(errors.later)
-    findings = _check_growth(first, later, errors.seconds, names, links_of(topology))
+        return [Finding(check, fabric.name, UNKNOWN, "not known", "", why, _BY_HAND) for check in (_COUNT, _GROWING)]
+    names, way = Names(topology), _Way(membership, topology)
+    unread = way.ends_of((*errors.first.unread, *errors.later.unread))
+    findings = _check_growth(fabric, errors, names, way, unread)
     if not findings:
-        findings = [ok("fabric.errors_growing", fabric.name, f"{errors.later.checked} ports in {errors.seconds:g} s", growing)]
-    findings.append(_check_counted(fabric, later, errors.later.checked, names, counted))
-    failures = max(errors.first.failures, errors.later.failures)
-    if failures:
-        why = f"{failures} queries for error counters stayed without an answer, so the counters of some ports are not known."
-        findings.append(Finding("fabric.errors", f"{fabric.name} queries", UNKNOWN, f"{failures} without an answer", "an answer of each port", why, remedy))
-    return findings
+        measured = f"{errors.later.checked} ports in {errors.seconds:g} s"
+        findings = [ok(_GROWING, fabric.name, measured, "no link counts errors while one looks")]
+    findings.append(_check_counted(fabric, errors.later, names))
+    return [*findings, *_check_complete(fabric, errors, topology, names, way)]
 
 
-def _counts(report: ErrorReport) -> _Counts:
-    return {(port.guid, port.port): port.counters for port in report.ports}
+class _Way:
+    """Which ports matter to the fabric: those of its HCAs, and of the links between switches that its traffic may take."""
+
+    def __init__(self, membership: Membership, topology: Topology) -> None:
+        ours = {member.port.guid for members in membership.members.values() for member in members if member.port is not None}
+        inside = {node.guid for node in topology.nodes if node.aggregation}
+        self.far: typing.Dict[_End, _End] = {}
+        self._by_lid: typing.Dict[int, typing.List[_End]] = {}
+        with_hcas: typing.Set[str] = set()
+        with_ours: typing.Set[str] = set()
+        between = []
+        self.ours: typing.Set[_End] = set()
+        for link in topology.links:
+            a, b = _end(link.a), _end(link.b)
+            self.far[a], self.far[b] = b, a
+            for end, place in ((link.a, a), (link.b, b)):
+                if end.lid is not None:
+                    self._by_lid.setdefault(end.lid, []).append(place)
+            if link.a.kind == link.b.kind == "Switch":
+                between.append(link)
+            else:
+                switches = {end.guid for end in (link.a, link.b) if end.kind == "Switch"}
+                if not {link.a.guid, link.b.guid} & inside:
+                    with_hcas |= switches
+                if {a[0], b[0]} & ours:
+                    with_ours |= switches
+                    self.ours |= {a, b}
+        # a leaf of others alone carries nothing of ours
+        foreign = with_hcas - with_ours
+        for link in between:
+            if not {link.a.guid, link.b.guid} & foreign:
+                self.ours |= {_end(link.a), _end(link.b)}
+
+    def ends_of(self, ports: typing.Iterable[UnreadPort]) -> typing.Set[_End]:
+        return {end for port in ports for end in self._by_lid.get(port.lid, ()) if port.port in (end[1], _ALL_PORTS)}
+
+    def knows(self, port: UnreadPort) -> bool:
+        return bool(self.ends_of((port,)))
 
 
-def links_of(topology: Topology) -> typing.Dict[typing.Tuple[str, int], typing.Tuple[str, int]]:
-    """For each end of a link the other one; ends as ibqueryerrors names them: GUID of the switch, or of the port of a CA, and number of the port."""
-    result = {}
-    for link in topology.links:
-        a, b = (link.a.port_guid or link.a.guid, link.a.port), (link.b.port_guid or link.b.guid, link.b.port)
-        result[a], result[b] = b, a
-    return result
+def _end(end: LinkEnd) -> _End:
+    return end.port_guid or end.guid, end.port
 
 
-def _check_growth(
-    first: _Counts,
-    later: _Counts,
-    seconds: float,
-    names: Names,
-    far_ends: typing.Mapping[typing.Tuple[str, int], typing.Tuple[str, int]],
-) -> typing.List[Finding]:
-    """One finding a port that counts errors now. A counter that was cleared meanwhile begins at 0."""
-    findings = []
-    for port, counters in later.items():
-        before = first.get(port, {})
-        rises = {name: value - (before.get(name, 0) if before.get(name, 0) <= value else 0) for name, value in counters.items() if name in PHYSICAL}
-        rises = {name: rise for name, rise in rises.items() if rise > 0}
-        if not rises:
+def _check_growth(fabric: Fabric, errors: SeenErrors, names: Names, way: _Way, unread: typing.Set[_End]) -> typing.List[Finding]:
+    """One finding for each port of ours that counts errors now or can't show whether it does, and one for all of others."""
+    assert errors.first is not None and errors.later is not None
+    first = {(port.guid, port.port): port for port in errors.first.ports}
+    # without knowing which port did not answer the first time, each that is not in that reading may be it
+    doubtful = errors.first.failures > len(errors.first.unread)
+    findings, others = [], []
+    for port in errors.later.ports:
+        end = (port.guid, port.port)
+        if end in unread:
             continue
-        bad = any(name in _AT_ONCE or rise > _PER_SECOND * seconds for name, rise in rises.items())
-        far = f"; the other end of its link is {names.port(*far_ends[port])}" if port in far_ends else ""
-        measured = ", ".join(f"{name} +{rise} in {seconds:g} s ({rise / max(seconds, 1.0):.3g} a second)" for name, rise in rises.items())
-        why = f"The receiver at this port counts errors while one looks{far}. Each costs a retransmission, for which a whole collective waits."
-        remedy = "Clean and seat the cable at both ends, then replace cable or transceiver; when the errors stay, the port."
-        findings.append(Finding("fabric.errors_growing", names.port(*port), FAIL if bad else WARN, measured, "no growth", why, remedy))
+        before = first.get(end)
+        finding = _port(names.port(*end), before, port, errors.seconds, f"; the other end of its link is {names.port(*way.far[end])}" if end in way.far else "")
+        if finding is not None and finding.status == FAIL and before is None and doubtful:
+            why = f"The first reading has no value of this port, and {errors.first.failures} queries of it stayed without an answer: these errors may be old."
+            finding = dataclasses.replace(finding, status=UNKNOWN, why=why, remedy=_BY_HAND)
+        if finding is not None:
+            (findings if end in way.ours else others).append(finding)
+    if others:
+        words = some([f"{finding.subject}: {finding.measured}" for finding in others])
+        why = f"Links that carry no traffic of {fabric.name}, other hosts' among them, count errors or can't show whether they do: {words}."
+        measured = f"{len(others)} ports of others"
+        findings.append(Finding(_GROWING, f"{fabric.name} others", WARN, measured, "no growth", why, "Tell who runs these hosts and switches."))
     return findings
 
 
-def _check_counted(fabric: Fabric, later: _Counts, checked: int, names: Names, expected: str) -> Finding:
+def _port(subject: str, before: typing.Optional[PortErrors], later: PortErrors, seconds: float, far: str) -> typing.Optional[Finding]:
+    """What a port counted between two readings. A counter that was cleared meanwhile begins at 0; one at its maximum can't show growth."""
+    earlier = before.counters if before else {}
+    rises, stuck = {}, []
+    for name, value in later.counters.items():
+        rise = value - (earlier.get(name, 0) if earlier.get(name, 0) <= value else 0)
+        if rise > 0:
+            rises[name] = rise
+        elif not later.wide and name in _OF and _OF[name].closes and value >= _OF[name].maximum[name]:
+            stuck.append(f"{name} {value}")
+    groups = list({_OF[name].name: _OF[name] for name in rises if name in _OF}.values())
+    bad = any(name in _OF and _OF[name].closes and (name in _AT_ONCE or rise > _PER_SECOND * seconds) for name, rise in rises.items())
+    measured = [f"{name} +{rise} in {seconds:g} s ({rise / max(seconds, 1.0):.3g} a second)" for name, rise in rises.items()]
+    why = [f"{group.name.capitalize()}: {group.why}" for group in groups]
+    remedy = [group.remedy for group in groups]
+    unknown = [name for name in rises if name not in _OF]
+    if unknown:
+        why.append(f"What {', '.join(unknown)} means is not known to this version.")
+        remedy.append("Look the counter up in the documentation of the switch or the HCA.")
+    if stuck:
+        measured.append(f"at the maximum: {', '.join(stuck)}")
+        why.append("A counter of 16, 8 or 4 bits that has reached its maximum stays there, so that growth can't be seen.")
+        remedy.append("Clear the counters (ibqueryerrors --clear-errors), and run the stage again.")
+    if not measured:
+        return None
+    status: typing.Literal["fail", "unknown", "warn"] = FAIL if bad else UNKNOWN if stuck else WARN
+    return Finding(_GROWING, subject, status, "; ".join(measured), "no growth", " ".join(why) + (f" Seen at {subject}{far}." if far else ""), " ".join(remedy))
+
+
+def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
     """One finding for the whole fabric: after a year without clearing, most ports would have one."""
     above = []
-    for port, counters in later.items():
-        high = [f"{name} {value}" for name, value in counters.items() if name in PHYSICAL and value > PHYSICAL[name]]
+    for port in later.ports:
+        high = [f"{name} {value}" for name, value in port.counters.items() if name in PHYSICAL.maximum and value > _COUNTED]
         if high:
-            above.append(f"{names.port(*port)}: {', '.join(high)}")
+            above.append(f"{names.port(port.guid, port.port)}: {', '.join(high)}")
     if not above:
-        return ok("fabric.errors", fabric.name, f"{checked} ports", expected)
+        return ok(_COUNT, fabric.name, f"{later.checked} ports", "few errors counted since the counters were cleared")
     why = f"Since the counters were cleared, which may be long ago, these ports counted errors of the link: {some(above)}."
     remedy = "Clear them (ibqueryerrors --clear-errors) and look again after a day of load. A counter at its maximum can't show growth."
-    return Finding("fabric.errors", fabric.name, WARN, f"{len(above)} of {checked} ports above the threshold", expected, why, remedy)
+    measured = f"{len(above)} of {later.checked} ports above the threshold"
+    return Finding(_COUNT, fabric.name, WARN, measured, "few errors counted since the counters were cleared", why, remedy)
+
+
+def _check_complete(fabric: Fabric, errors: SeenErrors, topology: Topology, names: Names, way: _Way) -> typing.List[Finding]:
+    """Whether each end of each link was read, both times."""
+    assert errors.first is not None and errors.later is not None
+    findings, ends = [], 2 * len(topology.links)
+    checked = min(errors.first.checked, errors.later.checked)
+    if checked < ends:
+        why = f"The topology has {ends} ends of links, and the counters of {checked} ports were read: what the others count is not known."
+        findings.append(Finding(_COUNT, f"{fabric.name} ports", UNKNOWN, f"{checked} ports", f"{ends} at least", why, _BY_HAND))
+    unread = tuple(dict.fromkeys((*errors.first.unread, *errors.later.unread)))
+    failures = max(errors.first.failures, errors.later.failures, len(unread))
+    if not failures:
+        return findings
+    measured, expected = f"{failures} without an answer", "an answer of each port"
+    nameless = any(report.failures > len(report.unread) for report in (errors.first, errors.later)) or not all(map(way.knows, unread))
+    words = some([f"{names.lid(port.lid)} {'all ports' if port.port == _ALL_PORTS else f'port {port.port}'}" for port in unread])
+    asked = f"Queries for error counters stayed without an answer: {words or f'{failures}, of ports that the tool did not name'}."
+    if nameless or way.ends_of(unread) & way.ours:
+        findings.append(Finding(_COUNT, f"{fabric.name} queries", UNKNOWN, measured, expected, f"{asked} What these ports count is not known.", _BY_HAND))
+    else:
+        why = f"{asked} None of them carries traffic of {fabric.name}: a host that restarts, say."
+        findings.append(Finding(_COUNT, f"{fabric.name} queries", WARN, measured, expected, why, "Nothing, if these hosts are somebody else's."))
+    return findings

@@ -34,7 +34,7 @@ def check_topology(
         *_check_uplinks(fabric, topology, names),
         *_check_hca_rates(fabric, membership),
         *_check_switch_rates(fabric, topology, capabilities, names),
-        _check_capabilities(fabric, capabilities, names),
+        _check_capabilities(fabric, topology, capabilities, names),
         *_check_foreign(fabric, topology, world),
         *_check_guids(fabric, membership, topology, names),
     ]
@@ -255,13 +255,20 @@ def _slow(subject: str, rate: float, best: float, kind: str) -> Finding:
     return Finding("fabric.rate", subject, FAIL, f"{rate:g} Gb/s", f"{best:g} Gb/s", why, remedy)
 
 
-def _check_capabilities(fabric: Fabric, capabilities: typing.Optional[SeenCapabilities], names: Names) -> Finding:
+def _check_capabilities(fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names) -> Finding:
     """A warning: a fabric of older cables runs as it was bought, and fabric.rate tells of the one link that does not."""
     expected = "each link as wide and fast as both of its ends support"
     if capabilities is None or capabilities.error is not None:
         why = f"What the ends of the links support is not known: {(capabilities.error if capabilities else None) or 'nobody was asked'}."
         remedy = "Run iblinkinfo by hand on a node of the fabric, as root."
         return Finding("fabric.capability", fabric.name, UNKNOWN, "not known", expected, why, remedy)
+    ends = 2 * len(topology.links)
+    if capabilities.links < ends:
+        why = f"The topology has {ends} ends of links, and what {capabilities.links} of them support was read."
+        if capabilities.unread:
+            why += f" These lines of iblinkinfo could not be read: {some(capabilities.unread)}."
+        remedy = "Run iblinkinfo --line by hand on a node of the fabric, as root, and compare it with ibnetdiscover."
+        return Finding("fabric.capability", fabric.name, UNKNOWN, f"{capabilities.links} ends of links", f"{ends} ends of links", why, remedy)
     if not capabilities.slow:
         return ok("fabric.capability", fabric.name, f"{capabilities.links} ends of links", expected)
     ports = [f"{names.port(port.guid, port.port)} could be {port.could_be}" for port in capabilities.slow]

@@ -10,31 +10,39 @@ from ..._model.errors import ParseError
 from ..._model.fabric import SeenCapabilities, SlowPort
 
 _TOOL = "iblinkinfo"
-# a node description is free text: the line is taken from both ends
+# a node description is free text: the line is taken from both ends. Speeds have brackets of their own: "10.0 Gbps (FDR10)", "undefined (8)"
 _LINE = re.compile(
-    r'\A0x([0-9a-f]{1,16}) ".*" +[0-9]{1,6} +([0-9]{1,3})\[ *[0-9]*\] ==\([^()]*\)==> +'
-    r'(?:(0x[0-9a-f]{1,16} .*)?\[ *[0-9]*\] ".*" \( ?([^()"]*)\) *|"Port not available")\Z',
+    r'\A0x([0-9a-f]{1,16}) ".*" +[0-9]{1,6} +([0-9]{1,3})\[ *[0-9]*\] ==\(.*?\)==> +'
+    r'(?:(0x[0-9a-f]{1,16} .*)?\[ *[0-9]*\] ".*" \( ?([^"]*)\) *|"Port not available")\Z',
     re.ASCII,
 )
 _COULD = "Could be "
+#: of a line that can't be read, and of such lines: enough to see what they are
+_MOST_CHARACTERS, _MOST_UNREAD = 300, 20
 
 
 def parse(text: str) -> SeenCapabilities:
-    """The ports whose link is narrower or slower than both of its ends support.
+    """The ports whose link is narrower or slower than both of its ends support. A line of another form is kept as unread: it costs one port, not the fabric.
 
-    :raises ParseError: no line at all, a line of another form, or a last line without an end
+    :raises ParseError: no line at all, none that could be read, a line of something else, or a last line without an end
     """
     if not text or not text.endswith("\n"):
         raise ParseError(_TOOL, text[-200:].strip(), "one line a port, the last one complete")
-    slow, links = [], 0
-    for count, line in enumerate(text.split("\n")[:-1], 1):
+    slow, links, unread = [], 0, []
+    lines = text.split("\n")[:-1]
+    for count, line in enumerate(lines, 1):
         match = _LINE.match(line)
-        if not match:
+        if not match and not line.startswith("0x"):
             raise ParseError(f"{_TOOL}, line {count}", line, "the line of a port")
+        if not match:
+            unread.append(line[:_MOST_CHARACTERS])
+            continue
         # the far end of a port without a link has no GUID; that of one whose neighbour just went away is 'not available'
         links += match.group(3) is not None
         could_be = (match.group(4) or "").strip()
         if could_be:
             words = tuple(word.strip() for word in could_be.split(_COULD) if word.strip())
             slow.append(SlowPort(f"0x{int(match.group(1), 16):016x}", int(match.group(2)), ", ".join(words)))
-    return SeenCapabilities(tuple(slow), links)
+    if len(unread) == len(lines):
+        raise ParseError(f"{_TOOL}, line 1", lines[0], "the line of a port")
+    return SeenCapabilities(tuple(slow), links, tuple(unread[:_MOST_UNREAD]))

@@ -26,8 +26,9 @@ _OTHER_NODE = rf'(?:Ca|Rt){_SPACE}+([0-9]{{1,3}}) "([HR])-([0-9a-f]{{16}})"{_SPA
 #: '(?:x|)' is what '(?:x)?' says, and takes less time
 _PORT = (
     rf"\[([0-9]{{1,3}})\](?:\[ext [0-9]+\]|)(?:\(([0-9a-f]{{1,16}})\)|){_SPACE}+"
-    rf'"([SHR])-([0-9a-f]{{16}})"\[([0-9]{{1,3}})\](?:\[ext [0-9]+\]|)(?:\(([0-9a-f]{{1,16}})\)|){_SPACE}*'
-    r'# (?:lid ([0-9]{1,6}) lmc [0-9]+ |)".*" lid ([0-9]{1,6}) (?:([0-9]{1,2})x|\?\?)(\S+)(?: s=[0-9]+ w=[0-9]+ v=[0-9]+ e=[0-9]+|)'
+    rf'"([SHR])-([0-9a-f]{{16}})"\[([0-9]{{1,3}})\](?:\[ext [0-9]+\]|)(?: ?\(([0-9a-f]{{1,16}})\)|){_SPACE}*'
+    r'# (?:lid ([0-9]{1,6}) lmc [0-9]+ |)".*" lid ([0-9]{1,6}) (?:([0-9]{1,2})x|\?\?)(\S+)'
+    r"(?: s=[0-9]+ w=[0-9]+ v=[0-9]+(?: e=[0-9]+)?|)(?: slot [0-9]+| \(scp\)|)"
     rf"{_SPACE}*\n"
 )
 #: whatever the text, one of these is there; none of the groups means its end. Empty lines alone may be of what Unicode takes for space

@@ -11,20 +11,24 @@ import re
 import typing
 
 from ..._model.errors import ParseError
-from ..._model.fabric import ErrorReport, PortErrors
+from ..._model.fabric import ErrorReport, PortErrors, UnreadPort
 
 _TOOL = "ibqueryerrors"
 _PORT = re.compile(r"\A   GUID 0x([0-9a-f]{1,16}) port ([0-9]{1,3}|ALL):((?: \[[^\[\]]+\])+)\Z", re.ASCII)
-# newer versions repeat a 64-bit counter with a unit: [PortRcvErrors == 1234 (1.234K)]
-_COUNTER = re.compile(r" \[(\w{1,60}) == ([0-9]{1,20})(?: ?\([0-9.]{1,20}[A-Za-z]{0,2}\))?\]", re.ASCII)
+# a 64-bit counter is repeated with a unit: [PortRcvErrors == 1234 (1.234K)]
+_COUNTER = re.compile(r" \[(\w{1,60}) == ([0-9]{1,20})( ?\([0-9.]{1,20}[A-Za-z]{0,2}\))?\]", re.ASCII)
 _NODES = re.compile(r"\A## Summary: ([0-9]{1,9}) nodes checked, ([0-9]{1,9}) bad nodes found\Z", re.ASCII)
 _CHECKED = re.compile(r"\A##          ([0-9]{1,9}) ports checked, ([0-9]{1,9}) ports have errors beyond threshold\Z", re.ASCII)
 _FAILURES = re.compile(r"\A##          ([0-9]{1,9}) PMA query failures\Z", re.ASCII)
+# on stderr, by IBWARN; of classportinfo nothing is lost: the counters are asked for all the same
+_UNREAD = re.compile(r"(?:\A|\n)ibwarn: \[[0-9]+\] \w+: (\w+) query failed on .*, Lid ([0-9]{1,6})(?: .*)? port ([0-9]{1,3})(?=\n|\Z)", re.ASCII)
+_NO_COUNTER = "classportinfo"
 
 
-def parse(text: str) -> ErrorReport:
+def parse(text: str, stderr: str = "") -> ErrorReport:
     """The counters that are not 0; ``port ALL``, the sum over a switch, is left out.
 
+    :param stderr: where the tool names the ports that did not answer
     :raises ParseError: no summary, which is last: the tool gave up or was cut off; or fewer ports with errors than the summary counts
     """
     ports: typing.List[PortErrors] = []
@@ -44,7 +48,9 @@ def parse(text: str) -> ErrorReport:
         raise ParseError(_TOOL, text.strip(), "a summary of the ports checked at the end")
     if len(ports) != bad:
         raise ParseError(_TOOL, f"{len(ports)} ports with errors", f"the {bad} ports that its summary counts")
-    return ErrorReport(tuple(ports), checked, failures)
+    unread = [(name, UnreadPort(int(lid), int(port))) for name, lid, port in _UNREAD.findall(stderr)]
+    lost = tuple(port for name, port in unread if name != _NO_COUNTER)
+    return ErrorReport(tuple(ports), checked, max(failures - (len(unread) - len(lost)), len(lost)), lost)
 
 
 def _port(line: str, count: int) -> typing.Optional[PortErrors]:
@@ -54,4 +60,9 @@ def _port(line: str, count: int) -> typing.Optional[PortErrors]:
         raise ParseError(f"{_TOOL}, line {count}", line, "the error counters of a port")
     if match.group(2) == "ALL":
         return None
-    return PortErrors(f"0x{int(match.group(1), 16):016x}", int(match.group(2)), {name: int(value) for name, value in counters})
+    return PortErrors(
+        f"0x{int(match.group(1), 16):016x}",
+        int(match.group(2)),
+        {name: int(value) for name, value, _unit in counters},
+        any(unit for _name, _value, unit in counters),
+    )
