@@ -153,7 +153,11 @@ topology:
       type: dict
       sample:
         first: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 123}, wide: false}], checked: 65, failures: 0, unread: []}
-        later: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 140}, wide: false}], checked: 65, failures: 1, unread: [{lid: 12, port: 1}]}
+        later:
+          ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 140}, wide: false}]
+          checked: 65
+          failures: 1
+          unread: [{lid: 12, port: 1}]
         seconds: 10.0
         error: null
 counts:

@@ -220,8 +220,8 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "a link with one lane of four",
                 "fabric.rate",
                 "worker-2 mlx5_4",
-                ("100 Gb/s", "400 Gb/s"),
-                "Seat or replace the cable or transceiver, and see the switch port's settings.",
+                ("100 Gb/s", "4X"),
+                "Seat or replace the cable or transceiver, and see the speeds enabled at both ports (ibportstate).",
             ),
             Expected(
                 "symbol errors that grow",

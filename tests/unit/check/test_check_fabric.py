@@ -359,10 +359,70 @@ def test_a_leaf_with_fewer_uplinks_than_those_beside_it() -> None:
     assert "spine-1 (0 of 1)" in finding.why
 
 
-def test_a_link_below_its_siblings() -> None:
-    node = world.node(2, mlx5_1=world.hca(2, 1, rate_gbps=200.0))
-    finding = one(fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(node)}), "fabric.rate")
-    assert (finding.status, finding.subject, finding.measured, finding.expected) == ("fail", "worker-2 mlx5_1", "200 Gb/s", "400 Gb/s")
+def test_two_leaves_tell_a_cut_uplink_of_one() -> None:
+    """The largest of what the others have: what is missing can't be more than there was."""
+    world_nodes, subnets, topology = recabled(2, ())
+    kept = {leaf.guid for leaf in topology.nodes if leaf.description in ("leaf-1", "leaf-2")}
+    links = [link for link in topology.links if link.a.guid in kept]
+    seen_of = world.seen_topologies(dataclasses.replace(topology, links=tuple(links[:3] + links[4:])), capabilities=SeenCapabilities(links=2 * len(links)))
+    findings = fabrics(world.intent(world.fabric()), nodes=world_nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(seen_of)})
+    assert (one(findings, "fabric.uplinks").status, one(findings, "fabric.uplinks").subject) == ("fail", "leaf-2")
+
+
+def test_a_leaf_for_storage_has_as_many_uplinks_as_it_was_given() -> None:
+    """No HCA of the fabric is behind it, so neither its uplinks nor their rate are any of the run's business."""
+
+    def storage_leaf(topology: Topology) -> Topology:
+        leaf, host = FabricNode("Switch", "0x0000000000000900", "storage-leaf", 65, 900), FabricNode("Ca", "0x0000000000000901", "storage-1 mlx5_0", 1)
+        uplink = dataclasses.replace(topology.links[0], a=LinkEnd("Switch", leaf.guid, 60, leaf.lid), b=dataclasses.replace(topology.links[0].b, port=40))
+        down = dataclasses.replace(uplink, a=LinkEnd("Switch", leaf.guid, 1, leaf.lid), b=LinkEnd("Ca", host.guid, 1, 901, host.guid))
+        return Topology((*topology.nodes, leaf, host), (*topology.links, dataclasses.replace(uplink, speed="EDR"), down))
+
+    findings = [finding for finding in cabled(2, change=storage_leaf) if finding.check in ("fabric.uplinks", "fabric.rate")]
+    assert {finding.status for finding in findings} == {"pass"}
+
+
+#: all ends of the links were compared, and none could be more
+WHOLE = SeenCapabilities(links=16)
+
+
+def rates(capabilities: typing.Optional[SeenCapabilities], **port: typing.Any) -> Findings:
+    """HCA mlx5_1 of worker-2 has another port."""
+    nodes = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, mlx5_1=world.hca(2, 1, **port)))}
+    return fabrics(nodes=nodes, topologies={"worker-1": ObservedTopologies(world.seen_topologies(capabilities=capabilities))})
+
+
+def test_a_link_of_an_hca_is_judged_by_what_both_of_its_ends_can_do() -> None:
+    """The tool names the end at the switch or that at the HCA; the rate that the port trained to is what is measured."""
+    link = next(link for link in world.topology(1).links if link.b.port_guid == plain_guid(2, 1, 1))
+    for end in ((link.a.guid, link.a.port), (plain_guid(2, 1, 1), 1)):
+        slow = SeenCapabilities((SlowPort(*end, "106.25 Gbps"),), 16)
+        finding = one(rates(capabilities=slow, rate_gbps=200.0), "fabric.rate", "worker-2")
+        assert (finding.status, finding.subject, finding.measured, finding.expected) == ("fail", "worker-2 mlx5_1", "200 Gb/s", "106.25 Gbps")
+    # one lane of four, on every port: no sibling tells, what the ends can do tells
+    for capabilities, status in ((WHOLE, "warn"), (SeenCapabilities(error="ended with 1"), "fail"), (None, "fail")):
+        finding = one(rates(capabilities=capabilities, rate_gbps=200.0), "fabric.rate", "worker-2")
+        assert (finding.status, finding.measured, finding.expected) == (status, "200 Gb/s", "400 Gb/s")
+
+
+def test_an_hca_of_another_model_is_not_slow_beside_faster_ones() -> None:
+    older = world.hca(2, 1, rate_gbps=200.0, speed="HDR")
+    assert older.pci is not None
+    older = dataclasses.replace(older, pci=dataclasses.replace(older.pci, device="101b"))
+    for capabilities in (WHOLE, None):
+        seen_by = {"worker-1": ObservedTopologies(world.seen_topologies(capabilities=capabilities))}
+        findings = fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, mlx5_1=older))}, topologies=seen_by)
+        finding = one(findings, "fabric.rate", "compute")
+        assert (finding.status, finding.measured) == ("pass", "links of HCAs: 1 of 200 Gb/s, 7 of 400 Gb/s")
+
+
+def test_a_rate_that_was_not_read_is_unknown_by_name() -> None:
+    finding = one(rates(WHOLE, rate_gbps=None), "fabric.rate", "worker-2 mlx5_1")
+    assert (finding.status, finding.measured) == ("unknown", "not read")
+    mute = {f"mlx5_{index}": world.hca(2, index, rate_gbps=None) for index in range(6)}
+    unread = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, **mute))}
+    subjects = {finding.subject for finding in fabrics(nodes=unread) if finding.check == "fabric.rate" and finding.status == "unknown"}
+    assert subjects == {f"worker-2 mlx5_{index}" for index in (0, 1, 4, 5)}
 
 
 SLOW = SeenCapabilities((SlowPort("0x0000000000000200", 60, "106.25 Gbps"), SlowPort("0x0000000000000300", 1, "106.25 Gbps")), 1000)
@@ -381,6 +441,18 @@ def test_a_link_between_switches_below_the_others(capabilities: typing.Optional[
     findings = cabled(2, change=slower, capabilities=capabilities)
     finding = one(findings, "fabric.rate", "leaf-1 port 60 - spine-1 port 1" if status == "fail" else "compute switches")
     assert (finding.status == status and "200 Gb/s" in finding.measured) or status == "pass"
+
+
+def test_a_link_between_switches_whose_speed_is_not_shown_is_unknown_by_name() -> None:
+    """ibnetdiscover of rdma-core before 48 shows XDR as ``????``."""
+
+    def odd(topology: Topology, width: typing.Optional[int] = 4) -> Topology:
+        return dataclasses.replace(topology, links=(dataclasses.replace(topology.links[0], speed="????", width=width), *topology.links[1:]))
+
+    finding = one(cabled(2, change=odd), "fabric.rate", "leaf-1 port 60 - spine-1 port 1")
+    assert (finding.status, finding.measured) == ("unknown", "4x????")
+    finding = one(cabled(2, change=lambda topology: odd(topology, None)), "fabric.rate", "leaf-1 port 60")
+    assert (finding.status, finding.measured) == ("unknown", "?x????")
 
 
 def test_links_below_their_capability_warn() -> None:

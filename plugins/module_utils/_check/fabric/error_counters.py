@@ -10,11 +10,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.fabric import ErrorReport, LinkEnd, PortErrors, SeenErrors, Topology, UnreadPort
+from ..._model.fabric import ErrorReport, PortErrors, SeenErrors, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Membership
 from .names import Names, some
+from .way import ALL_PORTS, End, Way
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,11 +81,6 @@ _COUNTED = 10
 _AT_ONCE = ("LinkErrorRecoveryCounter", "LinkDownedCounter", "LocalLinkIntegrityErrors")
 #: errors a second that the bit error rate of 1e-12, which the standard allows, makes on a link of 400 Gb/s, rounded up
 _PER_SECOND = 1.0
-#: of a query: the sum over all ports of a node
-_ALL_PORTS = 255
-
-#: GUID of the switch, or of the port of a CA, and number of the port: as ibqueryerrors names the end of a link
-_End = typing.Tuple[str, int]
 _GROWING, _COUNT = "fabric.errors_growing", "fabric.errors"
 _BY_HAND = "Run ibqueryerrors by hand on a node of the fabric, as root."
 
@@ -94,7 +90,7 @@ def check_errors(fabric: Fabric, membership: Membership, topology: Topology, err
     if errors is None or errors.later is None or errors.first is None:
         why = f"The error counters were not read twice: {(errors.error if errors else None) or 'nobody was asked'}."
         return [Finding(check, fabric.name, UNKNOWN, "not known", "", why, _BY_HAND) for check in (_COUNT, _GROWING)]
-    names, way = Names(topology), _Way(membership, topology)
+    names, way = Names(topology), Way(membership, topology)
     unread = way.ends_of((*errors.first.unread, *errors.later.unread))
     findings = _check_growth(fabric, errors, names, way, unread)
     if not findings:
@@ -104,51 +100,7 @@ def check_errors(fabric: Fabric, membership: Membership, topology: Topology, err
     return [*findings, *_check_complete(fabric, errors, topology, names, way)]
 
 
-class _Way:
-    """Which ports matter to the fabric: those of its HCAs, and of the links between switches that its traffic may take."""
-
-    def __init__(self, membership: Membership, topology: Topology) -> None:
-        ours = {member.port.guid for members in membership.members.values() for member in members if member.port is not None}
-        inside = {node.guid for node in topology.nodes if node.aggregation}
-        self.far: typing.Dict[_End, _End] = {}
-        self._by_lid: typing.Dict[int, typing.List[_End]] = {}
-        with_hcas: typing.Set[str] = set()
-        with_ours: typing.Set[str] = set()
-        between = []
-        self.ours: typing.Set[_End] = set()
-        for link in topology.links:
-            a, b = _end(link.a), _end(link.b)
-            self.far[a], self.far[b] = b, a
-            for end, place in ((link.a, a), (link.b, b)):
-                if end.lid is not None:
-                    self._by_lid.setdefault(end.lid, []).append(place)
-            if link.a.kind == link.b.kind == "Switch":
-                between.append(link)
-            else:
-                switches = {end.guid for end in (link.a, link.b) if end.kind == "Switch"}
-                if not {link.a.guid, link.b.guid} & inside:
-                    with_hcas |= switches
-                if {a[0], b[0]} & ours:
-                    with_ours |= switches
-                    self.ours |= {a, b}
-        # a leaf of others alone carries nothing of ours
-        foreign = with_hcas - with_ours
-        for link in between:
-            if not {link.a.guid, link.b.guid} & foreign:
-                self.ours |= {_end(link.a), _end(link.b)}
-
-    def ends_of(self, ports: typing.Iterable[UnreadPort]) -> typing.Set[_End]:
-        return {end for port in ports for end in self._by_lid.get(port.lid, ()) if port.port in (end[1], _ALL_PORTS)}
-
-    def knows(self, port: UnreadPort) -> bool:
-        return bool(self.ends_of((port,)))
-
-
-def _end(end: LinkEnd) -> _End:
-    return end.port_guid or end.guid, end.port
-
-
-def _check_growth(fabric: Fabric, errors: SeenErrors, names: Names, way: _Way, unread: typing.Set[_End]) -> typing.List[Finding]:
+def _check_growth(fabric: Fabric, errors: SeenErrors, names: Names, way: Way, unread: typing.Set[End]) -> typing.List[Finding]:
     """One finding for each port of ours that counts errors now or can't show whether it does, and one for all of others."""
     assert errors.first is not None and errors.later is not None
     first = {(port.guid, port.port): port for port in errors.first.ports}
@@ -218,7 +170,7 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
     return Finding(_COUNT, fabric.name, WARN, measured, "few errors counted since the counters were cleared", why, remedy)
 
 
-def _check_complete(fabric: Fabric, errors: SeenErrors, topology: Topology, names: Names, way: _Way) -> typing.List[Finding]:
+def _check_complete(fabric: Fabric, errors: SeenErrors, topology: Topology, names: Names, way: Way) -> typing.List[Finding]:
     """Whether each end of each link was read, both times."""
     assert errors.first is not None and errors.later is not None
     findings, ends = [], 2 * len(topology.links)
@@ -232,7 +184,7 @@ def _check_complete(fabric: Fabric, errors: SeenErrors, topology: Topology, name
         return findings
     measured, expected = f"{failures} without an answer", "an answer of each port"
     nameless = any(report.failures > len(report.unread) for report in (errors.first, errors.later)) or not all(map(way.knows, unread))
-    words = some([f"{names.lid(port.lid)} {'all ports' if port.port == _ALL_PORTS else f'port {port.port}'}" for port in unread])
+    words = some([f"{names.lid(port.lid)} {'all ports' if port.port == ALL_PORTS else f'port {port.port}'}" for port in unread])
     asked = f"Queries for error counters stayed without an answer: {words or f'{failures}, of ports that the tool did not name'}."
     if nameless or way.ends_of(unread) & way.ours:
         findings.append(Finding(_COUNT, f"{fabric.name} queries", UNKNOWN, measured, expected, f"{asked} What these ports count is not known.", _BY_HAND))

@@ -13,6 +13,7 @@ from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Member, Membership
 from ..fleet.places import far_ends
 from .names import MOST, FabricFacts, Names, some
+from .way import Way, end_of
 
 #: Gb/s of one lane, as the kernel tells it
 _LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
@@ -26,14 +27,14 @@ def check_topology(
     fabric: Fabric, membership: Membership, topology: Topology, capabilities: typing.Optional[SeenCapabilities], world: FabricFacts
 ) -> typing.List[Finding]:
     """All that the topology of a fabric shows. What passes is summed up by node or fabric: ten thousand hosts must stay readable."""
-    names, ends = Names(topology), far_ends(topology)
+    names, ends, way = Names(topology), far_ends(topology), Way(membership, topology)
     return [
         _describe(fabric, topology),
         *_check_hcas(fabric, membership, ends, names),
         *_check_rails(fabric, membership, ends, names),
-        *_check_uplinks(fabric, topology, names),
-        *_check_hca_rates(fabric, membership),
-        *_check_switch_rates(fabric, topology, capabilities, names),
+        *_check_uplinks(fabric, topology, names, way),
+        *_check_hca_rates(fabric, membership, ends, capabilities),
+        *_check_switch_rates(fabric, topology, capabilities, names, way),
         _check_capabilities(fabric, topology, capabilities, names),
         *_check_foreign(fabric, topology, world),
         *_check_guids(fabric, membership, topology, names),
@@ -185,11 +186,12 @@ def _switch_links(topology: Topology) -> typing.List[Link]:
     return [link for link in topology.links if link.a.kind == "Switch" and link.b.kind == "Switch"]
 
 
-def _check_uplinks(fabric: Fabric, topology: Topology, names: Names) -> typing.List[Finding]:
-    """A leaf with fewer links to other switches than most of the leaves that share a switch with it."""
-    inside = {node.guid for node in topology.nodes if node.aggregation}
-    leaves = {end.guid for link in topology.links for end, far in ((link.a, link.b), (link.b, link.a)) if far.kind == "Ca" and far.guid not in inside}
-    uplinks: typing.Dict[str, typing.Counter[str]] = {leaf: collections.Counter() for leaf in sorted(leaves)}
+def _check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -> typing.List[Finding]:
+    """A leaf with fewer links to other switches than most of the leaves that share a switch with it.
+
+    Only leaves with HCAs of the fabric are compared: one for storage is built otherwise.
+    """
+    uplinks: typing.Dict[str, typing.Counter[str]] = {leaf: collections.Counter() for leaf in sorted(way.leaves)}
     for link in _switch_links(topology):
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if near.guid in uplinks:
@@ -198,14 +200,14 @@ def _check_uplinks(fabric: Fabric, topology: Topology, names: Names) -> typing.L
     findings = []
     for leaf, count in uplinks.items():
         own = sum(count.values())
-        siblings = [other for other in uplinks.values() if own < most and not count.keys().isdisjoint(other)]
-        usual = collections.Counter(sum(other.values()) for other in siblings).most_common(1)[0][0] if siblings else own
+        siblings = [other for name, other in uplinks.items() if name != leaf and own < most and not count.keys().isdisjoint(other)]
+        usual = _usual([sum(other.values()) for other in siblings]) if siblings else own
         if own >= usual:
             continue
         missing = [
             f"{names.node(guid)} ({count[guid]} of {most_have})"
             for guid in sorted({guid for other in siblings for guid in other})
-            for most_have in [collections.Counter(other[guid] for other in siblings).most_common(1)[0][0]]
+            for most_have in [_usual([other[guid] for other in siblings])]
             if count[guid] < most_have
         ]
         why = f"Most leaves beside it have {usual} links to other switches. Fewer than the others has it to: {', '.join(missing) or 'no one switch'}."
@@ -216,47 +218,90 @@ def _check_uplinks(fabric: Fabric, topology: Topology, names: Names) -> typing.L
     ]
 
 
-def _check_hca_rates(fabric: Fabric, membership: Membership) -> typing.List[Finding]:
-    """A link below its siblings: the whole collective waits for the slowest."""
-    rates = {
-        f"{name} {member.hca.name}": member.port.rate_gbps
-        for name, members in membership.members.items()
-        for member in members
-        if member.port is not None and member.port.rate_gbps is not None
-    }
-    if not rates:
-        return []
-    best = max(rates.values())
-    slow = [_slow(subject, rate, best, "HCAs") for subject, rate in rates.items() if rate < best]
-    return slow or [ok("fabric.rate", fabric.name, f"{len(rates)} links of {best:g} Gb/s", "the same rate on all links of HCAs")]
+def _usual(numbers: typing.Sequence[int]) -> int:
+    """The most frequent one; of several the largest, since what is missing can't be more than there was."""
+    return max(collections.Counter(numbers).items(), key=lambda item: (item[1], item[0]))[0]
 
 
-def _check_switch_rates(fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names) -> typing.List[Finding]:
-    """A link between switches below most of the others, unless it is known that its ends can't do more."""
-    links = _switch_links(topology)
-    rates = {link: link.width * _LANE[link.speed] for link in links if link.width and link.speed in _LANE}
-    if not rates:
-        return []
-    usual = collections.Counter(rates.values()).most_common(1)[0][0]
+def _check_hca_rates(fabric: Fabric, membership: Membership, ends: _Ends, capabilities: typing.Optional[SeenCapabilities]) -> typing.List[Finding]:
+    """A link below what both of its ends can do: the whole collective waits for the slowest.
+
+    Without that knowledge, and among HCAs of one board, the fastest link tells what the others could be.
+    """
     known = capabilities is not None and capabilities.error is None
-    could_be_more = {(port.guid, port.port) for port in capabilities.slow} if capabilities and known else set()
-    slow = []
-    for link, rate in rates.items():
-        by_design = known and not {(link.a.guid, link.a.port), (link.b.guid, link.b.port)} & could_be_more
-        if rate < usual and not by_design:
-            slow.append(_slow(f"{names.port(link.a.guid, link.a.port)} - {names.port(link.b.guid, link.b.port)}", rate, usual, "switches"))
+    could_be = {(port.guid, port.port): port.could_be for port in capabilities.slow} if capabilities is not None and known else {}
+    rates = {}
+    findings = []
+    for name, members in membership.members.items():
+        for member in members:
+            subject, port = f"{name} {member.hca.name}", member.port
+            if port is None:
+                continue
+            if port.rate_gbps is None:
+                why = "The rate of the port could not be read, so whether its link is slow is not known."
+                findings.append(Finding("fabric.rate", subject, UNKNOWN, "not read", "a rate", why, f"See the finding discover.read of {name}."))
+                continue
+            rates[subject] = (port.rate_gbps, (member.hca.board, member.hca.pci.device if member.hca.pci else None))
+            far = ends.get(port.guid or "")
+            more = could_be.get((port.guid or "", port.number)) or (could_be.get(end_of(far[0])) if far else None)
+            if more:
+                findings.append(_below(subject, f"{port.rate_gbps:g} Gb/s", more))
+    slow = {finding.subject for finding in findings}
+    best: typing.Dict[typing.Any, float] = {}
+    for rate, kind in rates.values():
+        best[kind] = max(rate, best.get(kind, 0.0))
+    for subject, (rate, kind) in rates.items():
+        if rate < best[kind] and subject not in slow:
+            findings.append(_slow(subject, rate, best[kind], "HCAs of its kind", known))
+    if any(finding.status in (FAIL, UNKNOWN) for finding in findings):
+        return findings
+    spread = ", ".join(f"{count} of {rate:g} Gb/s" for rate, count in sorted(collections.Counter(rate for rate, _kind in rates.values()).items()))
+    return [*findings, ok("fabric.rate", fabric.name, f"links of HCAs: {spread or 'none'}", "as fast as both ends of each link can be")]
+
+
+def _check_switch_rates(fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names, way: Way) -> typing.List[Finding]:
+    """A link between switches below what its ends can do; without that knowledge, below most of the others. Links of others alone are left out."""
+    links = [link for link in _switch_links(topology) if end_of(link.a) in way.ours]
+    if not links:
+        return []
+    known = capabilities is not None and capabilities.error is None
+    could_be = {(port.guid, port.port): port.could_be for port in capabilities.slow} if capabilities is not None and known else {}
+    rates = {link: link.width * _LANE[link.speed] for link in links if link.width and link.speed in _LANE}
+    usual = _usual(list(map(int, rates.values()))) if rates else 0
+    findings = []
+    for link in links:
+        subject = f"{names.port(link.a.guid, link.a.port)} - {names.port(link.b.guid, link.b.port)}"
+        shown, more = f"{link.width or '?'}x{link.speed or '???'}", could_be.get(end_of(link.a)) or could_be.get(end_of(link.b))
+        if more:
+            findings.append(_below(subject, f"{rates[link]:g} Gb/s" if link in rates else shown, more))
+        elif link not in rates:
+            why = f"The tool shows the link as {shown}: its version does not know this width or speed, or the switch did not say."
+            remedy = "Use infiniband-diags of rdma-core 48 or newer, which know XDR, and run iblinkinfo by hand."
+            findings.append(Finding("fabric.rate", subject, UNKNOWN, shown, "a width and a speed", why, remedy))
+        elif rates[link] < usual and not known:
+            findings.append(_slow(subject, rates[link], usual, "switches", known))
     subject = f"{fabric.name} switches"
-    return slow or [ok("fabric.rate", subject, f"{len(rates)} links, most of {usual:g} Gb/s", "the rate of most links between switches")]
+    return findings or [ok("fabric.rate", subject, f"{len(rates)} links, most of {usual:g} Gb/s", "as fast as both ends of each link can be")]
 
 
-def _slow(subject: str, rate: float, best: float, kind: str) -> Finding:
-    why = f"The link runs below the other links of {kind} in this fabric: it trained down in width or speed."
+def _below(subject: str, measured: str, could_be: str) -> Finding:
+    why = f"Both ends of the link support {could_be}, and it trained down: a cable or transceiver that is bad or too old, or a setting of a port."
+    remedy = "Seat or replace the cable or transceiver, and see the speeds enabled at both ports (ibportstate)."
+    return Finding("fabric.rate", subject, FAIL, measured, could_be, why, remedy)
+
+
+def _slow(subject: str, rate: float, best: float, kind: str, known: bool) -> Finding:
+    """:param known: both ends are known to support no more, so that it may be meant so"""
+    if known:
+        why = f"The link runs below other links of {kind}. The port at its other end supports no more: a slower or a split port of the switch."
+        return Finding("fabric.rate", subject, WARN, f"{rate:g} Gb/s", f"{best:g} Gb/s", why, "If it is not meant so, move the cable to a port of full speed.")
+    why = f"The link runs below the other links of {kind} in this fabric, and what its ends can do is not known: it may have trained down in width or speed."
     remedy = "Seat or replace the cable or transceiver, and see the switch port's settings."
     return Finding("fabric.rate", subject, FAIL, f"{rate:g} Gb/s", f"{best:g} Gb/s", why, remedy)
 
 
 def _check_capabilities(fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names) -> Finding:
-    """A warning: a fabric of older cables runs as it was bought, and fabric.rate tells of the one link that does not."""
+    """A warning that sums up the whole fabric, others' links among it; fabric.rate fails for each of ours."""
     expected = "each link as wide and fast as both of its ends support"
     if capabilities is None or capabilities.error is not None:
         why = f"What the ends of the links support is not known: {(capabilities.error if capabilities else None) or 'nobody was asked'}."

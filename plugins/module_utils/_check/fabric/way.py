@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage fabric: which links of a topology carry traffic of a fabric of the intent.
+
+A large fabric has other tenants, whose links are none of a run's business.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.fabric import LinkEnd, Topology, UnreadPort
+from ..fleet.hcas_of_fabric import Membership
+
+#: GUID of the switch, or of the port of a CA, and number of the port
+End = typing.Tuple[str, int]
+#: number of the port in a query about all ports of a node
+ALL_PORTS = 255
+
+
+def end_of(end: LinkEnd) -> End:
+    """As ibqueryerrors and iblinkinfo name it."""
+    return end.port_guid or end.guid, end.port
+
+
+class Way:
+    """Which ports matter to the fabric: those of its HCAs, and of the links between switches that its traffic may take.
+
+    :ivar ours: both ends of these links
+    :ivar leaves: GUIDs of the switches with HCAs of the fabric
+    :ivar far: for each end of a link the other one
+    """
+
+    def __init__(self, membership: Membership, topology: Topology) -> None:
+        ours = {member.port.guid for members in membership.members.values() for member in members if member.port is not None}
+        inside = {node.guid for node in topology.nodes if node.aggregation}
+        self.far: typing.Dict[End, End] = {}
+        self._by_lid: typing.Dict[int, typing.List[End]] = {}
+        with_hcas: typing.Set[str] = set()
+        with_ours: typing.Set[str] = set()
+        between = []
+        self.ours: typing.Set[End] = set()
+        for link in topology.links:
+            a, b = end_of(link.a), end_of(link.b)
+            self.far[a], self.far[b] = b, a
+            for end, place in ((link.a, a), (link.b, b)):
+                if end.lid is not None:
+                    self._by_lid.setdefault(end.lid, []).append(place)
+            if link.a.kind == link.b.kind == "Switch":
+                between.append(link)
+            else:
+                switches = {end.guid for end in (link.a, link.b) if end.kind == "Switch"}
+                if not {link.a.guid, link.b.guid} & inside:
+                    with_hcas |= switches
+                if {a[0], b[0]} & ours:
+                    with_ours |= switches
+                    self.ours |= {a, b}
+        self.leaves = with_ours
+        # a leaf of others alone carries nothing of ours
+        foreign = with_hcas - with_ours
+        for link in between:
+            if not {link.a.guid, link.b.guid} & foreign:
+                self.ours |= {end_of(link.a), end_of(link.b)}
+
+    def ends_of(self, ports: typing.Iterable[UnreadPort]) -> typing.Set[End]:
+        return {end for port in ports for end in self._by_lid.get(port.lid, ()) if port.port in (end[1], ALL_PORTS)}
+
+    def knows(self, port: UnreadPort) -> bool:
+        return bool(self.ends_of((port,)))
