@@ -163,7 +163,7 @@ def works(what: str, hosts: int, text: pathlib.Path, peer: typing.Optional[pathl
         return lambda: load(Topology, data)
     facts = large_facts(topology, hosts)
     network, ipam = Network("x", "y"), Ipam("whereabouts", "10.0.0.0/8")
-    select = Select(hcas_per_node=RAILS, subnet_manager="any")
+    select = Select(hcas_per_node=RAILS, subnet_manager=("any",))
     rdma = Fabric("compute", "sriov_infiniband", network, select, virtual_functions=8, resource_name="x", ipam=ipam)
     return lambda: fabric.check(Intent((rdma,)), facts)
 

@@ -96,7 +96,7 @@ def traits(fabric: Fabric) -> Traits:
 def is_infiniband(fabric: Fabric) -> bool:
     """Whether a subnet manager decides on the members of this fabric."""
     link = traits(fabric).link
-    return link == "InfiniBand" or (link is None and fabric.select.subnet_manager is not None)
+    return link == "InfiniBand" or (link is None and bool(fabric.select.subnet_manager))
 
 
 def owns_rdma(fabric: Fabric) -> bool:

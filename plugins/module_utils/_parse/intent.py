@@ -35,12 +35,25 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     :raises IntentError: with one problem for each fabric, waiver and variable that is wrong (each names its first mistake only)
     """
     problems: typing.List[LoadError] = []
-    loaded_fabrics = _load_list(Fabric, fabrics, "rdma_fabrics", problems)
+    loaded_fabrics = _load_list(Fabric, _listed(fabrics), "rdma_fabrics", problems)
     loaded_waivers = _load_list(Waiver, [] if waivers is None else waivers, "rdma_waivers", problems)
     loaded_cluster = _load_one(ClusterIntent, {} if cluster is None else cluster, "rdma_cluster", problems)
     if problems:
         raise IntentError(problems)
     return Intent(fabrics=loaded_fabrics, waivers=loaded_waivers, cluster=loaded_cluster)
+
+
+def _listed(fabrics: typing.Any) -> typing.Any:
+    """One subnet manager as a list of one: most fabrics have ``any``, and nobody should write a list for it."""
+    return [_with_managers(item) for item in fabrics] if isinstance(fabrics, (list, tuple)) else fabrics
+
+
+def _with_managers(fabric: typing.Any) -> typing.Any:
+    select = fabric.get("select") if isinstance(fabric, dict) else None
+    if not isinstance(select, dict) or not isinstance(select.get("subnet_manager", []), (str, type(None))):
+        return fabric
+    manager = select.get("subnet_manager")
+    return {**fabric, "select": {**select, "subnet_manager": [] if manager is None else [manager]}}
 
 
 def _load_list(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Tuple[typing.Any, ...]:

@@ -101,14 +101,14 @@ def seen_topologies(seen: typing.Optional[Topology] = None, error: typing.Option
 
 def fabric(name: str = "compute", profile: str = "sriov_infiniband", virtual_functions: int = 8, **select: typing.Any) -> Fabric:
     """A fabric of the intent; keywords are those of ``select``."""
-    values = {"hcas_per_node": 4, "subnet_manager": "any", **select}
+    values = {"hcas_per_node": 4, "subnet_manager": ("any",), **select}
     ipam = Ipam("whereabouts", "100.100.0.0/22")
     return Fabric(name, profile, Network("test", name), Select(**values), virtual_functions, name, ipam)  # type: ignore[arg-type]
 
 
 def storage(**select: typing.Any) -> Fabric:
     """The Ethernet fabric of the intent; an igb has no RDMA device."""
-    values = {"hcas_per_node": 1, "subnet_manager": None, "vendor": "8086", "device": "10c9", **select}
+    values = {"hcas_per_node": 1, "subnet_manager": (), "vendor": "8086", "device": "10c9", **select}
     return dataclasses.replace(fabric("storage", "sriov_ethernet", 4, **values), rdma=False)
 
 

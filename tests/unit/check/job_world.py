@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.job import r
 COMPUTE = {
     "name": "compute",
     "profile": "sriov_infiniband",
-    "select": {"subnet_manager": "any", "hcas_per_node": 4, "vendor": "15b3", "device": "1021"},
+    "select": {"subnet_manager": ["any"], "hcas_per_node": 4, "vendor": "15b3", "device": "1021"},
     "virtual_functions": 8,
     "resource_name": "mlx_compute",
     "network": {"name": "sriov-ib-compute", "namespace": "training"},

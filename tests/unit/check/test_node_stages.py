@@ -273,9 +273,9 @@ def names(membership: typing.Any, node: str) -> typing.List[str]:
 
 def test_the_manager_that_a_port_sees_decides() -> None:
     four, two = resolve(world.fabric(), NODES, SUBNETS), resolve(world.fabric(hcas_per_node=2), NODES, SUBNETS)
-    assert four.subnet_manager == world.MASTERS[1].guid and names(four, "worker-2") == ["mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5"]
+    assert four.subnet_managers == (world.MASTERS[1].guid,) and names(four, "worker-2") == ["mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5"]
     assert [member.rail for member in four.members["worker-1"]] == [0, 1, 2, 3]
-    assert two.subnet_manager == world.MASTERS[2].guid and names(two, "worker-1") == ["mlx5_2", "mlx5_3"]
+    assert two.subnet_managers == (world.MASTERS[2].guid,) and names(two, "worker-1") == ["mlx5_2", "mlx5_3"]
 
 
 def test_two_fabrics_that_fit_are_not_guessed() -> None:
@@ -283,7 +283,7 @@ def test_two_fabrics_that_fit_are_not_guessed() -> None:
     contested = resolve(world.fabric(hcas_per_node=3), NODES, {"worker-1": same, "worker-2": same})
     assert not contested.resolved and contested.members == {}
     assert all(master.guid in contested.remedy for master in world.MASTERS.values()) and "select.subnet_manager" in contested.remedy
-    named = resolve(world.fabric(hcas_per_node=3, subnet_manager=world.MASTERS[2].guid), NODES, {"worker-1": same, "worker-2": same})
+    named = resolve(world.fabric(hcas_per_node=3, subnet_manager=(world.MASTERS[2].guid,)), NODES, {"worker-1": same, "worker-2": same})
     assert names(named, "worker-1") == ["mlx5_2", "mlx5_3", "mlx5_5"]
 
 
@@ -299,7 +299,7 @@ def test_rails_of_unlike_nodes_go_by_name_and_then_by_place() -> None:
         return dataclasses.replace(item, pci=dataclasses.replace(item.pci, address=f"0000:{place:02x}:00.0"), rdma_device=name or item.rdma_device)
 
     by_name = NodeHcas(tuple(moved(item, 9 - place) for place, item in enumerate(NODES["worker-2"].hcas[:2])))
-    fabric_of_two = world.fabric(hcas_per_node=2, subnet_manager=world.MASTERS[1].guid)
+    fabric_of_two = world.fabric(hcas_per_node=2, subnet_manager=(world.MASTERS[1].guid,))
     first = NodeHcas(NODES["worker-1"].hcas[:2])
     membership = resolve(fabric_of_two, {"worker-1": first, "worker-2": by_name}, SUBNETS)
     assert {member.hca.rdma_device: member.rail for member in membership.members["worker-2"]} == {"mlx5_0": 0, "mlx5_1": 1}
@@ -309,8 +309,22 @@ def test_rails_of_unlike_nodes_go_by_name_and_then_by_place() -> None:
     assert {member.hca.rdma_device: member.rail for member in membership.members["worker-2"]} == {"odd1": 0, "odd0": 1}
 
 
-@pytest.mark.parametrize("manager", ["any", None, world.MASTERS[1].guid, "0x0000000000000099"])
-def test_nothing_is_resolved_when_nobody_sees_a_manager(manager: typing.Optional[str]) -> None:
+def test_a_failover_of_listed_managers_changes_nothing() -> None:
+    """The standby has another GUID. In the middle of it some ports see one, and some the other."""
+    standby, master = world.STANDBYS[1], world.MASTERS[1]
+    after = tuple(dataclasses.replace(seen, master=standby) if seen.master == master else seen for seen in world.subnets())
+    both = world.fabric(subnet_manager=(master.guid, standby.guid))
+    expected = ["mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5"]
+    for first, second in ((world.subnets(), world.subnets()), (after, after), (after, world.subnets()), ((after[0], *world.subnets()[1:]), after)):
+        membership = resolve(both, NODES, {"worker-1": first, "worker-2": second})
+        assert names(membership, "worker-1") == names(membership, "worker-2") == expected
+        assert [member.rail for member in membership.members["worker-1"]] == [0, 1, 2, 3]
+    alone = resolve(world.fabric(subnet_manager=(master.guid,)), NODES, {"worker-1": after, "worker-2": after})
+    assert not alone.resolved and standby.guid in alone.why and "list all that may be the master" in alone.remedy
+
+
+@pytest.mark.parametrize("manager", [("any",), (), (world.MASTERS[1].guid,), ("0x0000000000000099", world.MASTERS[1].guid)])
+def test_nothing_is_resolved_when_nobody_sees_a_manager(manager: typing.Tuple[str, ...]) -> None:
     silent = tuple(SeenSubnet(seen.rdma_device, 1, error="ended with 255") for seen in world.subnets())
     membership = resolve(world.fabric(subnet_manager=manager), NODES, {"worker-1": silent, "worker-2": silent})
     assert not membership.resolved and membership.why and membership.remedy
@@ -318,7 +332,7 @@ def test_nothing_is_resolved_when_nobody_sees_a_manager(manager: typing.Optional
 
 def test_virtual_functions_are_never_members() -> None:
     node = world.node(1, mlx5_1=dataclasses.replace(world.hca(1, 1), physical_function="0000:3c:00.0"))
-    assert names(resolve(world.fabric(subnet_manager=world.MASTERS[1].guid), {"worker-1": node}, SUBNETS), "worker-1") == ["mlx5_0", "mlx5_4", "mlx5_5"]
+    assert names(resolve(world.fabric(subnet_manager=(world.MASTERS[1].guid,)), {"worker-1": node}, SUBNETS), "worker-1") == ["mlx5_0", "mlx5_4", "mlx5_5"]
 
 
 def test_selectors_decide_on_ethernet() -> None:

@@ -32,7 +32,7 @@ ETHERNET = (("job-worker-0", "worker-1"), ("job-worker-1", "worker-2"))
 
 
 def intent(**training: typing.Any) -> Intent:
-    select = Select(hcas_per_node=4, subnet_manager="any")
+    select = Select(hcas_per_node=4, subnet_manager=("any",))
     compute = Fabric("compute", "sriov_infiniband", Network("test", "sriov-ib"), select, 8, "mlx_compute", Ipam("whereabouts", "100.100.0.0/22"))
     return Intent((compute,), cluster=ClusterIntent(training=Training(**training)))
 

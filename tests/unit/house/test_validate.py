@@ -133,6 +133,7 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
         ({"resource_name": "mlx\n"}, "validate.names on rdma_fabrics[0].resource_name", "'mlx\n'"),
         ({"network__name": "IB_net"}, "validate.names on rdma_fabrics[0].network.name", "'IB_net'"),
         ({"select__subnet_manager": "0x1"}, "validate.select on rdma_fabrics[0].select.subnet_manager", "'0x1'"),
+        ({"select__subnet_manager": ["0xb83fd20300e00000", "any"]}, "validate.select on rdma_fabrics[0].select.subnet_manager[1]", "'any'"),
         ({"profile": "sriov_ethernet"}, "validate.select on rdma_fabrics[0].select.subnet_manager", "any"),
         ({"select__subnet_manager": None}, "validate.select on rdma_fabrics[0].select", "only hcas_per_node"),
         ({"select__pci": ["3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci[0]", "'3c:00.0'"),
@@ -268,6 +269,8 @@ def test_routes(fabrics: typing.Any, route: typing.Any, key: str, status: str) -
         ({"subnet_manager": "any"}, {"pci": ["0000:4d:00.0"]}, "the same HCAs"),
         ({"subnet_manager": "0xb83fd20300e00000"}, {"subnet_manager": "0xb83fd20300e00001"}, ""),
         ({"subnet_manager": "0xb83fd20300e00000"}, {"subnet_manager": "any"}, "the same HCAs"),
+        ({"subnet_manager": ["0xb83fd20300e00000", "0xb83fd20300e00002"]}, {"subnet_manager": ["0xb83fd20300e00002"]}, "the same HCAs"),
+        ({"subnet_manager": ["0xb83fd20300e00000", "0xb83fd20300e00002"]}, {"subnet_manager": "0xb83fd20300e00001"}, ""),
         ({"subnet_manager": "any", "device": "1021"}, {"subnet_manager": "any", "device": "101b"}, ""),
         # an address and a name: whether they meet, only a node can say
         ({"pci": ["0000:3c:00.0"]}, {"netdev": ["ibp60s0"]}, ""),

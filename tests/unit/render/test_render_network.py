@@ -23,7 +23,7 @@ GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 COMPUTE = {
     "name": "compute",
     "profile": "sriov_infiniband",
-    "select": {"subnet_manager": "any", "hcas_per_node": 4, "vendor": "15b3", "device": "1021"},
+    "select": {"subnet_manager": ["any"], "hcas_per_node": 4, "vendor": "15b3", "device": "1021"},
     "virtual_functions": 8,
     "resource_name": "mlx_test",
     "network": {"name": "sriov-network-ib-test", "namespace": "test", "link_state": "enable"},

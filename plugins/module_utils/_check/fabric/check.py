@@ -84,7 +84,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
     if not membership.resolved:
         why = f"{membership.why}." + (words_of_ports(world) if is_infiniband(fabric) else "")
         return [Finding("fabric.membership", fabric.name, FAIL, "not made out", expected, why, f"{membership.remedy}.")]
-    by = f"by subnet manager {membership.subnet_manager}" if membership.subnet_manager else "by the selectors of the intent"
+    by = f"by subnet manager {' and '.join(membership.subnet_managers)}" if membership.subnet_managers else "by the selectors of the intent"
     count = sum(len(members) for members in membership.members.values())
     findings = [ok("fabric.membership", fabric.name, f"{count} HCAs on {len(membership.members)} nodes, {by}", expected)]
     for name, members in membership.members.items():
@@ -146,11 +146,11 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
         for hca in (hca for hca in node.hcas if selects(fabric.select, hca)):
             guids = [managers[key] for key in ((hca.rdma_device or "", port.number) for port in hca.ports) if key in managers]
             # one port of two may be on another fabric
-            if guids and membership.subnet_manager not in guids:
+            if guids and not set(guids) & set(membership.subnet_managers):
                 seen[f"{name} {hca.name}"] = guids[0]
     remedy = f"Correct select.pci of the fabric '{fabric.name}', or the cable of the HCA."
     if membership.resolved:
-        expected = f"subnet manager {membership.subnet_manager}"
+        expected = f"subnet manager {' and '.join(membership.subnet_managers)}"
         why = "The intent lists the PCI address of this HCA for the fabric, and its port is on another one."
         wrong = [Finding("fabric.select", subject, FAIL, f"subnet manager {guid}", expected, why, remedy) for subject, guid in seen.items()]
         return wrong or [ok("fabric.select", fabric.name, f"{len(fabric.select.pci)} addresses", "the listed HCAs on one subnet manager")]

@@ -37,7 +37,7 @@ class Member:
 class Membership:
     """The members of a fabric, or why there are none.
 
-    :ivar subnet_manager: GUID of the manager that defines the fabric; None on Ethernet
+    :ivar subnet_managers: GUIDs of the managers that define the fabric: one, but in the middle of a failover; none on Ethernet
     :ivar members: by node, for every node that was read, in the order of the rails; empty when the node has none
     :ivar why: why the fabric could not be made out; empty when it could. Then nobody is a member
     :ivar remedy: what to do about it
@@ -45,7 +45,7 @@ class Membership:
     """
 
     fabric: str
-    subnet_manager: typing.Optional[str]
+    subnet_managers: typing.Tuple[str, ...]
     members: typing.Mapping[str, typing.Tuple[Member, ...]]
     why: str = ""
     remedy: str = ""
@@ -81,47 +81,49 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     """The members of one fabric.
 
     InfiniBand: of the groups of HCAs that see the same manager, the one that has ``hcas_per_node`` HCAs on every node; else the only one that
-    has them on some node, so that a port that is down is missed by name and the fabric is still known. ``select.subnet_manager`` with a GUID
-    names the group. Ethernet: what the selectors select.
+    has them on some node, so that a port that is down is missed by name and the fabric is still known. ``select.subnet_manager`` with
+    GUIDs names the group: several, since after a failover another one is the master. Ethernet: what the selectors select.
 
     :param nodes: HCAs of each node that could be read
     :param subnets: what the ports of each node see; a node that could not be asked may be absent
     """
     if not is_infiniband(fabric):
-        return _number(fabric, None, {name: tuple((hca, None) for hca in candidates(fabric, node)) for name, node in nodes.items()})
+        return _number(fabric, (), {name: tuple((hca, None) for hca in candidates(fabric, node)) for name, node in nodes.items()})
     groups = _groups(fabric, nodes, subnets)
-    wanted = fabric.select.subnet_manager
-    if wanted is not None and wanted.lower() != "any":
-        guid = _normal(wanted)
-        if guid not in groups:
+    wanted = tuple(_normal(guid) for guid in fabric.select.subnet_manager if guid.lower() != "any")
+    if wanted:
+        seen = tuple(guid for guid in groups if guid in wanted)
+        if not seen:
+            names = f"the subnet manager {wanted[0]}" if len(wanted) == 1 else f"any of the subnet managers {', '.join(wanted)}"
             return _unresolved(
                 fabric,
-                f"no port sees the subnet manager {guid}; seen are: {', '.join(_describe(groups, item) for item in groups) or 'none'}",
-                f"Start that subnet manager, or correct select.subnet_manager of the fabric '{fabric.name}'",
+                f"no port sees {names}; seen are: {', '.join(_describe(groups, item) for item in groups) or 'none'}",
+                f"Start that subnet manager, or list all that may be the master in select.subnet_manager of the fabric '{fabric.name}'",
             )
-        return _number(fabric, guid, _of_group(nodes, groups[guid]))
+        return _number(fabric, seen, {name: _together([groups[guid].get(name, ()) for guid in seen]) for name in nodes})
     count = fabric.select.hcas_per_node
     exact = [guid for guid, group in groups.items() if all(len(group.get(name, ())) == count for name in nodes)]
     partly = [guid for guid, group in groups.items() if any(len(members) == count for members in group.values())]
     choice = exact or partly
     if len(choice) == 1:
-        return _number(fabric, choice[0], _of_group(nodes, groups[choice[0]]))
-    seen = "; ".join(_describe(groups, guid) for guid in groups) or "no port sees a subnet manager"
+        return _number(fabric, (choice[0],), {name: groups[choice[0]].get(name, ()) for name in nodes})
+    seen_by = "; ".join(_describe(groups, guid) for guid in groups) or "no port sees a subnet manager"
     if not choice:
         return _unresolved(
             fabric,
-            f"no subnet manager is seen by {count} HCAs of a node: {seen}",
+            f"no subnet manager is seen by {count} HCAs of a node: {seen_by}",
             f"Bring up the ports and the subnet manager of the fabric '{fabric.name}', or correct its select.hcas_per_node",
         )
     return _unresolved(
         fabric,
-        f"{len(choice)} fabrics have {count} HCAs on a node: {seen}",
+        f"{len(choice)} fabrics have {count} HCAs on a node: {seen_by}",
         f"Write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': " + " or ".join(sorted(choice)),
         tuple(sorted(choice)),
     )
 
 
-Group = typing.Dict[str, typing.Tuple[typing.Tuple[Hca, typing.Optional[Port]], ...]]
+Pairs = typing.Tuple[typing.Tuple[Hca, typing.Optional[Port]], ...]
+Group = typing.Dict[str, Pairs]
 
 
 def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, Group]:
@@ -140,11 +142,16 @@ def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, 
     return {guid: groups[guid] for guid in sorted(groups)}
 
 
-def _of_group(nodes: Nodes, group: Group) -> Group:
-    return {name: group.get(name, ()) for name in nodes}
+def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:
+    """The HCAs of a node that see one of several managers, each once."""
+    chosen: typing.Dict[str, typing.Tuple[Hca, typing.Optional[Port]]] = {}
+    for pairs in of_managers:
+        for hca, port in pairs:
+            chosen.setdefault(hca.name, (hca, port))
+    return tuple(chosen.values())
 
 
-def _number(fabric: Fabric, guid: typing.Optional[str], chosen: Group) -> Membership:
+def _number(fabric: Fabric, guids: typing.Tuple[str, ...], chosen: Group) -> Membership:
     """Give each HCA its rail. Nodes of one kind have their HCAs at the same PCI addresses (or under the same device names): then a missing
     one leaves a gap, and does not shift the others. Otherwise the order of the PCI addresses counts."""
     members = {}
@@ -155,7 +162,7 @@ def _number(fabric: Fabric, guid: typing.Optional[str], chosen: Group) -> Member
     for node, pairs in chosen.items():
         ordered = sorted(pairs, key=lambda pair: (_address(pair[0]), _device(pair[0])))
         members[node] = tuple(Member(names.index(key(hca)) if key else place, hca, port) for place, (hca, port) in enumerate(ordered))
-    return Membership(fabric.name, guid, members)
+    return Membership(fabric.name, guids, members)
 
 
 def _tells_rails(key: typing.Callable[[Hca], str], chosen: Group, count: int) -> bool:
@@ -174,7 +181,7 @@ def _device(hca: Hca) -> str:
 
 
 def _unresolved(fabric: Fabric, why: str, remedy: str, contested: typing.Tuple[str, ...] = ()) -> Membership:
-    return Membership(fabric.name, None, {}, why, remedy, contested)
+    return Membership(fabric.name, (), {}, why, remedy, contested)
 
 
 def _describe(groups: typing.Mapping[str, Group], guid: str) -> str:

@@ -160,15 +160,18 @@ def _check_select(fabric: Fabric, path: str) -> typing.List[Finding]:
     if not traits(fabric).members:
         return findings
     infiniband = traits(fabric).link != "Ethernet"
-    if select.subnet_manager is not None and not infiniband:
+    if select.subnet_manager and not infiniband:
         why = f"The profile {fabric.profile} is Ethernet, and Ethernet has no subnet manager."
         remedy = "Remove subnet_manager and name the NICs by pci, netdev, or vendor and device."
-        findings.append(_bad("select", f"{path}.subnet_manager", select.subnet_manager, "no subnet_manager", why, remedy))
-    elif select.subnet_manager not in (None, "any") and not _GUID.fullmatch(str(select.subnet_manager)):
-        why = "A subnet manager is known by the GUID of its port, as sminfo prints it."
-        expected = "'any', or 0x and 16 lower-case hex digits"
-        remedy = "Copy the sm guid out of sminfo, with its leading zeros."
-        findings.append(_bad("select", f"{path}.subnet_manager", f"'{select.subnet_manager}'", expected, why, remedy))
+        findings.append(_bad("select", f"{path}.subnet_manager", ", ".join(select.subnet_manager), "no subnet_manager", why, remedy))
+    elif select.subnet_manager != ("any",):
+        for index, guid in enumerate(select.subnet_manager):
+            if not _GUID.fullmatch(guid):
+                why = "A subnet manager is known by the GUID of its port, as sminfo prints it."
+                expected = "'any' alone, or 0x and 16 lower-case hex digits"
+                remedy = "Copy the sm guid out of sminfo, with its leading zeros."
+                place = f"{path}.subnet_manager" + (f"[{index}]" if len(select.subnet_manager) > 1 else "")
+                findings.append(_bad("select", place, f"'{guid}'", expected, why, remedy))
     if not (select.subnet_manager or select.pci or select.netdev or select.vendor or select.device):
         why = "Nothing says which HCAs of a node belong to this fabric."
         expected = "subnet_manager, pci, netdev, or vendor and device" if infiniband else "pci, netdev, or vendor and device"

@@ -94,13 +94,14 @@ def _shared_claim(one: Fabric, other: Fabric) -> str:
         if mine and theirs:
             return ", ".join(sorted(set(mine) & set(theirs)))
     for wide, narrow in ((one.select, other.select), (other.select, one.select)):
-        if not wide.pci and not wide.netdev and all(_takes(getattr(wide, key), getattr(narrow, key)) for key in ("vendor", "device", "subnet_manager")):
-            return "the same HCAs"
+        if not wide.pci and not wide.netdev and all(_takes(getattr(wide, key), getattr(narrow, key)) for key in ("vendor", "device")):
+            if wide.subnet_manager in ((), ("any",)) or set(wide.subnet_manager) & set(narrow.subnet_manager):
+                return "the same HCAs"
     return ""
 
 
 def _takes(wide: typing.Optional[str], narrow: typing.Optional[str]) -> bool:
-    return wide in (None, "any", narrow)
+    return wide in (None, narrow)
 
 
 def _modes(intent: Intent) -> typing.List[Finding]:
