@@ -237,6 +237,39 @@ def test_an_hca_under_a_nodes_name_that_the_node_does_not_have() -> None:
     assert one(fabrics(topologies=only_others), "fabric.foreign").measured == "1 HCAs of other machines"
 
 
+def test_a_host_is_known_by_its_short_name_and_by_what_its_own_hcas_bear() -> None:
+    """An inventory has names with a domain, or addresses; rdma-ndd writes the host without its domain, older tools with it."""
+    for inventory, description, named in (
+        ("worker-2.pod1.example.com", "worker-2 mlx5_6", True),
+        ("worker-2", "worker-2.pod1.example.com mlx5_6", True),
+        ("Worker-2.Example.com", "WORKER-2 HCA-7", True),
+        # its own HCAs bear the name worker-2
+        ("192.168.7.12", "worker-2 mlx5_6", True),
+        ("fd00::12", "worker-2 mlx5_6", True),
+        ("192.168.7.12", "192 mlx5_0", False),
+        ("worker-2.example.com", "worker-20 mlx5_6", False),
+        ("worker-2.example.com", "", False),
+    ):
+        nodes = {"worker-1": ObservedHcas(world.node(1)), inventory: ObservedHcas(world.node(2))}
+        topology = world.topology(1, more=[FabricNode("Ca", "0x00000000000000aa", description, 1)])
+        subnets = {"worker-1": ObservedSubnets(world.subnets()), inventory: ObservedSubnets(world.subnets())}
+        finding = one(fabrics(nodes=nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(world.seen_topologies(topology))}), "fabric.foreign")
+        assert (finding.status, inventory in finding.subject) == (("fail", True) if named else ("pass", False)), (inventory, description)
+
+
+def test_a_first_word_that_hcas_of_several_nodes_bear_is_no_host() -> None:
+    """What the firmware has before rdma-ndd writes another."""
+    default = "MT4129 ConnectX7   Mellanox Technologies"
+    plain = {name: world.hca(number, 0) for number, name in ((1, "worker-1"), (2, "worker-2"))}
+    nodes = {
+        name: ObservedHcas(world.node(number, mlx5_0=dataclasses.replace(plain[name], node_description=default)))
+        for number, name in ((1, "worker-1"), (2, "worker-2"))
+    }
+    topology = world.topology(1, more=[FabricNode("Ca", "0x00000000000000aa", default, 1)])
+    finding = one(fabrics(nodes=nodes, topologies={"worker-1": ObservedTopologies(world.seen_topologies(topology))}), "fabric.foreign")
+    assert (finding.status, finding.measured) == ("pass", "1 HCAs of other machines")
+
+
 def test_an_aggregation_node_is_nobodys_hca() -> None:
     more = [FabricNode("Ca", "0x00000000000000ac", "worker-1 Mellanox Technologies Aggregation Node", 1, aggregation=True)]
     findings = seen(world.topology(1, more=more))

@@ -106,7 +106,8 @@ def _check_growth(fabric: Fabric, errors: SeenErrors, names: Names, way: Way, un
     first = {(port.guid, port.port): port for port in errors.first.ports}
     # without knowing which port did not answer the first time, each that is not in that reading may be it
     doubtful = errors.first.failures > len(errors.first.unread)
-    findings, others = [], []
+    findings: typing.List[Finding] = []
+    others: typing.List[Finding] = []
     for port in errors.later.ports:
         end = (port.guid, port.port)
         if end in unread:

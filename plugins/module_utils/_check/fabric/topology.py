@@ -11,6 +11,7 @@ from ..._model.fabric import Link, LinkEnd, SeenCapabilities, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Member, Membership
+from ..fleet.host_names import host_of, owners
 from ..fleet.places import far_ends
 from .names import MOST, FabricFacts, Names, some
 from .way import Way, end_of
@@ -338,9 +339,10 @@ def _check_foreign(fabric: Fabric, topology: Topology, world: FabricFacts) -> ty
         node for node in topology.nodes if node.kind == "Ca" and not node.aggregation and node.guid not in known and not ports.get(node.guid, set()) & known
     ]
     findings = []
+    hosts = owners(world.nodes)
     for node in foreign:
-        owner = next(iter(node.description.split()), "")
-        if owner in world.nodes:
+        owner = " or ".join(hosts.get(host_of(node.description), ()))
+        if owner:
             why = (
                 f"The fabric shows this HCA by the name of {owner}, and {owner} has no HCA of this GUID: its driver lost it, or another machine has that name."
             )
