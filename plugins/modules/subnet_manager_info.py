@@ -106,6 +106,18 @@ subnets:
         lid: 7
         description: sm-1 mlx5_0
         is_manager: true
+    linked:
+      description: V(false) when the port had no link, so that nobody asked.
+      returned: success
+      type: bool
+      sample: true
+    barrier:
+      description:
+        - Why a port could not be asked. V(module) - ib_umad is not loaded; V(port) - it does not know the port; V(device) - the port has no
+          C(/dev/infiniband/umad*); V(right) - the user may not open that. V(null) when nothing stands in the way.
+      returned: success
+      type: str
+      sample: module
 counts:
   description: With O(facts_dir), how much each fact holds. The facts themselves are in the folder then.
   returned: with O(facts_dir)
@@ -127,7 +139,7 @@ def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
         ports = subnet.infiniband_ports(sysfs.read_node(params["sysfs"]))
     else:
         ports = tuple(subnet.Question(PortName(item["device"], item["port"])) for item in params["ports"])
-    return {"subnets": to_data(subnet.read_subnets(ports))}
+    return {"subnets": to_data(subnet.read_subnets(ports, params["sysfs"]))}
 
 
 def main() -> None:

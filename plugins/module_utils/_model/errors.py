@@ -35,6 +35,6 @@ class ToolMissing(RdmaError):
     """
 
     def __init__(self, tool: str, package: str) -> None:
-        super().__init__(f"{tool} is not installed", f"Install the package {package} on the node")
+        super().__init__(f"{tool} is not installed", f"Install the package {package} on the node: 'dnf install {package}', or 'apt install {package}'")
         self.tool = tool
         self.package = package

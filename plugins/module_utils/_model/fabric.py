@@ -39,6 +39,11 @@ class LostManager:
     is_manager: typing.Optional[bool] = None
 
 
+#: why no tool can open a port for management datagrams, from the lowest layer up: ib_umad is not loaded; it does not know the port; the port
+#: has no /dev/infiniband/umad*; who asks may not open that
+Barrier = typing.Literal["module", "port", "device", "right"]
+
+
 @dataclasses.dataclass(frozen=True)
 class SeenSubnet:
     """What one port says of its subnet.
@@ -47,6 +52,8 @@ class SeenSubnet:
     :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is such a fact
     :ivar silent: the question went out and nobody answered; False with an error means that it could not be asked
     :ivar lost: of a silent subnet, where its manager was; None when the port has no LID of one
+    :ivar linked: False: the port had no link, so nobody asked
+    :ivar barrier: of a port that could not be asked, why; None when nothing stands in the way
     """
 
     rdma_device: str
@@ -55,6 +62,8 @@ class SeenSubnet:
     error: typing.Optional[str] = None
     silent: bool = False
     lost: typing.Optional[LostManager] = None
+    barrier: typing.Optional[Barrier] = None
+    linked: bool = True
 
     @property
     def cut_off(self) -> bool:

@@ -15,7 +15,7 @@ from .._model.fabric import ErrorReport, LostManager, ManagerPort, SeenCapabilit
 from .._model.hca import NodeHcas
 from .._model.reachability import PortName
 from .._parse.infiniband import iblinkinfo, ibnetdiscover, ibqueryerrors, saquery, sminfo, smpquery
-from . import command
+from . import command, umad
 
 PACKAGE = "infiniband-diags"
 #: the tools retry by themselves: a query that nobody answers takes some seconds
@@ -75,17 +75,21 @@ def infiniband_ports(node: NodeHcas) -> typing.Tuple[Question, ...]:
     return tuple(result)
 
 
-def read_subnets(questions: typing.Sequence[Question]) -> typing.Tuple[SeenSubnet, ...]:
+def read_subnets(questions: typing.Sequence[Question], sysfs: typing.Sequence[str] = ("/sys",)) -> typing.Tuple[SeenSubnet, ...]:
     """Ask through every port for its subnet manager.
 
+    :param sysfs: roots, where to look for what stands in the way of a port that can't be asked
     :raises ToolMissing: no sminfo or no smpquery
     """
     asked = [question for question in questions if not question.why_not]
     if asked:
         command.require("sminfo", PACKAGE)
         command.require("smpquery", PACKAGE)
-    answers = dict(zip(asked, command.each(_ask, asked, _PARALLEL)))
-    return tuple(answers.get(item) or SeenSubnet(item.name.device, item.name.port, error=item.why_not) for item in questions)
+    answers = {
+        question: dataclasses.replace(seen, barrier=umad.barrier(question.name, sysfs)) if seen.error and not seen.silent else seen
+        for question, seen in zip(asked, command.each(_ask, asked, _PARALLEL))
+    }
+    return tuple(answers.get(item) or SeenSubnet(item.name.device, item.name.port, error=item.why_not, linked=False) for item in questions)
 
 
 def _ask(question: Question) -> SeenSubnet:

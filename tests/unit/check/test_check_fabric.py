@@ -136,6 +136,53 @@ def test_no_tool_is_unknown_and_names_it() -> None:
     assert not judge(findings).open
 
 
+@pytest.mark.parametrize(
+    ("barrier", "layer", "command"),
+    [
+        ("module", "ib_umad is not loaded", "modprobe ib_umad"),
+        ("port", "does not know the port", "modprobe -r mlx5_ib"),
+        ("device", "no device node /dev/infiniband/umad*", "udevadm trigger"),
+        ("right", "may not open", "ansible-playbook --become"),
+        (None, "Failed to open", "Run sminfo by hand on worker-2"),
+    ],
+)
+def test_a_port_that_can_not_be_asked_is_not_known_and_names_the_layer(barrier: typing.Any, layer: str, command: str) -> None:
+    mute = ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="Failed to open", barrier=barrier) for item in world.subnets()))
+    findings = fabrics(subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": mute})
+    hcas = one(findings, "fabric.hcas", "worker-2 compute")
+    assert (hcas.status, hcas.measured, hcas.expected) == ("unknown", "0 HCAs, and 6 not asked", "4 HCAs")
+    assert layer in hcas.why and command in hcas.remedy
+    findings = fabrics(subnets={"worker-1": mute, "worker-2": mute})
+    membership = one(findings, "fabric.membership", "compute")
+    assert (membership.status, membership.measured) == ("unknown", "no port could be asked") and layer in membership.why
+    # one port of six, of an HCA of the other fabric: nothing is missing
+    one_mute = world.subnets(mlx5_2=SeenSubnet("mlx5_2", 1, error="Failed to open", barrier=barrier))
+    assert one(fabrics(subnets=both_of(one_mute)), "fabric.hcas", "worker-1 compute").status == "pass"
+
+
+def test_a_node_without_the_tool_is_not_known_and_names_the_package() -> None:
+    error = "failed: sminfo is not installed. Install the package infiniband-diags on the node: 'dnf install infiniband-diags'"
+    findings = fabrics(subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": ObservedSubnets(error=error)})
+    hcas = one(findings, "fabric.hcas", "worker-2 compute")
+    assert hcas.status == "unknown" and "fabric.node of worker-2" in hcas.remedy and "infiniband-diags" in hcas.remedy
+    assert "dnf install infiniband-diags" in one(findings, "fabric.node", "worker-2").why
+
+
+def test_a_port_that_is_down_is_missing_whoever_could_be_asked() -> None:
+    down = {f"mlx5_{index}": world.hca(2, index, state="DOWN", physical_state="Polling") for index in (0, 1)}
+    nodes = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, **down))}
+    why = "the port is DOWN, its link is Polling: no subnet manager can be asked through it"
+    seen_by = world.subnets(**{name: SeenSubnet(name, 1, error=why, linked=False) for name in down})
+    finding = one(
+        fabrics(nodes=nodes, subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": ObservedSubnets(seen_by)}), "fabric.hcas", "worker-2 compute"
+    )
+    assert (finding.status, finding.measured) == ("fail", "2 HCAs: mlx5_4, mlx5_5") and "Bring up the ports" in finding.remedy
+
+
+def both_of(subnets: typing.Tuple[SeenSubnet, ...]) -> typing.Dict[str, ObservedSubnets]:
+    return {name: ObservedSubnets(subnets) for name in NODES}
+
+
 RIVAL = SubnetManager(9, plain_guid(1, 0, 1), "MASTER", 0, 5)
 
 
@@ -213,7 +260,7 @@ def test_a_count_that_only_a_polling_standby_raises_proves_no_sweep() -> None:
 
 
 def test_one_port_down_is_missed_by_name() -> None:
-    down = world.subnets(mlx5_4=SeenSubnet("mlx5_4", 1, error="the port is DOWN, its link is Polling"))
+    down = world.subnets(mlx5_4=SeenSubnet("mlx5_4", 1, error="the port is DOWN, its link is Polling", linked=False))
     findings = fabrics(
         subnets={"worker-1": ObservedSubnets(down), "worker-2": ObservedSubnets(world.subnets())},
         topologies={"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(1, 4, 1)])))},

@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import GpuDriver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingTask, PortName
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, ibping, platform, subnet, sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, ibping, platform, subnet, sysfs, umad
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_six_hcas
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"
@@ -160,6 +160,50 @@ def test_a_tool_that_can_not_ask_is_not_silence(tools: Tools) -> None:
     (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
     assert seen.master is None and not seen.silent
     assert seen.error == "sminfo -C mlx5_0 -P 1 ended with 255: sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'; ibwarn: no umad"
+
+
+def test_what_stands_between_a_tool_and_a_port_is_named_by_its_layer(tmp_path: pathlib.Path) -> None:
+    roots, devices, port = [str(tmp_path / "sys")], tmp_path / "dev", PortName("mlx5_1", 2)
+    assert umad.barrier(port, roots, str(devices)) == "module"
+    folder = tmp_path / "sys" / "class" / "infiniband_mad"
+    folder.mkdir(parents=True)
+    (folder / "abi_version").write_text("5\n")
+    for number, (device, place) in enumerate((("mlx5_1", "1"), ("mlx5_10", "2"), ("mlx5_1", "2"))):
+        assert umad.barrier(port, roots, str(devices)) == "port"
+        (folder / f"umad{number}").mkdir()
+        (folder / f"umad{number}" / "ibdev").write_text(f"{device}\n")
+        (folder / f"umad{number}" / "port").write_text(f"{place}\n")
+    assert umad.barrier(port, roots, str(devices)) == "device"
+    devices.mkdir()
+    (devices / "umad2").touch()
+    assert umad.barrier(port, roots, str(devices)) is None
+
+
+def test_who_may_not_open_the_device_lacks_the_right(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The superuser may open everything, so the answer of the kernel is given here."""
+    folder = tmp_path / "class" / "infiniband_mad" / "umad0"
+    folder.mkdir(parents=True)
+    (folder / "ibdev").write_text("mlx5_0")
+    (folder / "port").write_text("1")
+    (tmp_path / "umad0").touch()
+    asked = []
+    monkeypatch.setattr(os, "access", lambda path, mode: asked.append((path, mode)))
+    assert umad.barrier(PortName("mlx5_0", 1), [str(tmp_path)], str(tmp_path)) == "right"
+    assert asked == [(str(tmp_path / "umad0"), os.R_OK | os.W_OK)]
+
+
+def test_the_layer_is_looked_at_only_of_a_port_that_could_not_be_asked(tools: Tools, tmp_path: pathlib.Path) -> None:
+    """The words are those of libibumad, without ib_umad."""
+    words = (
+        "ibwarn: [7] get_abi_version: can't read ABI version from /sys/class/infiniband_mad/abi_version (No such file or directory): is ib_umad module loaded?"
+    )
+    tools.add("sminfo", f'[ $2 = mlx5_1 ] && {{ echo "{MASTER}"; exit 0; }}; echo "{words}" >&2; echo "sminfo: iberror: failed: Failed to open"; exit 255')
+    tools.add("smpquery", "exit 1")
+    first, second = subnet.read_subnets([subnet.Question(PortName(f"mlx5_{index}", 1)) for index in range(2)], [str(tmp_path)])
+    assert (first.barrier, second.barrier) == ("module", None) and "is ib_umad module loaded?" in (first.error or "")
+    tools.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; exit 255")
+    (silent,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))], [str(tmp_path)])
+    assert silent.silent and silent.barrier is None
 
 
 def test_a_line_beside_a_failure_is_not_believed(tools: Tools) -> None:

@@ -17,6 +17,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband, traits
 from ..fleet.hcas_of_fabric import Membership, candidates, resolve, selects
 from ..fleet.places import seen_from
+from .barriers import cause, not_asked
 from .error_counters import check_errors
 from .names import TOOLS, FabricFacts, words_of_ports
 from .subnet_managers import check_islands, check_managers, check_no_manager
@@ -82,6 +83,10 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
     wanted = fabric.select.hcas_per_node
     expected = f"{wanted} HCAs on each node" + (", on one subnet manager" if is_infiniband(fabric) else "")
     if not membership.resolved:
+        unasked = [name for name in world.nodes if is_infiniband(fabric) and not_asked(fabric, name, world)]
+        if unasked and not any(seen.master or seen.silent for subnets in world.subnets.values() for seen in subnets):
+            why, remedy = cause(unasked, world)
+            return [Finding("fabric.membership", fabric.name, UNKNOWN, "no port could be asked", expected, why, remedy)]
         why = f"{membership.why}." + (words_of_ports(world) if is_infiniband(fabric) else "")
         return [Finding("fabric.membership", fabric.name, FAIL, "not made out", expected, why, f"{membership.remedy}.")]
     by = f"by subnet manager {' and '.join(membership.subnet_managers)}" if membership.subnet_managers else "by the selectors of the intent"
@@ -92,6 +97,11 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
         measured = f"{len(members)} HCAs" + (f": {', '.join(member.hca.name for member in members)}" if members else "")
         if len(members) == wanted:
             findings.append(ok("fabric.hcas", subject, measured, f"{wanted} HCAs"))
+            continue
+        mute = not_asked(fabric, name, world) if is_infiniband(fabric) else ()
+        if len(members) < wanted <= len(members) + len(mute):
+            why, remedy = cause([name], world)
+            findings.append(Finding("fabric.hcas", subject, UNKNOWN, f"{measured}, and {len(mute)} not asked", f"{wanted} HCAs", why, remedy))
             continue
         why = _why_not(fabric, membership, name, world)
         remedy = f"Bring up the ports and cables named here, or correct hcas_per_node of the fabric '{fabric.name}'."
