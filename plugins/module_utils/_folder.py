@@ -10,7 +10,7 @@ from __future__ import annotations
 import typing
 
 from ._check.sources import CHANGES, SOURCES, Joined, OfCluster, OfNodes, OfRun, Planned, Source, shared
-from ._model.fabric import ObservedSubnets, SeenSubnet
+from ._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from ._model.facts import FactCount, RunStart
 from ._model.hca import ObservedHcas
 from ._model.load import load
@@ -78,7 +78,7 @@ def ground_of(folder: FactFolder) -> Observed:
         seen = "this run has not looked at the HCAs of any node, and nothing can be planned without them"
         raise FileError(seen, "Name the nodes in --limit, or leave it out")
     hcas = load(typing.Dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
-    return observed(hcas, _subnets(folder))
+    return observed(hcas, _subnets(folder), lambda: load(typing.Dict[str, ObservedTopologies], folder.of_nodes("topologies", nodes), "topologies"))
 
 
 def subnets_of(folder: FactFolder) -> typing.Mapping[str, typing.Tuple[SeenSubnet, ...]]:

@@ -18,7 +18,7 @@ from .._model.intent import Fabric, Intent
 from .._model.profiles import is_infiniband
 from .._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan
 from .fleet.hcas_of_fabric import Membership, resolve
-from .fleet.places import places, topology_of
+from .fleet.places import by_leaf, places, topology_of
 from .fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named, suspects, trial
 
 #: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect
@@ -89,7 +89,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             # says what this stage does not cover, and claims nothing else
             findings.append(ok("reachability.scope", fabric.name, "Ethernet: ibping does not apply; stage bandwidth measures its path", "InfiniBand only"))
             continue
-        membership = resolve(fabric, nodes, subnets)
+        membership = by_leaf(resolve(fabric, nodes, subnets), facts.topologies)
         if not membership.resolved:
             why = f"Which ports belong to the fabric is not known: {membership.why}."
             findings.append(

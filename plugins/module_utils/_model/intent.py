@@ -204,6 +204,7 @@ class Fabric:
     :ivar ipam: unset for the pod network only
     :ivar rdma: the VFs carry an RDMA device of their own (isRdma of the policy); always so on InfiniBand
     :ivar pods_per_node: pods of a node on a network that they share (rdmaHcaMax); None is 63
+    :ivar rails: HCA k of each node is on the leaf of the others' HCA k; or none are planned, and no cabling is wrong
     """
 
     name: str
@@ -214,6 +215,7 @@ class Fabric:
     resource_name: str = ""
     ipam: typing.Optional[Ipam] = None
     pods_per_node: typing.Optional[int] = None
+    rails: typing.Literal["leaf", "none"] = "leaf"
     mtu: typing.Optional[int] = None
     rdma: bool = True
     line_rate: LineRate = LineRate()

@@ -8,12 +8,16 @@ import dataclasses
 import typing
 
 from .._check.fleet.hcas_of_fabric import Membership, resolve
-from .._model.fabric import ObservedSubnets, SeenSubnet
+from .._check.fleet.places import by_leaf, families_of
+from .._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from .._model.hca import NodeHcas, ObservedHcas
 from .._model.intent import Fabric, Intent
 
 #: fabric: node: PCI address of a physical function: its rail
 Rails = typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]]
+
+
+Topologies = typing.Callable[[], typing.Mapping[str, ObservedTopologies]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,21 +26,29 @@ class Observed:
 
     :ivar hcas: by node
     :ivar subnets: what each port sees, by node
+    :ivar topologies: reads the answers of fabric_info. A large one takes seconds, and only a fleet of several models needs it
     """
 
     hcas: typing.Mapping[str, NodeHcas]
     subnets: typing.Mapping[str, typing.Tuple[SeenSubnet, ...]]
+    topologies: Topologies = dict
 
     def members(self, fabric: Fabric) -> Membership:
         """Who is on the fabric."""
-        return resolve(fabric, self.hcas, self.subnets)
+        membership = resolve(fabric, self.hcas, self.subnets)
+        return by_leaf(membership, self.topologies()) if len(families_of(membership)) > 1 else membership
 
 
-def observed(hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]) -> Observed:
+def observed(
+    hcas: typing.Mapping[str, ObservedHcas],
+    subnets: typing.Mapping[str, ObservedSubnets],
+    topologies: Topologies = dict,
+) -> Observed:
     """The nodes that answered; one that did not is a finding of the stage that asked it, and takes part in no plan."""
     return Observed(
         {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None},
         {name: seen.value for name, seen in subnets.items() if seen.value is not None and seen.error is None},
+        topologies,
     )
 
 

@@ -16,7 +16,7 @@ from .._check.compare import check as compare
 from .._check.discover import check as discover
 from .._check.fabric import check as fabric
 from .._check.fleet.hcas_of_fabric import Membership, resolve
-from .._check.fleet.places import places, topology_of
+from .._check.fleet.places import by_leaf, places, topology_of
 from .._check.operators import check as operators
 from .._check.sources import SOURCES
 from .._check.stages import TABLE
@@ -168,7 +168,7 @@ def fleet(records: typing.Mapping[str, Record], facts: Seen) -> typing.Dict[str,
 def _membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
     nodes = {name: seen.value for name, seen in facts.nodes.items() if seen.value is not None and seen.error is None}
     subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None and seen.error is None}
-    return resolve(wanted, nodes, subnets)
+    return by_leaf(resolve(wanted, nodes, subnets), facts.topologies)
 
 
 def _by_subject(judged: typing.Iterable[Judged]) -> Judgements:

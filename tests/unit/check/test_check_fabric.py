@@ -422,6 +422,64 @@ def test_of_two_nodes_none_is_accused_alone() -> None:
     assert finding.measured == "worker-1: mlx5_0 on leaf-2 port 1, mlx5_1 on leaf-1 port 1; worker-2: mlx5_0 on leaf-1 port 2, mlx5_1 on leaf-2 port 2"
 
 
+def of_another_model(names: typing.Sequence[str], swapped: typing.Sequence[str] = (), count: int = 4, **fabric_of: typing.Any) -> Findings:
+    """Nodes of two models. In the second one the slots are in the reverse order, and the cables are right: rail k is on leaf k + 1."""
+    world_nodes, subnets, topology = recabled(count, [int(name[-1]) for name in swapped])
+    for name in names:
+        value = world_nodes[name].value
+        assert value is not None
+        hcas = [
+            dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, address=f"0000:{0xF0 - place:02x}:00.0")) if hca.pci and hca.rdma_device else hca
+            for place, hca in enumerate(value.hcas)
+        ]
+        # the kernel counts by the slots
+        order = sorted((hca for hca in hcas if hca.rdma_device and hca.pci), key=lambda hca: hca.pci.address if hca.pci else "")
+        for place, hca in enumerate(order):
+            hcas[hcas.index(hca)] = dataclasses.replace(hca, name=f"mlx5_{place}", rdma_device=f"mlx5_{place}")
+        world_nodes[name] = ObservedHcas(dataclasses.replace(value, hcas=tuple(hcas)))
+        masters = {item.rdma_device: item for item in world.subnets()}
+        pairs = [(new, old) for old, new in zip(value.hcas, hcas) if old.rdma_device]
+        subnets[name] = ObservedSubnets(tuple(dataclasses.replace(masters[old.rdma_device or ""], rdma_device=new.rdma_device or "") for new, old in pairs))
+    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(topology))}
+    return fabrics(world.intent(dataclasses.replace(world.fabric(), **fabric_of)), nodes=world_nodes, subnets=subnets, topologies=topologies)
+
+
+def test_servers_of_another_model_are_not_swapped() -> None:
+    """Their slots are in another order; the leaf says which rail an HCA is on."""
+    for names in (["worker-4"], ["worker-3", "worker-4"]):
+        findings = of_another_model(names)
+        assert one(findings, "fabric.rails").status == "pass"
+        places = one(findings, "fabric.hca", "worker-4 compute").measured
+        assert [f"rail {rail} " in part and f"leaf-{rail + 1} " in part for rail, part in enumerate(places.split("; "))] == [True] * 4, places
+
+
+def test_a_swapped_cable_is_seen_among_servers_of_its_model() -> None:
+    finding = one(of_another_model(["worker-4", "worker-5", "worker-6"], swapped=["worker-5"], count=6), "fabric.rails")
+    assert (finding.status, finding.subject) == ("fail", "worker-5 compute") and "rail 0 and rail 1 are swapped" in finding.why
+
+
+def test_an_hca_that_is_down_shifts_no_rail_of_its_model() -> None:
+    """Node 3 is the only one of its model, and its first port is down."""
+    world_nodes, subnets, topology = recabled(3, ())
+    value = world_nodes["worker-3"].value
+    assert value is not None
+    hcas = [dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, address=f"0001{hca.pci.address[4:]}")) if hca.pci else hca for hca in value.hcas]
+    world_nodes["worker-3"] = ObservedHcas(dataclasses.replace(value, hcas=tuple(hcas)))
+    subnets["worker-3"] = ObservedSubnets(world.subnets(mlx5_0=SeenSubnet("mlx5_0", 1, error="the port is DOWN", linked=False)))
+    cut = dataclasses.replace(topology, links=tuple(link for link in topology.links if link.b.guid != plain_guid(3, 0)))
+    findings = fabrics(
+        world.intent(world.fabric()), nodes=world_nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(world.seen_topologies(cut))}
+    )
+    assert one(findings, "fabric.rails").status == "pass"
+    assert one(findings, "fabric.hca", "worker-3 compute").measured.startswith("rail 1 mlx5_1: leaf-2")
+
+
+def test_where_no_rails_are_planned_no_cable_is_swapped() -> None:
+    finding = one(of_another_model([], swapped=["worker-3"], rails="none"), "fabric.rails")
+    assert (finding.status, finding.measured) == ("pass", "not compared: the intent says rails: none")
+    assert one(of_another_model([], swapped=["worker-3"]), "fabric.rails").status == "fail"
+
+
 def test_a_missing_cable_contradicts_nothing() -> None:
     def unplugged(topology: Topology) -> Topology:
         return dataclasses.replace(topology, links=tuple(link for link in topology.links if link.b.guid != plain_guid(2, 1)))

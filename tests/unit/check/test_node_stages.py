@@ -323,6 +323,14 @@ def test_a_failover_of_listed_managers_changes_nothing() -> None:
     assert not alone.resolved and standby.guid in alone.why and "list all that may be the master" in alone.remedy
 
 
+def test_the_only_server_of_its_model_keeps_its_rails_when_one_is_down() -> None:
+    """Without a topology: the slots that may be of the fabric are known, also while a port is down."""
+    odd = tuple(dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, address=f"0001{hca.pci.address[4:]}")) for hca in NODES["worker-2"].hcas if hca.pci)
+    down = world.subnets(mlx5_1=SeenSubnet("mlx5_1", 1, error="the port is DOWN", linked=False))
+    membership = resolve(world.fabric(), {"worker-1": NODES["worker-1"], "worker-2": NodeHcas(odd)}, {"worker-1": world.subnets(), "worker-2": down})
+    assert [(member.hca.name, member.rail) for member in membership.members["worker-2"]] == [("mlx5_0", 0), ("mlx5_4", 2), ("mlx5_5", 3)]
+
+
 @pytest.mark.parametrize("manager", [("any",), (), (world.MASTERS[1].guid,), ("0x0000000000000099", world.MASTERS[1].guid)])
 def test_nothing_is_resolved_when_nobody_sees_a_manager(manager: typing.Tuple[str, ...]) -> None:
     silent = tuple(SeenSubnet(seen.rdma_device, 1, error="ended with 255") for seen in world.subnets())

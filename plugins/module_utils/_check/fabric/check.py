@@ -16,7 +16,7 @@ from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband, traits
 from ..fleet.hcas_of_fabric import Membership, candidates, resolve, selects
-from ..fleet.places import seen_from
+from ..fleet.places import by_leaf, seen_from
 from .barriers import cause, not_asked
 from .error_counters import check_errors
 from .names import TOOLS, FabricFacts, words_of_ports
@@ -52,7 +52,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             # says what this stage does not cover, and claims nothing else
             findings.append(ok("fabric.membership", fabric.name, f"profile {fabric.profile}: no HCA belongs to it alone", "profiles with HCAs only"))
             continue
-        membership = resolve(fabric, world.nodes, world.subnets)
+        membership = by_leaf(resolve(fabric, world.nodes, world.subnets), facts.topologies)
         findings += _check_membership(fabric, membership, world)
         if is_infiniband(fabric):
             findings += _check_infiniband(fabric, membership, facts, world)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import typing
 
 from ..._model.fabric import Link, LinkEnd, SeenCapabilities, Topology
@@ -12,7 +13,7 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Member, Membership
 from ..fleet.host_names import host_of, owners
-from ..fleet.places import far_ends
+from ..fleet.places import families_of, far_ends
 from .names import MOST, FabricFacts, Names, some
 from .way import Way, end_of
 
@@ -82,28 +83,33 @@ _Cabling = typing.Tuple[typing.Optional[str], ...]
 def _check_rails(fabric: Fabric, membership: Membership, ends: _Ends, names: Names) -> typing.List[Finding]:
     """HCA k of each node must be on the leaf of the k-th HCAs of the nodes beside it.
 
-    Nodes that share a leaf must share all of them. One that does not is compared with the most similar cabling that more nodes have.
+    Nodes that share a leaf must share all of them. One that does not is compared with the most similar cabling that more nodes have. Only servers
+    of one model are compared: the order of the slots means nothing beside another one.
     """
     expected = "HCA k of nodes side by side on one leaf"
+    if fabric.rails == "none":
+        return [ok("fabric.rails", fabric.name, "not compared: the intent says rails: none", "any cabling")]
     cablings = _cablings(membership, ends)
-    nodes: typing.Dict[_Cabling, typing.List[str]] = {}
-    for name, cabling in cablings.items():
-        nodes.setdefault(cabling, []).append(name)
-    rivals = _rivals({cabling: len(group) for cabling, group in nodes.items()})
-    odd = [(cabling, rival) for cabling, rival in rivals.items() if len(nodes[rival]) > len(nodes[cabling])]
-    tied = [(cabling, rival) for cabling, rival in rivals.items() if len(nodes[rival]) == len(nodes[cabling])]
-    if len(odd) > MOST and sum(len(nodes[cabling]) for cabling, _rival in odd) > _NO_RAILS * len(cablings):
-        why = f"{len(odd)} ways of cabling are found among {len(cablings)} nodes: this fabric is not built in rails, or many cables are swapped."
-        remedy = "If it shall have rails, compare the nodes' findings fabric.hca with the cabling plan."
-        return [Finding("fabric.rails", fabric.name, WARN, f"{len(odd)} ways of cabling", expected, why, remedy)]
-    findings = []
-    for cabling, rival in odd:
+    models = [_Cablings.of({name: cablings[name] for name in group if name in cablings}) for group in families_of(membership)]
+    odd = sum(len(model.odd) for model in models)
+    if odd > MOST and sum(len(model.nodes[cabling]) for model in models for cabling, _rival in model.odd) > _NO_RAILS * len(cablings):
+        why = f"{odd} ways of cabling are found among {len(cablings)} nodes: this fabric is not built in rails, or many cables are swapped."
+        remedy = "If it shall have rails, compare the nodes' findings fabric.hca with the cabling plan; if not, write 'rails: none' into the fabric."
+        return [Finding("fabric.rails", fabric.name, WARN, f"{odd} ways of cabling", expected, why, remedy)]
+    findings = [finding for model in models for finding in _check_model(fabric, model, membership, ends, names, expected)]
+    leaves = len({leaf for cabling in cablings.values() for leaf in cabling if leaf})
+    return findings or [ok("fabric.rails", fabric.name, f"{len(cablings)} nodes on {leaves} leaves", expected)]
+
+
+def _check_model(fabric: Fabric, model: "_Cablings", membership: Membership, ends: _Ends, names: Names, expected: str) -> typing.Iterator[Finding]:
+    nodes = model.nodes
+    for cabling, rival in model.odd:
         rails = _differing(cabling, rival)
         for name in nodes[cabling]:
             usual = ", ".join(f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails)
             why = f"{_how(cabling, rival, rails)} {len(nodes[rival])} nodes beside it have {usual}: {some(nodes[rival])}."
-            findings.append(_wrong_cable(f"{name} {fabric.name}", _where(name, membership, ends, names, rails), usual, why))
-    for cabling, rival in tied:
+            yield _wrong_cable(f"{name} {fabric.name}", _where(name, membership, ends, names, rails), usual, why)
+    for cabling, rival in model.tied:
         # each pair once
         if nodes[cabling][0] < nodes[rival][0]:
             rails = _differing(cabling, rival)
@@ -112,9 +118,30 @@ def _check_rails(fabric: Fabric, membership: Membership, ends: _Ends, names: Nam
                 f"{_how(cabling, rival, rails)} As many nodes are cabled one way as the other, so the cabling plan must tell which is right: "
                 f"{some(nodes[cabling])} against {some(nodes[rival])}."
             )
-            findings.append(_wrong_cable(fabric.name, "; ".join(both), expected, why))
-    leaves = len({leaf for cabling in nodes for leaf in cabling if leaf})
-    return findings or [ok("fabric.rails", fabric.name, f"{len(cablings)} nodes on {leaves} leaves", expected)]
+            yield _wrong_cable(fabric.name, "; ".join(both), expected, why)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Cablings:
+    """How the servers of one model are cabled.
+
+    :ivar nodes: by cabling
+    :ivar odd: a cabling, and the one that more nodes have and that it contradicts
+    :ivar tied: the same, where as many have the other one
+    """
+
+    nodes: typing.Mapping[_Cabling, typing.Sequence[str]]
+    odd: typing.Sequence[typing.Tuple[_Cabling, _Cabling]]
+    tied: typing.Sequence[typing.Tuple[_Cabling, _Cabling]]
+
+    @classmethod
+    def of(cls, cablings: typing.Mapping[str, _Cabling]) -> "_Cablings":
+        nodes: typing.Dict[_Cabling, typing.List[str]] = {}
+        for name, cabling in cablings.items():
+            nodes.setdefault(cabling, []).append(name)
+        rivals = _rivals({cabling: len(group) for cabling, group in nodes.items()})
+        odd = [(cabling, rival) for cabling, rival in rivals.items() if len(nodes[rival]) > len(nodes[cabling])]
+        return cls(nodes, odd, [(cabling, rival) for cabling, rival in rivals.items() if len(nodes[rival]) == len(nodes[cabling])])
 
 
 def _wrong_cable(subject: str, measured: str, expected: str, why: str) -> Finding:

@@ -15,6 +15,7 @@ from ..._model.fabric import SeenSubnet
 from ..._model.hca import Hca, NodeHcas, Port
 from ..._model.intent import Fabric, Select
 from ..._model.profiles import is_infiniband, traits
+from .layouts import Seats, numbers
 
 Nodes = typing.Mapping[str, NodeHcas]
 Subnets = typing.Mapping[str, typing.Sequence[SeenSubnet]]
@@ -88,7 +89,8 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     :param subnets: what the ports of each node see; a node that could not be asked may be absent
     """
     if not is_infiniband(fabric):
-        return _number(fabric, (), {name: tuple((hca, None) for hca in candidates(fabric, node)) for name, node in nodes.items()})
+        seats = {name: candidates(fabric, node) for name, node in nodes.items()}
+        return _number(fabric, (), {name: tuple((hca, None) for hca in hcas) for name, hcas in seats.items()}, seats)
     groups = _groups(fabric, nodes, subnets)
     wanted = tuple(_normal(guid) for guid in fabric.select.subnet_manager if guid.lower() != "any")
     if wanted:
@@ -100,13 +102,15 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
                 f"no port sees {names}; seen are: {', '.join(_describe(groups, item) for item in groups) or 'none'}",
                 f"Start that subnet manager, or list all that may be the master in select.subnet_manager of the fabric '{fabric.name}'",
             )
-        return _number(fabric, seen, {name: _together([groups[guid].get(name, ()) for guid in seen]) for name in nodes})
+        chosen = {name: _together([groups[guid].get(name, ()) for guid in seen]) for name in nodes}
+        return _number(fabric, seen, chosen, _possible(fabric, nodes, chosen, groups))
     count = fabric.select.hcas_per_node
     exact = [guid for guid, group in groups.items() if all(len(group.get(name, ())) == count for name in nodes)]
     partly = [guid for guid, group in groups.items() if any(len(members) == count for members in group.values())]
     choice = exact or partly
     if len(choice) == 1:
-        return _number(fabric, (choice[0],), {name: groups[choice[0]].get(name, ()) for name in nodes})
+        chosen = {name: groups[choice[0]].get(name, ()) for name in nodes}
+        return _number(fabric, (choice[0],), chosen, _possible(fabric, nodes, chosen, groups))
     seen_by = "; ".join(_describe(groups, guid) for guid in groups) or "no port sees a subnet manager"
     if not choice:
         return _unresolved(
@@ -151,33 +155,24 @@ def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:
     return tuple(chosen.values())
 
 
-def _number(fabric: Fabric, guids: typing.Tuple[str, ...], chosen: Group) -> Membership:
-    """Give each HCA its rail. Nodes of one kind have their HCAs at the same PCI addresses (or under the same device names): then a missing
-    one leaves a gap, and does not shift the others. Otherwise the order of the PCI addresses counts."""
-    members = {}
-    names: typing.Sequence[str] = ()
-    key = next((key for key in (_address, _device) if _tells_rails(key, chosen, fabric.select.hcas_per_node)), None)
-    if key is not None:
-        names = sorted({key(hca) for pairs in chosen.values() for hca, _port in pairs}, key=lambda item: (len(item), item))
-    for node, pairs in chosen.items():
-        ordered = sorted(pairs, key=lambda pair: (_address(pair[0]), _device(pair[0])))
-        members[node] = tuple(Member(names.index(key(hca)) if key else place, hca, port) for place, (hca, port) in enumerate(ordered))
+def _number(fabric: Fabric, guids: typing.Tuple[str, ...], chosen: Group, possible: Seats) -> Membership:
+    """Give each HCA its rail."""
+    rails = numbers({name: [hca for hca, _port in pairs] for name, pairs in chosen.items()}, possible, fabric.select.hcas_per_node)
+    members = {
+        node: tuple(sorted((Member(rails[node, hca.name], hca, port) for hca, port in pairs), key=lambda member: member.rail)) for node, pairs in chosen.items()
+    }
     return Membership(fabric.name, guids, members)
 
 
-def _tells_rails(key: typing.Callable[[Hca], str], chosen: Group, count: int) -> bool:
-    """Whether all nodes draw from the same few names, each at most once a node."""
-    names = [[key(hca) for hca, _port in pairs] for pairs in chosen.values()]
-    together = {name for node in names for name in node}
-    return "" not in together and len(together) <= count and all(len(set(node)) == len(node) for node in names)
+def _possible(fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mapping[str, Group]) -> typing.Dict[str, typing.List[Hca]]:
+    """The members, and the HCAs that see no manager. An address that is on another fabric on some node is so, by its slot, on all of its kind."""
+    mine = {name: {hca.name for hca, _port in pairs} for name, pairs in chosen.items()}
+    others = {_address(hca) for group in groups.values() for name, pairs in group.items() for hca, _port in pairs if hca.name not in mine.get(name, ())}
+    return {name: [hca for hca in candidates(fabric, node) if hca.name in mine[name] or _address(hca) not in others] for name, node in nodes.items()}
 
 
 def _address(hca: Hca) -> str:
     return hca.pci.address if hca.pci else ""
-
-
-def _device(hca: Hca) -> str:
-    return hca.rdma_device or ""
 
 
 def _unresolved(fabric: Fabric, why: str, remedy: str, contested: typing.Tuple[str, ...] = ()) -> Membership:

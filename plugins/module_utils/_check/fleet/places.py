@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import typing
 
 from ..._model.fabric import Link, LinkEnd, ObservedTopologies, Place, SeenTopology, Topology
 from .hcas_of_fabric import Member, Membership
+from .layouts import families
 
-__all__ = ("Place", "far_ends", "places", "seen_from", "topology_of")
+__all__ = ("Place", "by_leaf", "families_of", "far_ends", "places", "seen_from", "topology_of")
 
 Topologies = typing.Mapping[str, ObservedTopologies]
 
@@ -19,7 +22,7 @@ def places(membership: Membership, topologies: Topologies) -> typing.Dict[typing
 
     :param topologies: answer of fabric_info of each node; empty where none was asked for, as on Ethernet: then no leaf is known
     """
-    topology = topology_of(membership, topologies)[0]
+    topology, membership = topology_of(membership, topologies)[0], by_leaf(membership, topologies)
     if topology is None:
         return {(name, member.hca.name): Place(name, member.hca.name, member.rail) for name, members in membership.members.items() for member in members}
     ends = far_ends(topology)
@@ -68,3 +71,69 @@ def seen_from(membership: Membership, topologies: Topologies) -> typing.Tuple[ty
                 without = without or seen
                 words.append(f"{name} {seen.rdma_device}: {seen.error}")
     return without, f"No topology was read from a port of this fabric{': ' if words else ''}{'; '.join(words[:6])}."
+
+
+def families_of(membership: Membership) -> typing.Tuple[typing.Tuple[str, ...], ...]:
+    """Nodes whose HCAs on the fabric sit in the same slots, the largest group first."""
+    seats = {name: {member.hca.pci.address for member in members if member.hca.pci} for name, members in membership.members.items()}
+    return tuple(sorted(families(seats).values(), key=lambda nodes: (-len(nodes), nodes)))
+
+
+def by_leaf(membership: Membership, topologies: Topologies) -> Membership:
+    """The rails as they are cabled: servers of another model have their HCAs in another order, and the leaf tells which rail each is on.
+
+    The rails of the most frequent model stay. Those of another one take the numbers of the leaves that most of its nodes share with it. A leaf with
+    HCAs of several rails tells nothing. Without a topology the rails stay as they are. Nodes of one model are renumbered together, so that a cable
+    that is swapped on one of them is still seen.
+
+    :param topologies: answer of fabric_info of each node
+    """
+    groups = families_of(membership)
+    topology = topology_of(membership, topologies)[0] if len(groups) > 1 else None
+    if topology is None:
+        return membership
+    ends = far_ends(topology)
+    known = _rails_of_leaves([membership.members[name] for name in groups[0]], ends)
+    members = dict(membership.members)
+    for group in groups[1:]:
+        rails = _renumbered([members[name] for name in group], ends, known)
+        for name in group:
+            renamed = (dataclasses.replace(member, rail=rails.get(member.rail, member.rail)) for member in members[name])
+            members[name] = tuple(sorted(renamed, key=lambda member: member.rail))
+        for leaf, rail in _rails_of_leaves([members[name] for name in group], ends).items():
+            known.setdefault(leaf, rail)
+    return dataclasses.replace(membership, members=members)
+
+
+_Ends = typing.Mapping[str, typing.Tuple[LinkEnd, Link]]
+
+
+def _rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Dict[str, int]:
+    """The rail of most HCAs of each leaf; nothing of a leaf where none has most."""
+    count: typing.Dict[str, typing.Counter[int]] = {}
+    for rail, leaf in _leaves(nodes, ends):
+        count.setdefault(leaf, collections.Counter())[rail] += 1
+    return {leaf: rail for leaf, rails in count.items() for rail, most in rails.most_common(1) if 2 * most > sum(rails.values())}
+
+
+def _renumbered(nodes: typing.Sequence[typing.Sequence[Member]], ends: _Ends, known: typing.Mapping[str, int]) -> typing.Dict[int, int]:
+    """New numbers of all rails of a model; nothing where its leaves don't tell them apart."""
+    votes: typing.Dict[int, typing.Counter[int]] = {}
+    for rail, leaf in _leaves(nodes, ends):
+        if leaf in known:
+            votes.setdefault(rail, collections.Counter())[known[leaf]] += 1
+    new = {rail: count.most_common(1)[0][0] for rail, count in votes.items()}
+    if len(set(new.values())) < len(new):
+        return {}
+    rails = sorted({member.rail for members in nodes for member in members})
+    free = [rail for rail in rails if rail not in new.values()]
+    return {**new, **dict(zip((rail for rail in rails if rail not in new), free))}
+
+
+def _leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Iterator[typing.Tuple[int, str]]:
+    """Rail and leaf of each HCA that has one."""
+    for members in nodes:
+        for member in members:
+            far = ends.get(member.port.guid or "") if member.port else None
+            if far is not None and far[0].kind == "Switch":
+                yield member.rail, far[0].guid
