@@ -75,15 +75,27 @@ class Tree:
         return folder
 
     def netdev(
-        self, folder: typing.Optional[str], name: str, address: str, kind: int = 1, mtu: int = 1500, state: str = "up", dev_port: int = 0, master: str = ""
+        self,
+        folder: typing.Optional[str],
+        name: str,
+        address: str,
+        kind: int = 1,
+        mtu: int = 1500,
+        state: str = "up",
+        dev_port: int = 0,
+        master: str = "",
+        phys_port_name: str = "",
     ) -> None:
         """A network interface; without a folder one that belongs to no device, such as a bond.
 
+        :param phys_port_name: of a port of a switch, as a representor is one
         :param master: the bond or bridge that it is a part of
         """
         home = f"{folder}/net/{name}" if folder else f"devices/virtual/net/{name}"
         for file, value in (("address", address), ("type", str(kind)), ("mtu", str(mtu)), ("operstate", state), ("dev_port", str(dev_port))):
             self.write(f"{home}/{file}", value)
+        if phys_port_name:
+            self.write(f"{home}/phys_port_name", phys_port_name)
         if master:
             self.link(f"{home}/master", f"devices/virtual/net/{master}")
         if folder:

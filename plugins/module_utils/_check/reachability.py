@@ -18,6 +18,7 @@ from .._model.intent import Fabric, Intent
 from .._model.profiles import is_infiniband
 from .._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan
 from .fleet.hcas_of_fabric import Membership, resolve
+from .fleet.partitions import Apart, apart
 from .fleet.places import by_leaf, places, topology_of
 from .fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named, suspects, trial
 
@@ -58,6 +59,7 @@ class _Port(typing.NamedTuple):
     rail: int
     lid: typing.Optional[int]
     place: Place
+    pkeys: typing.Tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.node} {self.device} port {self.number}"
@@ -75,6 +77,11 @@ class _Pair:
     @property
     def passed(self) -> bool:
         return self.ping is not None and self.ping.lost == 0 < self.ping.received
+
+    @property
+    def apart(self) -> typing.Optional[Apart]:
+        """The partitions that keep a pair apart from which nothing came back. What came back proves that none does."""
+        return apart(self.client.pkeys, self.server.pkeys) if self.ping is not None and self.ping.received == 0 else None
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -144,8 +151,10 @@ def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typin
         as_client[pair.client].append(pair)
         as_server[pair.server].append(pair)
     measured = [pair for pair in pairs if pair.ping is not None]
-    failed = any(not pair.passed for pair in measured)
-    found = suspects([trial(fabric.name, pair.client.place, pair.server.place, pair.passed) for pair in measured]) if failed else ()
+    # partitions are no fault of an element: no cable is to be accused for them
+    trials = [pair for pair in measured if not pair.apart]
+    failed = any(not pair.passed for pair in trials)
+    found = suspects([trial(fabric.name, pair.client.place, pair.server.place, pair.passed) for pair in trials]) if failed else ()
     return [
         *_judge_pairs(fabric, pairs, found, facts),
         *(_judge_port(fabric, port, as_client[port], as_server[port]) for port in ports),
@@ -157,7 +166,7 @@ def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typin
 def _ports(membership: Membership, facts: Facts) -> typing.List[_Port]:
     where = places(membership, facts.topologies)
     return [
-        _Port(name, member.hca.rdma_device or "", member.port.number, member.rail, member.port.lid, where[name, member.hca.name])
+        _Port(name, member.hca.rdma_device or "", member.port.number, member.rail, member.port.lid, where[name, member.hca.name], member.port.pkeys)
         for name, members in membership.members.items()
         for member in members
         if member.port is not None
@@ -238,6 +247,8 @@ def _judge_pair(fabric: Fabric, pair: _Pair, back: bool, facts: Facts) -> Findin
     measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
     if pair.passed:
         return ok("reachability.pair", subject, measured, expected)
+    if pair.apart and not _why_no_server(pair.server, facts):
+        return _judge_apart(subject, measured, pair.apart)
     trace = f"ibtracert {pair.client.lid} {pair.server.lid}"
     server = _why_no_server(pair.server, facts)
     if server:
@@ -255,6 +266,29 @@ def _judge_pair(fabric: Fabric, pair: _Pair, back: bool, facts: Facts) -> Findin
     return Finding("reachability.pair", subject, FAIL, measured, expected, why, remedy)
 
 
+#: for opensm; UFM and the managers of switches have the same partition in their own form
+_FULL_MEMBERS = "Make one of them a full member: 'Default=0x7fff, ipoib : ALL=full;' in /etc/opensm/partitions.conf, then 'systemctl restart opensm'."
+
+
+#: ibping proves nothing of a partition that it does not use
+_ANOTHER_PARTITION = "Make the default partition reach all HCAs, or see what stage bandwidth measures, and waive this finding with that reason."
+
+
+def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
+    """A pair that no cable keeps apart."""
+    shared = f" They share {', '.join(found.shared)}, which ibping does not use, so this way is not proven." if found.shared else ""
+    return Finding("reachability.pair", subject, _status([found]), measured, "0 % loss", found.why + shared, _remedy([found]))
+
+
+def _status(parted: typing.Sequence[Apart]) -> typing.Literal["fail", "unknown"]:
+    """Where all of them share another partition, nothing is known to be wrong."""
+    return UNKNOWN if all(found.shared for found in parted) else FAIL
+
+
+def _remedy(parted: typing.Sequence[Apart]) -> str:
+    return _ANOTHER_PARTITION if all(found.shared for found in parted) else _FULL_MEMBERS
+
+
 def _judge_suspects(
     fabric: Fabric, pairs: typing.Sequence[_Pair], found: typing.Sequence[Suspect], membership: Membership, facts: Facts
 ) -> typing.List[Finding]:
@@ -264,6 +298,11 @@ def _judge_suspects(
     if not measured:
         why, remedy = "No pair was measured, so nothing can be told.", "See the other findings of this stage."
         return [Finding("reachability.suspect", fabric.name, UNKNOWN, "no pair", expected, why, remedy)]
+    parted = [found for found in (pair.apart for pair in pairs) if found]
+    if parted and not found:
+        why = "Partition keys keep these pairs apart, no cable and no HCA: see the cause beside each of them."
+        subject = f"{fabric.name} partition keys"
+        return [Finding("reachability.suspect", subject, _status(parted), f"{len(parted)} of {measured} pairs fail", expected, why, _remedy(parted))]
     if not found:
         return [ok("reachability.suspect", fabric.name, f"0 of {measured} pairs fail", expected)]
     topology, blind = topology_of(membership, facts.topologies)
@@ -348,7 +387,13 @@ def _judge_port(fabric: Fabric, port: _Port, as_client: typing.Sequence[_Pair], 
         )
     if all(pair.passed for pair in (*as_client, *as_server)):
         return ok("reachability.port", subject, measured, expected)
-    if any(pair.ping is not None and not pair.passed for pair in (*as_client, *as_server)):
+    bad = [pair for pair in (*as_client, *as_server) if pair.ping is not None and not pair.passed]
+    parted = [found for found in (pair.apart for pair in bad) if found]
+    if bad and len(parted) == len(bad):
+        partners = {pair.server if pair.client == port else pair.client for pair in bad}
+        why = f"Partition keys keep it from {len(partners)} partners; its own are {', '.join(port.pkeys)}."
+        return Finding("reachability.port", subject, _status(parted), measured, expected, why, _remedy(parted))
+    if bad:
         why = f"Packets from or to this port are lost.{_asymmetry(passed, as_client, as_server)}"
         return Finding("reachability.port", subject, FAIL, measured, expected, why, "See the findings reachability.pair of this port.")
     return Finding(

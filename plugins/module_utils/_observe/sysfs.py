@@ -8,6 +8,7 @@ and listed in ``unread``. An unread file is never taken for an absent one: only 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import typing
@@ -96,7 +97,9 @@ class Reader:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            self._failed(name, error.strerror or str(error))
+            # the kernel makes some files for every device, and this is how one says that it has no such thing
+            if error.errno != errno.EOPNOTSUPP:
+                self._failed(name, error.strerror or str(error))
             return None
 
     def _failed(self, name: str, why: str) -> None:
@@ -284,7 +287,12 @@ def _read_administration(reader: Reader, physical_function: str, index: int) -> 
 
 
 def _read_netdev(reader: Reader, name: str, owner: Reader) -> typing.Optional[Netdev]:
-    """A network interface, or None when it went away meanwhile: renamed, or into the network namespace of a pod."""
+    """A network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None also for a representor.
+
+    In switchdev mode the interfaces that stand for VFs at the switch of a physical function hang below that function, and are none of its ports.
+    """
+    if parse.is_representor(reader.text("phys_port_name") or ""):
+        return None
     infiniband = reader.value("type", parse.number) == parse.IPOIB_TYPE
     address = reader.value("address", parse.ipoib_address) if infiniband else None
     place = reader.value("dev_port", parse.number)

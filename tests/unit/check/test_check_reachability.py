@@ -59,9 +59,14 @@ def topology() -> Topology:
     return Topology(tuple(nodes), tuple(links))
 
 
-def facts(lost: Lost, seen: typing.Optional[Topology] = None, dead: typing.Sequence[str] = ()) -> reachability.Facts:
-    """Every pair of a rail, both ways. ``dead`` nodes gave no answer to ibping."""
-    hcas = {name: world.node(number) for name, number in NODES.items()}
+def facts(
+    lost: Lost, seen: typing.Optional[Topology] = None, dead: typing.Sequence[str] = (), pkeys: typing.Optional[typing.Dict[str, typing.Any]] = None
+) -> reachability.Facts:
+    """Every pair of a rail, both ways. ``dead`` nodes gave no answer to ibping; ``pkeys`` are partition keys of all ports of a node."""
+    hcas = {
+        name: world.node(number, **{f"mlx5_{index}": world.hca(number, index, pkeys=(pkeys or {}).get(name, ("0xffff",))) for index in RAILS})
+        for name, number in NODES.items()
+    }
     subnets = {name: world.subnets() for name in NODES}
     rails: typing.Dict[int, typing.Dict[str, Endpoint]] = {}
     for name, members in resolve(world.fabric(), hcas, subnets).members.items():
@@ -112,6 +117,45 @@ def test_an_hca_is_named_with_both_ends_of_its_cable() -> None:
     assert (suspect.status, suspect.subject, suspect.measured) == ("fail", "compute HCA worker-3 mlx5_1", "10 of 10 pairs fail")
     assert "worker-3 mlx5_1 to port 1 of leaf-1-1" in suspect.remedy
     assert "and 7 more" in suspect.why
+
+
+LIMITED = ("0x7fff",)
+
+
+def test_limited_members_of_a_partition_are_told_and_no_cable_is_accused() -> None:
+    """Two nodes are limited: they reach the full members, and not each other."""
+    limited = {"worker-1": LIMITED, "worker-2": LIMITED}
+    findings = checked(facts(lambda client, server, _rail: 500 if {client, server} == {1, 2} else 0, pkeys=limited))
+    bad = [finding for finding in findings if finding.check == "reachability.pair" and finding.status != "pass"]
+    assert len(bad) == 8 and {finding.status for finding in bad} == {"fail"}
+    assert all("limited members of partition 0x7fff" in finding.why and "partitions.conf" in finding.remedy for finding in bad)
+    (suspect,) = suspects(findings)
+    assert suspect.subject == "compute partition keys" and "no cable" in suspect.why
+    ports = [finding for finding in findings if finding.check == "reachability.port" and finding.status == "fail"]
+    assert len(ports) == 8 and all("Partition keys keep it from 1 partners; its own are 0x7fff" in finding.why for finding in ports)
+
+
+def test_a_true_suspect_is_named_beside_a_partition() -> None:
+    lost = lambda client, server, rail: 500 if {client, server} == {1, 2} or (3 in (client, server) and rail == 0) else 0  # noqa: E731
+    findings = checked(facts(lost, pkeys={"worker-1": LIMITED, "worker-2": LIMITED}))
+    assert [finding.subject for finding in suspects(findings)] == ["compute HCA worker-3 mlx5_0"]
+
+
+def test_a_partition_that_ibping_does_not_use_is_not_proven() -> None:
+    keys = dict.fromkeys(NODES, ("0x7fff", "0x8001"))
+    findings = checked(facts(lambda *_pair: 500, pkeys=keys))
+    pairs = [finding for finding in findings if finding.check == "reachability.pair"]
+    assert {finding.status for finding in pairs} == {"unknown"} and all("They share 0x8001" in finding.why for finding in pairs)
+    rest = [finding for finding in findings if finding.check in ("reachability.port", "reachability.suspect")]
+    assert {finding.status for finding in rest} == {"unknown"}
+
+
+def test_partition_keys_explain_nothing_where_packets_come_back_or_members_are_full() -> None:
+    for keys, lost in ((("0x7fff",), 7), (("0xffff",), 500), (("0x7fff", "0xffff"), 500), ((), 500)):
+        findings = checked(
+            facts(lambda client, server, _rail, lost=lost: lost if {client, server} == {1, 2} else 0, pkeys={"worker-1": keys, "worker-2": keys})
+        )
+        assert not any("partition" in finding.why.lower() for finding in findings), keys
 
 
 def test_a_partial_loss_names_it_too() -> None:

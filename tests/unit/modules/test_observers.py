@@ -206,3 +206,33 @@ def test_facts_are_those_of_the_subset(words: typing.Any, keys: typing.List[str]
 )
 def test_size_of_an_answer(value: typing.Any, count: int) -> None:
     assert size(value) == count
+
+
+@pytest.mark.parametrize(
+    ("took", "kept"),
+    [
+        # fast enough, asked once
+        ((1.0,), 0),
+        # as ssh had to be set up; alone it is fast
+        ((34.0, 1.0), 1),
+        # slow for another reason: the better of the two
+        ((34.0, 40.0), 0),
+        # the second one gave no answer
+        ((34.0, None), 0),
+    ],
+)
+def test_a_slow_answer_is_asked_for_the_clock_once_more(took: typing.Tuple[typing.Optional[float], ...], kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, asked = [1000.0], []
+
+    def answer(_self: typing.Any, arguments: typing.Dict[str, typing.Any], _task_vars: typing.Any) -> typing.Dict[str, typing.Any]:
+        seconds = took[len(asked)]
+        asked.append(arguments)
+        now[0] += seconds or 60.0
+        return {"hcas": {}, "clock": {"seconds": float(len(asked))}} if seconds is not None else {"failed": True}
+
+    monkeypatch.setattr(node_info.Observer, "ask", answer)
+    monkeypatch.setattr(node_info.time, "time", lambda: now[0])
+    action = object.__new__(node_info.ActionModule)
+    found = action.ask({"sysfs": ["/sys"], "gather_subset": ["all"]}, {})
+    assert found["clock"]["seconds"] == kept + 1 and found["clock"]["answered"] - found["clock"]["asked"] == took[kept] and found["hcas"] == {}
+    assert [item["gather_subset"] for item in asked] == [["all"], ["clock"]][: len(took)]

@@ -66,6 +66,41 @@ def test_a_plain_network_card_is_shown_when_its_interface_is_named(tree: Tree) -
     assert node.errors == ()
 
 
+def test_representors_do_not_stand_for_their_physical_function(tree: Tree) -> None:
+    """A ConnectX in switchdev mode: its own interface is down, those that stand for its VFs are up."""
+    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="16", sriov_numvfs="4")
+    tree.netdev(folder, "ens1f0np0", "b8:3f:d2:00:00:01", state="down", phys_port_name="p0")
+    for name in ("pf0vf0", "pf1vf31", "c1pf0vf3", "pf0sf88", "c1pf0sf2", "pf0hpf", "pf0", "c1pf0", "7"):
+        tree.netdev(folder, f"rep-{name}", "b8:3f:d2:00:00:02", phys_port_name=name)
+    # a port that was split, one of a DSA switch, and a driver that has none
+    for name in ("p1s2", "wan"):
+        tree.netdev(folder, f"own-{name}", "b8:3f:d2:00:00:03", phys_port_name=name)
+    tree.netdev(folder, "own-nameless", "b8:3f:d2:00:00:04")
+    (hca,) = read(tree).hcas
+    assert {(netdev.name, netdev.state) for netdev in hca.netdevs} == {
+        ("ens1f0np0", "down"),
+        ("own-p1s2", "up"),
+        ("own-wan", "up"),
+        ("own-nameless", "up"),
+    }
+
+
+def test_a_file_that_a_driver_does_not_support_is_absent_and_not_unread(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """phys_port_name is there for each interface; that of a legacy driver answers EOPNOTSUPP."""
+    add_igb(tree, 0)
+    tree.write("class/net/eth1/phys_port_name", "x")
+    opened = open
+
+    def refuse(path: typing.Any, *arguments: typing.Any, **options: typing.Any) -> typing.Any:
+        if str(path).endswith("phys_port_name"):
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr("builtins.open", refuse)
+    node = read(tree)
+    assert [netdev.name for netdev in node.hcas[0].netdevs] == ["eth1"] and node.errors == () and node.hcas[0].unread == ()
+
+
 def test_device_names_are_in_natural_order(tree: Tree) -> None:
     for index, name in enumerate(("mlx5_10", "mlx5_9", "mlx5_1")):
         folder = tree.function(f"0000:0{index + 1}:00.0", vendor="0x15b3", device="0x1021")

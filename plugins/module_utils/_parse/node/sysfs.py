@@ -23,6 +23,10 @@ _HEX = re.compile(r"\A0x[0-9a-f]+\Z")
 _DECIMAL = re.compile(r"\A-?[0-9]{1,18}\Z")
 _PCI_ADDRESS = re.compile(r"\A[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 
+#: controller, physical function, and its VF or subfunction (net/core/devlink/port.c, __devlink_port_phys_port_name_get); hpf: of a DPU's host
+#: (mlx5 5.2); a number alone: mlx5 before 4.20
+_REPRESENTOR = re.compile(r"\A(?:(?:c[0-9]+)?pf[0-9]+(?:vf[0-9]+|sf[0-9]+|hpf)?|[0-9]+)\Z")
+
 _LINK_POLICIES = ("Follow", "Up", "Down")
 
 #: ARPHRD_INFINIBAND in /sys/class/net/*/type
@@ -54,6 +58,11 @@ def hexadecimal(text: str) -> int:
     if not _HEX.match(text):
         raise ParseError("sysfs", text, "a number of the form 0x1")
     return int(text, 16)
+
+
+def is_representor(text: str) -> bool:
+    """``phys_port_name``: ``pf0vf3`` of a representor; ``p0`` of the physical port itself."""
+    return bool(_REPRESENTOR.match(text))
 
 
 def enumeration(text: str) -> str:

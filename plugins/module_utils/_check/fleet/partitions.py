@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which ports a partition lets meet (InfiniBand Architecture Specification, volume 1, 10.9.3): the same key in the lower 15 bits, and one of them at
+least a full member, which the upper bit says. Two limited members, 0x7fff and 0x7fff, drop each other's packets."""
+
+from __future__ import annotations
+
+import typing
+
+_FULL = 0x8000
+_BASE = 0x7FFF
+
+
+class Apart(typing.NamedTuple):
+    """Two ports that can't exchange management datagrams, which go with the first key of the sender.
+
+    :ivar why: a sentence
+    :ivar shared: keys by which other traffic of theirs may meet: ``0x8001``
+    """
+
+    why: str
+    shared: typing.Tuple[str, ...]
+
+
+def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typing.Optional[Apart]:
+    """Why two ports are kept apart; None when they are not, or when the keys of one were not read.
+
+    :param sender: its partition keys that are set, ``0xffff``, in the order of its table
+    """
+    if not sender or not receiver or any(_meet(sender[0], key) for key in receiver):
+        return None
+    first, same = sender[0], [key for key in receiver if _base(key) == _base(sender[0])]
+    if same:
+        why = f"Both ports are limited members of partition {first}, and limited members drop each other's packets."
+    else:
+        why = f"ibping sends with partition key {first}, and the other port has only {', '.join(receiver[:8])}."
+    shared = sorted({f"0x{_base(one) | _FULL:04x}" for one in sender for other in receiver if _meet(one, other)})
+    return Apart(why, tuple(shared))
+
+
+def _meet(one: str, other: str) -> bool:
+    return _base(one) == _base(other) and bool((int(one, 16) | int(other, 16)) & _FULL)
+
+
+def _base(key: str) -> int:
+    return int(key, 16) & _BASE
