@@ -279,6 +279,14 @@ CLUSTER_FAULTS = (
         _script("date -s '+3 hours'", "its clock is 3 h ahead"),
         _script("date -s '3 hours ago'", "its clock is right again"),
     ),
+    Fault(
+        "umad-absent",
+        "sminfo on a worker asks its kernel, which has no ib_umad, and not the simulated fabric",
+        ("worker",),
+        # the lab's own comes first in PATH and preloads the simulator's library
+        _script("mv /usr/local/sbin/sminfo /usr/local/sbin/sminfo.lab", "sminfo finds no ib_umad"),
+        _script("test ! -e /usr/local/sbin/sminfo.lab || mv /usr/local/sbin/sminfo.lab /usr/local/sbin/sminfo", "sminfo asks the simulated fabric"),
+    ),
     Fault("label-absent", "a worker loses the label of node-feature-discovery", ("worker",), _unlabel, _label),
     Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),
 )

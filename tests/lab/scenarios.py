@@ -125,6 +125,22 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         always=True,
     ),
     Scenario(
+        "umad-absent",
+        FABRIC,
+        (
+            Expected(
+                "ib_umad is not loaded on a worker",
+                "fabric.hcas",
+                "worker-2 compute",
+                ("0 HCAs, and 6 not asked", "the kernel module ib_umad is not loaded", "worker-2 mlx5_0"),
+                "modprobe ib_umad",
+                status="unknown",
+            ),
+        ),
+        (Injection("umad-absent", {"worker": "worker-2"}),),
+        always=True,
+    ),
+    Scenario(
         "subnet-managers-killed",
         FABRIC,
         (
