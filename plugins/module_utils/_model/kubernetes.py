@@ -14,6 +14,7 @@ class ClusterNode:
 
     :ivar ready: of its condition Ready; False also for Unknown
     :ivar allocatable: of the extended resources (those with a domain in the name), in pieces
+    :ivar unread: extended resources whose number can't be read, as the node writes it
     :ivar not_ready: why it is not ready, as the condition Ready says it
     :ivar boot_id: another one after each boot; empty when the kubelet has not said it
     """
@@ -25,6 +26,7 @@ class ClusterNode:
     allocatable: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
     boot_id: str = ""
     not_ready: str = ""
+    unread: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

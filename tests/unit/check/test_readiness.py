@@ -344,6 +344,14 @@ def test_released():
     assert judge_release((TARGET,), world)[0].node.phase == "ready"
 
 
+def test_a_number_of_ours_that_can_not_be_read_is_neither_offered_nor_gone():
+    odd = dataclasses.replace(NODE, allocatable={}, unread={"openshift.io/igbvf": "four"})
+    found = look(dataclasses.replace(READY, nodes={"kl-a": odd})).node
+    assert found.phase == "waiting" and "writes 'four' as the number of openshift.io/igbvf" in found.detail
+    (left,) = judge_release((TARGET,), ClusterState({"kl-a": odd}))
+    assert (left.node.phase, left.node.detail) == ("waiting", "the node still offers four openshift.io/igbvf")
+
+
 def test_release_leaves_what_another_policy_wants():
     other = dataclasses.replace(STATE.wanted[0], groups=(VfGroup("theirs", last=3),))
     world = dataclasses.replace(state(wanted=(other,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={})})

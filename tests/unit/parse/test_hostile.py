@@ -157,6 +157,7 @@ TEXT: typing.Dict[str, Text] = {
     "kubernetes.addresses.parse_network": Text(parser("kubernetes.addresses.parse_network"), ["100.100.0.0/22"]),
     "kubernetes.core.status_message": Text(own_words, ['{"kind": "Status", "status": "Failure", "message": "container not found"}'], (None,)),
     "job.manifest.networks": Text(lambda text: parser("job.manifest.networks")(text, "a", "x"), ["a/b@net1,c", '[{"name": "a", "namespace": "b"}]'], ((),)),
+    "kubernetes.quantity.whole": Text(lambda text: parser("kubernetes.quantity.whole")(text, "x"), ["4", "1k"]),
     "kubernetes.quantity.quantity": Text(lambda text: parser("kubernetes.quantity.quantity")(text, "x"), ["512Gi", "100m"]),
     "node.memlock.parse": Text(lambda text: parser("node.memlock.parse")(text, "compute", "a", "test/pod").registered, [MEMLOCK], (None,)),
     "job.nic_map.nic_map": Text(

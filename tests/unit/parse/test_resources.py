@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from kubernetes.utils.quantity import parse_quantity as theirs
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup
@@ -119,6 +120,50 @@ def test_node():
     node = kubernetes.node(fixture("node-worker-sriov.yaml"))
     assert (node.name, node.ready, node.unschedulable, node.allocatable) == ("kl-a", True, False, {"openshift.io/igbvf": 4})
     assert node.labels["kl/sriov"] == "yes"
+
+
+def test_extended_resources_are_quantities_as_the_api_server_writes_them():
+    # [k8s.io/apimachinery pkg/api/resource/quantity.go]: 1000 devices come back as 1k, whatever the kubelet sent
+    written = [
+        "0",
+        "4",
+        4,
+        "110",
+        "1k",
+        "1500k",
+        "2M",
+        "1G",
+        "3T",
+        "1P",
+        "1E",
+        "1e3",
+        "1E3",
+        "12e2",
+        "20e-1",
+        "+5",
+        "5.0",
+        "1.5k",
+        "2000m",
+        "3000000u",
+        "1Ki",
+        "2Mi",
+    ]
+    written += ["1Gi", "1Ti", "1Pi", "1Ei"]
+    for text in written:
+        resource = fixture("node-worker-sriov.yaml")
+        resource["status"]["allocatable"]["devices.kubevirt.io/kvm"] = text
+        node = kubernetes.node(resource)
+        assert node.allocatable == {"openshift.io/igbvf": 4, "devices.kubevirt.io/kvm": int(theirs(text))}, text
+        assert node.unread == {}
+
+
+def test_a_foreign_number_that_can_not_be_read_is_no_error_and_is_not_lost():
+    for text in ("many", "", "1.5", "100m", "1 k", "1K", "1ki", "0x10", "1e", "٣", True, None, ["4"], {"value": 4}):
+        resource = fixture("node-worker-sriov.yaml")
+        resource["status"]["allocatable"]["example.com/odd"] = text
+        node = kubernetes.node(resource)
+        assert node.allocatable == {"openshift.io/igbvf": 4}
+        assert node.unread == {"example.com/odd": str(text)}
 
 
 def test_a_node_that_does_not_answer_is_not_ready():

@@ -23,6 +23,9 @@ def why_not_offered(node: ClusterNode, resource: str, wanted: int, handed_to: ty
     if handed_to and own not in handed_to:
         why = f"Operator: it hands these functions to the resource {', '.join(sorted(handed_to))}, so another policy decides."
         return why, "Compare the policies' priority and nicSelector."
+    if resource in node.unread:
+        why = f"API: the node writes '{node.unread[resource]}' as the number of {resource}, which is no whole number."
+        return why, f"Read status.allocatable of kubectl get node {node.name} -o yaml, and report this text."
     if offered is None:
         alike = sorted(name.rpartition("/")[0] for name in node.allocatable if name.rpartition("/")[2] == own)
         if alike:

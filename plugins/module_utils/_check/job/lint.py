@@ -462,7 +462,7 @@ def _places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.It
 
 
 def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings) -> typing.Iterator[Finding]:
-    check, known = "job.resources", {name for node in world.nodes for name in node.allocatable}
+    check, known = "job.resources", {name for node in world.nodes for name in (*node.allocatable, *node.unread)}
     absent = sorted(set(amounts) - known)
     for name in absent:
         why = "No node offers this resource, so the pods would stay Pending."

@@ -5,32 +5,45 @@
 from __future__ import annotations
 
 import json
+import typing
 
 from ..._model.disruption import Budget, ClusterPod
 from ..._model.kubernetes import ClusterNode, Workload
-from .resource import Resource, items_of, labels_of, mapping_at, name_of, number_of, selector_of, title_of
+from .quantity import whole
+from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, number_of, selector_of, title_of
 
 
 def node(resource: Resource) -> ClusterNode:
-    """A v1 Node.
+    """A v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource looks at it.
 
     :raises ResourceError: no Node
     """
     name = name_of(resource)
     status = mapping_at(resource, "status")
+    allocatable, unread = _extended(mapping_at(status, "allocatable"))
     ready = next((item for item in items_of(status, "conditions", f"Node {name}") if item.get("type") == "Ready"), {})
     return ClusterNode(
         name=name,
         labels=labels_of(resource),
         ready=ready.get("status") == "True",
         unschedulable=bool(mapping_at(resource, "spec").get("unschedulable", False)),
-        # extended resources are whole numbers and have a domain; cpu, memory and hugepages have not
-        allocatable={
-            str(key): number_of(value, f"Node {name}: status.allocatable[{key}]") for key, value in mapping_at(status, "allocatable").items() if "/" in str(key)
-        },
+        allocatable=allocatable,
+        unread=unread,
         boot_id=str(mapping_at(status, "nodeInfo").get("bootID") or ""),
         not_ready="" if ready.get("status") == "True" else str(ready.get("message") or ready.get("reason") or ""),
     )
+
+
+def _extended(offered: Resource) -> typing.Tuple[typing.Dict[str, int], typing.Dict[str, str]]:
+    """Extended resources in pieces, and those that are no number of pieces as they are written. Only they have a domain in the name: cpu and memory have not."""
+    pieces, unread = {}, {}
+    for key, value in offered.items():
+        if "/" in str(key):
+            try:
+                pieces[str(key)] = whole(value, str(key))
+            except ResourceError:
+                unread[str(key)] = str(value)[:100]
+    return pieces, unread
 
 
 def pod(resource: Resource) -> ClusterPod:

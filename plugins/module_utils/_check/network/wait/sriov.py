@@ -315,8 +315,9 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: Turns)
             return _waiting(target, name, f"{detail}{_readiness(node)}", suspect)
         if held:
             return _waiting(target, name, f"virtual functions are still there: {', '.join(held)}", "vfs_left")
-    if node is not None and node.allocatable.get(target.resource):
-        return _waiting(target, name, f"the node still offers {node.allocatable[target.resource]} {target.resource}")
+    left_over = (node.allocatable.get(target.resource) or node.unread.get(target.resource)) if node is not None else None
+    if left_over:
+        return _waiting(target, name, f"the node still offers {left_over} {target.resource}")
     return Judgement(SyncNode(target.fabric, name, "ready", f"no virtual function and no {target.resource}"))
 
 
