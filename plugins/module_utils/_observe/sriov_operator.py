@@ -57,6 +57,13 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
     pods = read("Pod", namespace) or ()
     policies = read("SriovNetworkNodePolicy", namespace) or ()
     olm = [*(read("ClusterServiceVersion", namespace) or ()), *(read("Subscription", namespace) or ())]
+    namespaces: typing.Dict[str, typing.Tuple[Resource, ...]] = {namespace: pods}
+
+    def of_namespace(name: str) -> typing.Tuple[Resource, ...]:
+        if name not in namespaces:
+            namespaces[name] = read("Pod", name) or ()
+        return namespaces[name]
+
     nics = answer(lambda: cluster.get("ConfigMap", namespace, SUPPORTED_NICS))
     try:
         daemon = next((item for item in daemons if item["metadata"]["name"] == DAEMON and item["metadata"].get("namespace") == namespace), None)
@@ -70,7 +77,7 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
             policies=tuple(sriov_operator.policy(item) for item in policies),
             supported_nics=sriov_operator.supported_nics(nics) if nics is not None else None,
             olm=tuple(filter(None, map(olm_object, olm))),
-            multus=tuple(kubernetes.workload(item) for item in daemons if "multus" in item["metadata"]["name"]),
+            multus=tuple(_with_nodes(kubernetes.workload(item), item, of_namespace(item["metadata"].get("namespace", ""))) for item in multus_daemons(daemons)),
             multus_pods=sum(multus.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=len(attachments) if attachments is not None else None,
             nic_policies=tuple(nvidia_network_operator.nic_policy(item) for item in nic_policies),
@@ -91,8 +98,7 @@ def is_operator(deployment: Resource) -> bool:
 
     By what its container runs and is told, not by its name, which Helm's fullnameOverride changes.
     """
-    containers = deployment.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])
-    for container in containers:
+    for container in _containers(deployment):
         names = {entry.get("name") for entry in container.get("env") or []}
         if "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE" in names or "sriov-network-operator" in (container.get("command") or []):
             return True
@@ -108,13 +114,24 @@ def established(crd: Resource) -> str:
     return name if any(item.get("type") == "Established" and item.get("status") == "True" for item in conditions) else ""
 
 
+def multus_daemons(daemons: typing.Iterable[Resource]) -> typing.List[Resource]:
+    """DaemonSets that run multus on the nodes.
+
+    By the name, which each installation begins in another way (kube-multus-ds, rke2-multus, OpenShift's multus), and by a container that ends with it:
+    OpenShift's multus-additional-cni-plugins and multus-admission-controller are no multus.
+    """
+    named = [item for item in daemons if "multus" in item["metadata"]["name"]]
+    running = [item for item in named if any(str(container.get("name", "")).endswith("multus") for container in _containers(item))]
+    return running or named
+
+
+def _containers(workload: Resource) -> typing.List[Resource]:
+    return workload.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
+
+
 def _with_nodes(daemon: Workload, resource: Resource, pods: typing.Iterable[Resource]) -> Workload:
-    """With the nodes on which its pods are ready."""
+    """With the nodes on which its pods are ready. What a DaemonSet counts itself takes in nodes that are not ours."""
     uid = resource["metadata"].get("uid")
-    nodes = (
-        str(pod.get("spec", {}).get("nodeName", ""))
-        for pod in pods
-        if any(owner.get("uid") == uid for owner in pod["metadata"].get("ownerReferences") or [])
-        and any(item.get("type") == "Ready" and item.get("status") == "True" for item in pod.get("status", {}).get("conditions", []))
-    )
+    owned = (pod for pod in pods if any(owner.get("uid") == uid for owner in pod["metadata"].get("ownerReferences") or []))
+    nodes = {str(pod.get("spec", {}).get("nodeName", "")) for pod in owned if state_of_pod(pod).phase == "ready"}
     return dataclasses.replace(daemon, nodes=tuple(sorted(nodes)))

@@ -194,6 +194,15 @@ def test_gpudirect_is_told_from_kernel_and_driver(way: str, gpu: typing.Optional
     assert found.status == status and words in (found.measured if status == "pass" else found.why)
 
 
+def test_a_cluster_policy_that_waits_for_a_foreign_node_is_a_warning_where_ours_are_proven() -> None:
+    policies = ClusterPolicies(("gpu",), "notReady", True)
+    for driver, state, status in ((PEERMEM, "notReady", "warn"), (OPEN, "notReady", "unknown"), (PEERMEM, "", "unknown"), (PEERMEM, "ignored", "unknown")):
+        platforms = {"a": ObservedPlatform(NodePlatform("5.14.0", "x86_64", gpu=driver))}
+        facts = host.Facts(("a",), policies=dataclasses.replace(policies, state=state), platforms=platforms)
+        assert host.check(intent(None, gpudirect="peermem"), facts)[0].status == status
+    assert host.check(intent(None, gpudirect="peermem"), host.Facts((), policies=policies))[0].status == "unknown"
+
+
 def test_the_remedy_names_the_one_cluster_policy() -> None:
     assert "the one ClusterPolicy that there is" in told("peermem", OPEN).remedy
     assert gpudirect.check("a", HostNeeds(), ObservedPlatform(error="unreachable")) == ()

@@ -46,7 +46,7 @@ GOOD = OperatorFacts(
     nodes=(ClusterNode("worker-1", LABEL, True),),
     daemon=Workload("sriov-network-config-daemon", "sriov-network-operator", 1, 1, (), ("worker-1",)),
     states=(NodeState("worker-1", sync_status="Succeeded"),),
-    multus=(Workload("kube-multus-ds", "kube-system", 1, 1),),
+    multus=(Workload("kube-multus-ds", "kube-system", 1, 1, (), ("worker-1",)),),
 )
 
 
@@ -105,7 +105,16 @@ def test_facts_survive_the_way_through_ansible():
         # the daemon runs before it has looked at its node, and until then the webhook knows no NIC there
         ({"states": ()}, {"operators.daemon": "fail"}),
         ({"states": (NodeState("worker-1"),)}, {"operators.daemon": "fail"}),
-        ({"multus": (Workload("kube-multus-ds", "kube-system", 2, 1),)}, {"operators.multus": "fail"}),
+        ({"installations": (dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, wanted=2)),)}, {"operators.ready": "warn"}),
+        # what its own numbers say takes in nodes of others: the node counts
+        ({"multus": (Workload("kube-multus-ds", "kube-system", 9, 1, (), ("worker-1",)),)}, {}),
+        ({"multus": (Workload("kube-multus-ds", "kube-system", 9, 9, (), ("theirs-1",)),)}, {"operators.multus": "fail"}),
+        ({"multus": (Workload("kube-multus-ds", "kube-system", 0, 0),)}, {"operators.multus": "fail"}),
+        ({"multus": (Workload("amd64", "m", 1, 0), Workload("arm64", "m", 1, 1, (), ("worker-1",)))}, {}),
+        (
+            {"multus": (Workload("kube-multus-ds", "kube-system", 2, 2),), "errors": ("GET pods: forbidden",)},
+            {"operators.multus": "unknown", "operators.read": "unknown"},
+        ),
         ({"multus": ()}, {"operators.multus": "warn"}),
         ({"multus": (), "multus_pods": 3}, {}),
         ({"errors": ("GET /apis/apps/v1/deployments: forbidden",)}, {"operators.read": "unknown"}),
@@ -117,6 +126,12 @@ def test_facts_survive_the_way_through_ansible():
 )
 def test_each_fault_is_one_finding(changes, expected):
     assert bad(look(dataclasses.replace(GOOD, **changes))) == expected
+
+
+def test_a_node_without_multus_is_named():
+    seen = dataclasses.replace(GOOD, nodes=(*GOOD.nodes, ClusterNode("worker-2", LABEL, True)))
+    found = only(look(seen, nodes=("worker-1", "worker-2")), "operators.multus")
+    assert (found.status, found.measured) == ("fail", "kube-system/kube-multus-ds: ready on 1 of 2 nodes, not on: worker-2")
 
 
 def test_nothing_read_and_no_node_are_unknown():

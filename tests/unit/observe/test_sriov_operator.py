@@ -95,6 +95,36 @@ def test_facts():
     assert ([policy.name for policy in facts.policies], facts.supported_nics) == (["p"], (SupportedNic("8086", "10c9", "10ca"),))
 
 
+def multus(name, uid, *containers, namespace="openshift-multus"):
+    """As OpenShift's cluster network operator and the quick start of multus-cni write them."""
+    return {
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": namespace, "uid": uid},
+        "spec": {"template": {"spec": {"containers": [{"name": container, "image": "m:1"} for container in containers]}}},
+        "status": {"desiredNumberScheduled": 3, "numberReady": 2, "updatedNumberScheduled": 3},
+    }
+
+
+def multus_pod(uid, node, ready=True, **metadata):
+    status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
+    return {"metadata": {"name": f"{uid}-{node}", "ownerReferences": [{"uid": uid}], **metadata}, "spec": {"nodeName": node}, "status": status}
+
+
+def test_where_multus_is_ready_not_how_often():
+    daemons = [multus("multus", "m", "kube-multus"), multus("multus-additional-cni-plugins", "a", "kube-multus-additional-cni-plugins")]
+    daemons.append(multus("multus-admission-controller", "c", "multus-admission-controller", "kube-rbac-proxy"))
+    pods = [multus_pod("m", "worker-1"), multus_pod("m", "theirs-1", False), multus_pod("a", "theirs-1"), multus_pod("c", "control-1")]
+    # one that goes away serves nobody any more, though it is still Ready
+    pods.append(multus_pod("m", "worker-2", deletionTimestamp="2026-01-02T03:04:05Z"))
+    (seen,) = observe(Api(DaemonSet=[DAEMON, *daemons], Pod=[POD, *pods]), "ops").multus
+    assert (seen.name, seen.wanted, seen.ready, seen.nodes) == ("multus", 3, 2, ("worker-1",))
+    # others call the container by the name of their distribution
+    (seen,) = observe(Api(DaemonSet=[multus("rke2-multus", "m", "kube-rke2-multus")], Pod=pods), "ops").multus
+    assert seen.nodes == ("worker-1",)
+    (seen,) = observe(Api(DaemonSet=[multus("multus-cni-node", "m", "main")], Pod=pods), "ops").multus
+    assert seen.nodes == ("worker-1",)
+
+
 @pytest.mark.parametrize(("status", "errors"), [(404, ()), (403, ("GET configmaps: no",))])
 def test_a_list_of_supported_nics_that_is_not_there_is_no_empty_one(status, errors):
     facts = observe(Api(ConfigMap=ApiError(status, "", "no", "GET configmaps")), "ops")

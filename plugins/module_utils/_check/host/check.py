@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.host import ClusterPolicies, MemlockProof, ObservedText
 from ..._model.host_intent import Memlock
 from ..._model.intent import Fabric, Intent
@@ -39,9 +39,11 @@ class Facts:
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     """The limit that the intent asks for, and its proof on each node and RDMA fabric."""
     memlock = intent.cluster.host.memlock
-    findings = [_policy(facts)] if intent.cluster.host.gpudirect == "peermem" else []
+    findings: typing.List[Finding] = []
     for name in facts.nodes:
         findings += gpudirect.check(name, intent.cluster.host, facts.platforms.get(name, ObservedPlatform(error="was not asked")))
+    if intent.cluster.host.gpudirect == "peermem":
+        findings.insert(0, _policy(facts, bool(findings) and all(finding.status == PASS for finding in findings)))
     if memlock is None:
         return (*findings, ok("host.memlock_limit", "rdma_cluster.host.memlock", "the intent asks for no limit of locked memory", "what the intent asks for"))
     findings.append(_limit(memlock))
@@ -63,8 +65,11 @@ def proven(intent: Intent) -> typing.Tuple[Fabric, ...]:
     return tuple(fabric for fabric in intent.fabrics if carries_rdma(fabric))
 
 
-def _policy(facts: Facts) -> Finding:
-    """nvidia-peermem is loaded by the GPU operator, which takes one ClusterPolicy and ignores a second."""
+def _policy(facts: Facts, loaded: bool) -> Finding:
+    """nvidia-peermem is loaded by the GPU operator, which takes one ClusterPolicy and ignores a second.
+
+    :param loaded: each node of the inventory shows it
+    """
     seen, expected = facts.policies or ClusterPolicies(error="nobody looked"), "one ClusterPolicy, with driver.rdma.enabled, ready"
     subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
     if seen.error:
@@ -83,6 +88,9 @@ def _policy(facts: Facts) -> Finding:
     if seen.changed and facts.check_mode:
         why = "Check mode: it would be switched on, and the operator would then load nvidia-peermem."
         return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, "Run without check mode.")
+    if loaded and not seen.changed and seen.rdma and seen.state == "notReady":
+        why = "The operator has not made all of it on all nodes of the cluster. Those of the inventory show what was asked for."
+        return Finding("host.cluster_policy", subject, WARN, measured, expected, why, "See which of the GPU operator's pods is not ready, and on which node.")
     if seen.changed or seen.state != "ready":
         why = "It was switched on just now, so the operator renews the driver's pods." if seen.changed else "The operator has not made all of it."
         remedy = "Wait until kubectl get clusterpolicy says ready, then run the stages platform and host again."

@@ -54,7 +54,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     sriov = any(traits(fabric).functions for fabric in intent.fabrics)
     findings = [*rights.check(facts.rights), _read(seen), *_definitions(intent, seen)]
     findings += [*_installation(cluster, seen), *_olm(seen), _config(cluster, seen)] if sriov else []
-    findings += [_multus(seen)] if any(map(attachment_kind, intent.fabrics)) else []
+    findings += [_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []
     if not facts.nodes:
         why = "No node was named, so nothing is known of any."
         findings.append(Finding("operators.node", "inventory", UNKNOWN, "no node", "at least 1", why, "Put the nodes into the inventory's group rdma_nodes."))
@@ -140,9 +140,13 @@ def _ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     measured, expected = f"{work.ready} of {work.wanted} pods available", f"{max(1, work.wanted)} of {max(1, work.wanted)} pods available"
     if work.ready >= work.wanted > 0:
         return ok("operators.ready", f"Deployment {work.namespace}/{work.name}", measured, expected)
+    remedy = f"kubectl -n {work.namespace} describe deployment {work.name}; its pods' events name the cause."
+    if work.wanted and work.ready:
+        # one leads and the others wait for it to go, on whatever node they are
+        why = f"One pod is enough to act on policies, and the others would replace it.{_because(seen, work.name)}"
+        return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", WARN, measured, expected, why, remedy)
     why = "The operator does not run, so nobody acts on a policy." if work.wanted else "The operator is scaled to 0."
     why += _because(seen, work.name)
-    remedy = f"kubectl -n {work.namespace} describe deployment {work.name}; its pods' events name the cause."
     return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
 
 
@@ -185,15 +189,23 @@ def _config(cluster: ClusterIntent, seen: OperatorFacts) -> Finding:
     return Finding("operators.config", subject, FAIL, ", ".join(seen.configs) or "absent", expected, why, remedy)
 
 
-def _multus(seen: OperatorFacts) -> Finding:
-    expected = "ready, or at work on pods"
-    good = [work for work in seen.multus if work.ready >= work.wanted > 0]
-    if good:
-        return ok("operators.multus", "multus", "; ".join(f"{work.namespace}/{work.name} {work.ready} of {work.wanted} ready" for work in good), expected)
+def _multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
+    """Whether it runs on each of our nodes; a DaemonSet's own numbers take in those of others."""
+    expected = "ready on each node of the inventory, or at work on pods"
     if seen.multus:
-        measured = "; ".join(f"{work.namespace}/{work.name} {work.ready} of {work.wanted} ready" for work in seen.multus)
+        served = {node for work in seen.multus for node in work.nodes}
+        missing = [name for name in nodes if name not in served]
+        names = ", ".join(f"{work.namespace}/{work.name}" for work in seen.multus)
+        measured = f"{names}: ready on {len(nodes) - len(missing)} of {len(nodes)} nodes"
+        if not missing and served:
+            return ok("operators.multus", "multus", measured, expected)
+        if seen.errors and not served:
+            why = f"Where its pods are could not be read: {'; '.join(seen.errors[:5])}."
+            return Finding("operators.multus", "multus", UNKNOWN, f"{names}: not known where", expected, why, "See operators.read.")
         why = "Where multus does not run, pods get no secondary interface, and say nothing of it."
-        return Finding("operators.multus", "multus", FAIL, measured, expected, why, "See the events of its pods.")
+        remedy = f"kubectl -n {seen.multus[0].namespace} get pods -o wide; see the events of its pods on these nodes, and what keeps them away."
+        measured += f", not on: {', '.join(missing[:20])}" if missing else ", and on no other"
+        return Finding("operators.multus", "multus", FAIL, measured, expected, why, remedy)
     if seen.multus_pods:
         return ok("operators.multus", "multus", f"{seen.multus_pods} pods carry its network-status", expected)
     why = "There is no DaemonSet of that name and no pod with its annotation. It may be installed on the nodes themselves; the stage bandwidth will show."

@@ -35,7 +35,7 @@ def node(resource: Resource) -> ClusterNode:
 
 
 def _extended(offered: Resource) -> typing.Tuple[typing.Dict[str, int], typing.Dict[str, str]]:
-    """Extended resources in pieces, and those that are no number of pieces as they are written. Only they have a domain in the name: cpu and memory have not."""
+    """Extended resources in pieces; and those that are no number of pieces, as they are written. They have a domain in the name; cpu and memory have none."""
     pieces, unread = {}, {}
     for key, value in offered.items():
         if "/" in str(key):
