@@ -17,11 +17,11 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 
 from ._ansible import INTENT_SPEC
+from ._credentials import Credentials, credentials
 from ._fact_modules import FACT_SPEC
 from ._observe.kubernetes import ApiError, Cluster, api_error
 
 try:
-    import yaml
     from kubernetes.client.exceptions import ApiException
     from kubernetes.config import ConfigException
     from urllib3.exceptions import HTTPError
@@ -57,59 +57,39 @@ def pods_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
 
 
 def connect(module: AnsibleModule) -> Cluster:
-    """The API server that the module's options name.
+    """The API server that the module's options and the environment name, by the rules of kubernetes.core.
 
     :raises ApiError: no configuration, or no answer
     """
     if not HAS_KUBERNETES:
         module.fail_json(msg=missing_required_lib("kubernetes"))
     options = {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
-    path = options.get("kubeconfig") or os.environ.get("K8S_AUTH_KUBECONFIG") or os.environ.get("KUBECONFIG") or "~/.kube/config"
-    where = f"kubeconfig {shown(path)}"
-    if isinstance(path, str) and (options.get("kubeconfig") or not options.get("host")):
-        _examine(path, where)
-    try:
-        return Cluster(get_api_client(**options).client)
-    except (CoreException, ConfigException) as error:
-        raise ApiError(0, "Configuration", str(error), where) from error
-    except (HTTPError, OSError) as error:
-        raise ApiError(0, "Unreachable", f"no answer from the API server: {error}", where) from error
-    except ApiException as error:
-        raise api_error(error, where) from error
+    found = credentials(options, os.environ)
+    # Ansible hides what options hold; what the environment holds is as secret
+    module.no_log_values.update(found.secrets)
+    return Cluster(client_of(options, found).client)
 
 
-def shown(path: typing.Any) -> str:
-    """A path as name and folder: Ansible hides the option's own text, since it may also hold the whole configuration."""
-    if not isinstance(path, str):
-        return "given as a mapping"
-    folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
-    return f"{name} in {folder}"
+def client_of(options: typing.Mapping[str, typing.Any], found: Credentials) -> typing.Any:
+    """The client of kubernetes.core; no message holds a secret.
 
-
-def _examine(path: str, where: str) -> None:
-    """What a kubeconfig must be before anybody uses it; kubectl takes several, of which one must be there.
-
-    :raises ApiError: it is none. Its text is not quoted: it holds secrets
+    :raises ApiError: no configuration, or no answer
     """
-    present = [part for part in map(os.path.expanduser, path.split(os.pathsep)) if part and os.path.exists(part)]
-    if not present:
-        # inside of a pod the service account's token does instead
-        if os.environ.get("KUBERNETES_SERVICE_HOST"):
-            return
-        raise ApiError(0, "Configuration", "there is no such file", where)
-    for part in present:
-        try:
-            with open(part, encoding="utf-8") as file:
-                config = yaml.safe_load(file)
-        except yaml.MarkedYAMLError as error:
-            line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-            raise ApiError(0, "Configuration", f"it is no YAML{line}: {error.problem}", where) from None
-        except (yaml.YAMLError, UnicodeDecodeError):
-            raise ApiError(0, "Configuration", "it is no text in UTF-8", where) from None
-        except OSError as error:
-            raise ApiError(0, "Configuration", f"it can't be read: {error.strerror}", where) from None
-        if not isinstance(config, dict) or config.get("kind", "Config") != "Config":
-            raise ApiError(0, "Configuration", f"it holds {'nothing' if config is None else 'something else'}, not a mapping of kind Config", where)
+    found.examine()
+    try:
+        return get_api_client(**options)
+    except ApiException as problem:
+        refused = api_error(problem, found.where)
+        error = ApiError(refused.status, refused.reason, found.masked(refused.text), found.where)
+    except (HTTPError, OSError) as problem:
+        words = found.masked(str(problem))
+        unreadable = isinstance(problem, OSError) and getattr(problem, "filename", None)
+        error = ApiError(0, "Configuration" if unreadable else "Unreachable", words if unreadable else f"no answer from the API server: {words}", found.where)
+    except (CoreException, ConfigException, ValueError, TypeError, LookupError, AttributeError) as problem:
+        # the client reads a kubeconfig as if it had the right form
+        error = ApiError(0, "Configuration", found.masked(str(problem) or type(problem).__name__), found.where)
+    # not from the problem: its text may hold the token
+    raise error from None
 
 
 def end_by_interrupt() -> None:

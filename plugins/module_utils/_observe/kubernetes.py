@@ -24,7 +24,7 @@ try:
     import yaml
     from kubernetes.client import ApiClient, CoreV1Api
     from kubernetes.client.exceptions import ApiException
-    from kubernetes.stream import stream
+    from kubernetes.stream import stream, ws_client
     from urllib3.exceptions import HTTPError
 except ImportError:
     # the modules name the missing library before they come here
@@ -150,9 +150,9 @@ def _remedy(status: int, text: str) -> str:
     if status == 0 and "CERTIFICATE_VERIFY_FAILED" in text:
         return "The server is not the one that the kubeconfig trusts: take the certificate authority of this cluster, or the right server"
     if status == 0:
-        return "Check the kubeconfig and whether the API server runs"
+        return "Check the kubeconfig (or the variables K8S_AUTH_*), and whether the API server runs"
     if status == 401:
-        return "The token or the client certificate in the kubeconfig is wrong or has expired: renew it"
+        return "The token or the client certificate in the kubeconfig is wrong or has expired: renew it, or what K8S_AUTH_* name"
     # a webhook's own refusal has another cause
     return "Give the user the rights of docs/rbac.yml" if status == 403 and "admission webhook" not in text else ""
 
@@ -184,6 +184,8 @@ class Cluster:
     def __init__(self, dynamic: typing.Any) -> None:
         """:param dynamic: a DynamicClient of the kubernetes client (kubernetes.core's get_api_client makes one)"""
         self._dynamic = dynamic
+        headers = getattr(getattr(dynamic, "client", None), "default_headers", {})
+        _impersonate([f"{name}: {value}" for name, value in headers.items() if str(name).lower().startswith("impersonate-")])
 
     def _call(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> typing.Any:
         where = f"{method.upper()} {path}"
@@ -426,6 +428,19 @@ class Shell:
         with contextlib.suppress(websocket.WebSocketException, OSError):
             # without a wait for the other side's farewell: that would be seconds for each of a thousand pods
             self._socket.close(timeout=0)
+
+
+def _impersonate(lines: typing.Sequence[str]) -> None:
+    """Have the websockets of this process say as whom they act, as all other requests do: the client hands them the token alone."""
+    if not lines:
+        return
+
+    class Impersonating(websocket.WebSocket):
+        def connect(self, url: str, **options: typing.Any) -> None:
+            connect: typing.Callable[..., None] = super().connect
+            connect(url, **{**options, "header": [*options.get("header", ()), *lines]})
+
+    ws_client.WebSocket = Impersonating
 
 
 def _lines(response: typing.Any) -> typing.Iterator[bytes]:
