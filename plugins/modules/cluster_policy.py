@@ -79,7 +79,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     held = intent.disruption == "none"
     seen = enable_rdma(connect(module), cluster_policy, module.check_mode or held)
     if seen.changed and held:
-        seen = ClusterPolicies(seen.names, seen.state, error="the driver's pods would be renewed, and rdma_cluster.disruption is none")
+        seen = ClusterPolicies(seen.names, seen.state, error="the driver's pods would be renewed, and rdma_cluster.disruption is none; set it to drain")
     changes = [f"ClusterPolicy {seen.names[0]} driver.rdma.enabled"] if seen.changed else []
     return {"changed": seen.changed, "policies": to_data(seen), "changes": changes}
 

@@ -78,6 +78,16 @@ allowed:
   description: Whether the objects may be applied.
   returned: success
   type: bool
+refused:
+  description: Why not, for each node or pool, with what to do; the key of C(rdma_cluster) that would allow it is named. Empty when they may be applied.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - >-
+      worker-1: drain and reboot: mlx5_0 0000:3c:00.0 firmware NUM_OF_VFS 0 -> 8. The node's wanted state changes in a way that needs a reboot of it.
+      The intent does not allow that, so nothing was applied.
+      When the nodes may go down, set rdma_cluster.disruption to reboot; else undo what is named beside 'measured'.
 lines:
   description: The plan in words; empty when no node is drained or rebooted.
   returned: success
@@ -110,7 +120,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import lines, may_go_on, untouched
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import lines, refusal, untouched
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, nodes_of, objects_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS
@@ -133,7 +143,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         planned = untouched(nodes)
     else:
         planned = read_plan(connect(module), intent.operator_namespace, rendered, nodes, intent.resource_prefix)
-    return {"allowed": may_go_on(intent, planned, nodes), "lines": list(lines(planned)), "plan": to_data(planned)}
+    refused = refusal(intent, planned, nodes)
+    return {"allowed": not refused, "refused": list(refused), "lines": list(lines(planned)), "plan": to_data(planned)}
 
 
 def main() -> None:

@@ -13,13 +13,14 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import taken
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import machine_pool_of, matches, wanted_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.machine_config import at_once_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import Live, findings, lines, may_go_on, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import Live, findings, lines, may_go_on, plan, refusal
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
     Budget,
     ClusterPod,
     DisruptionPlan,
     LabelSelector,
     MachinePool,
+    NodePlan,
     NodePool,
     OperatorSettings,
 )
@@ -237,6 +238,31 @@ def test_nothing_happens_that_the_intent_does_not_allow(disruption, world, polic
     assert found.status == status
     assert f"rdma_cluster.disruption: {disruption}" in found.expected
     assert may_go_on(ClusterIntent(disruption=disruption), planned(world, policy), ("kl-a",)) == (status == "pass")
+
+
+def test_the_refusal_names_the_key_and_the_value_that_allows_all_of_the_plan():
+    nodes = (NodePlan("a", "drain", ("more functions",)), NodePlan("b", "reboot", ("firmware",)), NodePlan("c", "nothing"))
+    whole = DisruptionPlan(nodes)
+    for disruption, subjects in (("none", ["a", "b"]), ("drain", ["b"]), ("reboot", [])):
+        cluster = ClusterIntent(disruption=disruption)
+        said = refusal(cluster, whole, ("a", "b", "c"))
+        assert [line.partition(":")[0] for line in said] == subjects
+        assert all("set rdma_cluster.disruption to reboot" in line for line in said)
+        assert may_go_on(cluster, whole, ("a", "b", "c")) == (said == ())
+    (said,) = refusal(ClusterIntent(disruption="none"), DisruptionPlan(nodes[:1]), ("a",))
+    assert "set rdma_cluster.disruption to drain" in said
+    # what is not known is refused as well, and no value of the key allows it
+    (said,) = refusal(ClusterIntent(disruption="reboot"), DisruptionPlan((NodePlan("a", "unknown", ("the cluster has no such node",)),)), ("a",))
+    assert "set rdma_cluster.disruption" not in said and "the cluster has no such node" in said
+
+
+def test_what_users_read_first_names_the_key():
+    """The first policy on ConnectX mostly changes the firmware; with the default such a plan is refused."""
+    root = pathlib.Path(__file__).parents[3]
+    example = yaml.safe_load((root / "inventory/example/group_vars/all.yml").read_text(encoding="utf-8"))
+    assert example["rdma_cluster"]["disruption"] == "reboot" != ClusterIntent().disruption
+    for path in ("README.md", "roles/network/README.md", "docs/intent.md"):
+        assert "disruption: reboot" in (root / path).read_text(encoding="utf-8"), path
 
 
 def test_a_node_outside_of_the_inventory_counts():

@@ -229,6 +229,18 @@ def _missing(name: str, cluster: ClusterIntent) -> Finding:
     return Finding("network.disruption", name, UNKNOWN, "not planned", _allowed_text(cluster), "The plan does not have the node.", "Run the stage again.")
 
 
+def refusal(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> typing.Tuple[str, ...]:
+    """Why the objects may not be applied, and what to do, in words; empty when they may."""
+    refused = (finding for finding in findings(cluster, planned, inventory) if finding.status in (FAIL, UNKNOWN))
+    return tuple(f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
+
+
+def _needed(planned: DisruptionPlan) -> str:
+    """The value of rdma_cluster.disruption that allows all of the plan."""
+    actions = {node.action for node in planned.nodes}
+    return next((action for action in ("reboot", "drain") if action in actions), "none")
+
+
 def _disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) -> Finding:
     subject, expected = (node.node if node.listed else f"{node.node} (not in the inventory)"), _allowed_text(cluster)
     if node.action == "unknown":
@@ -238,7 +250,8 @@ def _disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent)
     measured = measured or f"{_action(node, planned)}: {'; '.join(node.reasons)}"
     if _RANK[node.action] > _RANK[cluster.disruption]:
         why = f"The node's wanted state changes in a way that needs a {node.action} of it. The intent does not allow that, so nothing was applied."
-        remedy = f"When the nodes may go down, set rdma_cluster.disruption to {node.action}; else undo what is named beside 'measured'."
+        # of the whole plan: what one node needs less than the others would only be refused again for them
+        remedy = f"When the nodes may go down, set rdma_cluster.disruption to {_needed(planned)}; else undo what is named beside 'measured'."
         return Finding("network.disruption", subject, FAIL, measured, expected, why, remedy)
     if node.pods and not planned.drains and not node.rolled_by:
         why = f"disableDrain is true, so nobody asks the pods that hold virtual functions: {_some(node.pods)} lose them while they run."
