@@ -22,6 +22,7 @@ from ._fact_modules import FACT_SPEC
 from ._observe.kubernetes import ApiError, Cluster, api_error
 
 try:
+    import kubernetes
     from kubernetes.client.exceptions import ApiException
     from kubernetes.config import ConfigException
     from urllib3.exceptions import HTTPError
@@ -63,11 +64,21 @@ def connect(module: AnsibleModule) -> Cluster:
     """
     if not HAS_KUBERNETES:
         module.fail_json(msg=missing_required_lib("kubernetes"))
-    options = {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
+    options = options_of(module)
     found = credentials(options, os.environ)
     # Ansible hides what options hold; what the environment holds is as secret
     module.no_log_values.update(found.secrets)
     return Cluster(client_of(options, found).client)
+
+
+def options_of(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    """Those of kubernetes.core's options that the module was given."""
+    return {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
+
+
+def library() -> str:
+    """Version of the Python library kubernetes; empty where it is not there."""
+    return str(kubernetes.__version__) if HAS_KUBERNETES else ""
 
 
 def client_of(options: typing.Mapping[str, typing.Any], found: Credentials) -> typing.Any:

@@ -8,6 +8,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import nearest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tags import runs
 
 #: tags of plays in site.yml, and those of Ansible that cover them
 KNOWN = (*STAGES, "report", "all", "tagged")
@@ -28,10 +29,5 @@ def refusal(tags: typing.Iterable[str], skip_tags: typing.Iterable[str], start_a
     unknown = [tag for tag in tags if tag not in KNOWN]
     if unknown:
         return f"--tags names {', '.join(unknown)}, which is no stage{nearest(unknown[0], KNOWN)}; {stages}"
-    left = [name for name in (*STAGES, "report") if _runs(name, tags, skip_tags)]
+    left = [name for name in (*STAGES, "report") if runs(name, tags, skip_tags)]
     return "" if left else f"--tags {','.join(tags) or 'all'} and --skip-tags {','.join(skip_tags)} leave no stage to run; {stages}"
-
-
-def _runs(name: str, tags: typing.Sequence[str], skip_tags: typing.Sequence[str]) -> bool:
-    names = {name, "all", "tagged"}
-    return (not tags or bool(names.intersection(tags))) and not names.intersection(skip_tags)

@@ -62,7 +62,7 @@ NODES = OfRun("nodes")
 
 #: stage: field of its Facts: where it comes from
 SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
-    "validate": {"nodes": NODES, "variables": OfRun("variables")},
+    "validate": {"nodes": NODES, "variables": OfRun("variables"), "controller": OfCluster("controller", "controller")},
     "discover": {"nodes": HCAS, "clocks": CLOCKS},
     "fabric": {"nodes": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
     "reachability": {

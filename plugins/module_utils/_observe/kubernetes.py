@@ -209,6 +209,13 @@ class Cluster:
             raise ApiError(response.status, "Unreadable", "the answer is no object", f"{method.upper()} {path}")
         return data
 
+    def version(self) -> str:
+        """Of the API server, such as v1.34.4.
+
+        :raises ApiError: no answer
+        """
+        return str(self._json("get", "/version").get("gitVersion") or "of unknown version")
+
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         """:raises ApiError: also when it is not there"""
         return self._json("get", path_of(kind, namespace, name))

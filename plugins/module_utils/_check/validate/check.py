@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The meaning of the intent, across its fields. Needs no host and no cluster.
+"""The meaning of the intent, across its fields; it needs no host and no cluster. And what the controller has for the stages (controller.py).
 
 Its shape (types, unknown keys) was checked when it was loaded, see _parse/intent.py. Check ids: ``validate.*``.
 """
@@ -12,6 +12,7 @@ import fnmatch
 import re
 import typing
 
+from ..._model.controller import ControllerFacts
 from ..._model.findings import FAIL, WARN, Finding, Waiver, never_waived, ok
 from ..._model.host_intent import Kubelet
 from ..._model.intent import Fabric, Intent
@@ -20,7 +21,7 @@ from ..._model.profiles import pods_on_a_node, traits
 from ..addresses import arithmetic as ranges
 from ..compare import check as compare
 from ..ids import CHECKS
-from . import conflicts, profile_keys
+from . import conflicts, controller, profile_keys
 
 #: variables that the collection reads from the inventory
 VARIABLES = (
@@ -59,10 +60,12 @@ class Facts:
 
     :ivar nodes: names of the inventory's group ``rdma_nodes``
     :ivar variables: names of all variables that start with ``rdma_``
+    :ivar controller: answer of controller_info; None where a stage that runs alone judges the intent
     """
 
     nodes: typing.Tuple[str, ...] = ()
     variables: typing.Tuple[str, ...] = ()
+    controller: typing.Optional[ControllerFacts] = None
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -79,7 +82,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += _check_measures(intent)
     for index, waiver in enumerate(intent.waivers):
         findings += _check_waiver(waiver, f"rdma_waivers[{index}]")
-    return tuple(findings)
+    return (*findings, *controller.check(intent, facts.controller))
 
 
 def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> typing.Tuple[Finding, ...]:

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Looks at what the controller has for the stages that ask the API server. What is not there is an answer, never an error."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import sys
+import threading
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from . import _cluster
+from ._credentials import credentials
+from ._model.controller import ControllerFacts, HelmFacts
+from ._model.rights import Right
+from ._observe.command import run
+from ._observe.kubernetes import ApiError, Cluster
+from ._observe.rights import observe
+
+#: seconds for the first answer of the API server. The client itself tries an address that swallows everything for minutes
+LIMIT = 30.0
+_Answer = typing.TypeVar("_Answer")
+
+
+def look(
+    module: AnsibleModule, rights: typing.Sequence[Right], helm: typing.Optional[str], stages: typing.Sequence[str], limit: float = LIMIT
+) -> ControllerFacts:
+    """:param rights: to ask about; empty where the intent is wrong
+    :param helm: its path or name; None where it is not needed
+    :param stages: of this invocation that ask the API server
+    """
+    seen = ControllerFacts(sys.executable, tuple(stages), helm=helm_of(helm) if helm is not None else None)
+    version = _cluster.library()
+    if not version:
+        return seen
+    found = credentials(_cluster.options_of(module), os.environ)
+    seen = dataclasses.replace(seen, library=version, where=found.where, named=found.named)
+    if not found.named:
+        return seen
+    try:
+        cluster, server = _within(limit, lambda: _first_answer(module), found.where)
+    except ApiError as error:
+        return dataclasses.replace(seen, error=error.seen, remedy=error.remedy)
+    seen = dataclasses.replace(seen, server=server)
+    try:
+        return dataclasses.replace(seen, rights=observe(cluster, rights)) if rights else seen
+    except ApiError as error:
+        return dataclasses.replace(seen, rights_error=error.seen)
+
+
+def _first_answer(module: AnsibleModule) -> typing.Tuple[Cluster, str]:
+    cluster = _cluster.connect(module)
+    return cluster, cluster.version()
+
+
+def _within(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
+    """The answer, if it comes in time.
+
+    :raises ApiError: it does not
+    """
+    answers: typing.List[_Answer] = []
+    errors: typing.List[BaseException] = []
+
+    def work() -> None:
+        try:
+            answers.append(ask())
+        # it is raised again where somebody waits for it
+        except BaseException as error:
+            errors.append(error)
+
+    # a daemon: what still waits for an answer must not keep the module alive
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(limit)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise ApiError(0, "Unreachable", f"no answer from the API server within {limit:g} s", where)
+    return answers[0]
+
+
+def helm_of(binary: str) -> HelmFacts:
+    """Helm's version, in its own words (``v3.19.4+g7cfb6e4``)."""
+    path = shutil.which(os.path.expanduser(binary))
+    if path is None:
+        return HelmFacts(binary, error="there is no such program in the PATH of the controller" if os.sep not in binary else "there is no such program")
+    done = run([path, "version", "--short"], 20)
+    match = re.search(r"\bv(\d[^\s+]*)", done.stdout)
+    return HelmFacts(binary, match[1] if match and not done.failure else "", done.failure or ("" if match else "it says no version"))

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the controller must have: told in the first stage where a later one needs it, and a warning where none does."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.controller import ASKING, asking, check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts, HelmFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, RightsFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+FABRIC = {
+    "name": "compute",
+    "profile": "sriov_infiniband",
+    "select": {"hcas_per_node": 4, "subnet_manager": "any"},
+    "virtual_functions": 8,
+    "resource_name": "mlx",
+    "network": {"name": "ib", "namespace": "test"},
+    "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"},
+}
+INTENT = parse_intent([FABRIC])
+GOOD = ControllerFacts(
+    "/usr/bin/python3",
+    ASKING,
+    library="24.2.0",
+    where="API server https://api.example.com:6443",
+    named=True,
+    server="v1.34.4",
+    rights=RightsFacts(90),
+    helm=HelmFacts("helm", "3.8.0"),
+)
+NO_RIGHTS = RightsFacts(90, (Denied("network", "patch x in y"), Denied("teardown", "delete x in y")))
+
+
+def seen(**changes):
+    return dataclasses.replace(GOOD, **changes)
+
+
+def told(facts, intent=INTENT):
+    return {f"{finding.check.partition('.')[2]} {finding.status}" for finding in check(intent, facts)}
+
+
+def test_all_is_there():
+    assert told(GOOD) == {"library pass", "api_server pass", "rights pass", "helm pass"}
+    assert "by API server https://api.example.com:6443" in check(INTENT, GOOD)[1].measured
+    # Helm is asked about only where it is to install
+    assert told(seen(helm=None)) == {"library pass", "api_server pass", "rights pass"}
+
+
+def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_none_does():
+    nothing = {"library": "", "server": "", "rights": None}
+    cases = [
+        (nothing, {"library"}, "/usr/bin/python3 -m pip install"),
+        ({"library": "24.1.9"}, {"library"}, "a release that lacks what they call"),
+        ({"library": "12.0.1"}, {"library"}, "kubernetes 12.0.1"),
+        ({"library": "of another form"}, {"library"}, "kubernetes of another form"),
+        ({"server": "", "rights": None, "named": False, "where": "kubeconfig config in /root/.kube"}, {"api_server"}, "no kubeconfig config in /root/.kube"),
+        ({"server": "", "rights": None, "error": "kubeconfig k in /: refused", "remedy": "Check it"}, {"api_server"}, "kubeconfig k in /: refused. The user's"),
+        ({"rights": None, "rights_error": "POST: forbidden"}, {"rights"}, "POST: forbidden"),
+        ({"rights": RightsFacts(0)}, {"rights"}, "was not asked"),
+        ({"rights": NO_RIGHTS}, {"rights"}, "patch x in y"),
+        ({"helm": HelmFacts("helm", error="there is no such program")}, {"helm"}, "there is no such program"),
+        ({"helm": HelmFacts("helm", "3.7.2")}, {"helm"}, "Helm 3.7.2"),
+        ({"helm": HelmFacts("helm", "2.17.0")}, {"helm"}, "Helm 2.17.0"),
+    ]
+    for changes, bad, words in cases:
+        found = [finding for finding in check(INTENT, seen(**changes)) if finding.status in ("fail", "unknown")]
+        assert {finding.check.partition(".")[2] for finding in found} == bad, changes
+        assert any(words in f"{finding.measured} {finding.why} {finding.remedy}" for finding in found), changes
+        alone = check(INTENT, seen(**changes, stages=()))
+        assert judge(alone).open
+        left = [finding for finding in alone if finding.status == "warn" and finding.subject != "teardown"]
+        assert {finding.check.partition(".")[2] for finding in left} == bad
+        assert all("No stage of this invocation needs it, so it is left out here. The stages operators, network," in finding.why for finding in left)
+
+
+def test_helm_is_needed_by_one_stage_alone():
+    assert "helm warn" in told(seen(stages=("bandwidth",), helm=HelmFacts("helm", error="no")))
+    assert "helm fail" in told(seen(stages=("operators",), helm=HelmFacts("helm", error="no")))
+
+
+def test_rights_that_are_waived_in_stage_operators_do_not_stop_the_first_stage():
+    for subject, status in (("stage network", "warn"), ("stage host", "fail"), (None, "warn")):
+        waiver = {"check": "operators.rights", "reason": "another user applies it", **({"subject": subject} if subject else {})}
+        found = {finding.subject: finding for finding in check(parse_intent([FABRIC], [waiver]), seen(rights=NO_RIGHTS)) if finding.check == "validate.rights"}
+        assert (found["stage network"].status, found["teardown"].status) == (status, "warn")
+        assert ("because: another user applies it" in found["stage network"].why) == (status == "warn")
+
+
+def test_who_needs_the_api_server():
+    assert set(ASKING) < set(STAGES)
+    assert asking(True, ["all"], []) == asking(True, [], []) == asking(True, ["tagged"], ["molecule-notest"]) == ASKING
+    assert asking(True, ["validate", "discover", "fabric", "report"], []) == ()
+    assert asking(True, ["validate", "bandwidth"], []) == ("bandwidth",)
+    assert asking(True, ["all"], ["operators", "network"]) == ("virtual_functions", "host", "bandwidth")
+    assert asking(False, ["all"], []) == ()
+
+
+def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent():
+    facts = validate.Facts(("a",), (), GOOD)
+    assert load(validate.Facts, to_data(facts), "facts") == facts
+    assert judge(validate.check(INTENT, facts)).open
+    assert not judge(validate.check(INTENT, dataclasses.replace(facts, controller=seen(library="")))).open
+    # a stage that runs alone judges the intent, and has not looked
+    assert {finding.check for finding in validate.check(INTENT, validate.Facts(("a",)))} & {"validate.library", "validate.api_server"} == set()
