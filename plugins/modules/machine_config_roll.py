@@ -104,7 +104,9 @@ error:
   returned: success
   type: str
 rolls:
-  description: For each pool that was let go C(rolls), C(config), C(machines), C(updated), C(seconds), and C(error), which is empty when all went well.
+  description:
+    - For each pool that was let go C(rolls), C(config), C(machines), C(updated), C(seconds), and C(error), which is empty when all went well.
+    - C(others) are nodes that are not of the run and have not got it, where all that are have. For one of them that is NotReady nobody waits.
   returned: success
   type: list
   elements: dict
@@ -122,10 +124,9 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, objects_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, folder_of, objects_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import kubelet_stand
 from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import Roller
 
 
@@ -136,11 +137,11 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     if options["state"] != "released" and not configs:
         return answer
     with progress(options["progress_file"]) as say:
-        cluster = connect(module)
-        roller = Roller(cluster, time.monotonic, time.sleep, say)
+        nodes = folder.start().nodes if (folder := folder_of(module)) else ()
+        roller = Roller(connect(module), time.monotonic, time.sleep, say)
         if options["state"] == "released":
-            rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"])
-            return {**answer, "changed": bool(rolls), "rolls": to_data(rolls), "kubelet": to_data(kubelet_stand(cluster, configs))}
+            rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)
+            return {**answer, "changed": bool(rolls), "rolls": to_data(rolls), "kubelet": to_data(roller.kubelet(configs, nodes))}
         prepared = (roller.prepare if options["state"] == "prepared" else roller.remove)(configs, module.check_mode)
         changes = [f"{item.applied.action} {item.applied.kind} {item.applied.name}" for item in prepared.outcomes if item.changed]
         return {**answer, "changed": bool(changes), "paused": list(prepared.paused), "error": prepared.error, "changes": changes}

@@ -101,12 +101,14 @@ class KubeletStand:
     :ivar wanted: those that the intent asks for
     :ivar others: those of somebody else
     :ivar error: why it could not be read
+    :ivar reached: pools of which all nodes of the inventory have what the pool wants
     """
 
     wanted: typing.Tuple[HostConfig, ...] = ()
     others: typing.Tuple[HostConfig, ...] = ()
     pools: typing.Tuple[MachinePool, ...] = ()
     error: str = ""
+    reached: typing.Tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +118,7 @@ class Roll:
     :ivar rolls: how often it gave its nodes another configuration, once being what was planned
     :ivar config: that all of its nodes have now
     :ivar error: why it did not come to its end
+    :ivar others: nodes that are not of the inventory and have not got it, where all that are have
     """
 
     pool: str
@@ -125,3 +128,4 @@ class Roll:
     updated: int = 0
     seconds: float = 0.0
     error: str = ""
+    others: typing.Tuple[str, ...] = ()

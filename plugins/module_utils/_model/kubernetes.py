@@ -15,6 +15,7 @@ class ClusterNode:
     :ivar ready: of its condition Ready; False also for Unknown
     :ivar allocatable: of the extended resources (those with a domain in the name), in pieces
     :ivar unread: extended resources whose number can't be read, as the node writes it
+    :ivar machine_config: that OpenShift's daemon has brought it to, with no other one to come; empty while it changes, and where nobody says it
     :ivar not_ready: why it is not ready, as the condition Ready says it
     :ivar boot_id: another one after each boot; empty when the kubelet has not said it
     """
@@ -27,6 +28,7 @@ class ClusterNode:
     boot_id: str = ""
     not_ready: str = ""
     unread: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    machine_config: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

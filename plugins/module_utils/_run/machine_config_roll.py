@@ -10,15 +10,17 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.machine_config_operator import current, taken
+from .._check.controllers.machine_config_operator import current, others_behind, taken
 from .._check.controllers.sriov_operator import describe
 from .._model.apply import AppliedObject
 from .._model.disruption import MachinePool
-from .._model.host import HostConfig, Roll
+from .._model.host import HostConfig, KubeletStand, Roll
+from .._model.kubernetes import ClusterNode
 from .._observe import machines
 from .._observe.apply import Outcome, apply_all
 from .._observe.kubernetes import Clock, Cluster, Resource
 from .._parse.kubernetes import machine_config
+from .._parse.kubernetes.core import node as parse_node
 
 #: seconds between two looks; that the machine config controller has for each of its steps
 LOOK, RENDER = 5.0, 300.0
@@ -81,10 +83,11 @@ class Roller:
         self._say(f"{', '.join(config.name for config in there)} deleted while {', '.join(before) or 'no MachineConfigPool'} is paused")
         return Prepared(outcomes, tuple(before), self._await_rendered(before, there, False))
 
-    def release(self, names: typing.Sequence[str], limit: float) -> typing.Tuple[Roll, ...]:
-        """Let the pools go, and wait until all of their nodes have the new configuration.
+    def release(self, names: typing.Sequence[str], limit: float, inventory: typing.Container[str] = ()) -> typing.Tuple[Roll, ...]:
+        """Let the pools go, and wait until all of their nodes have the new configuration. For a node of others that is NotReady nobody waits.
 
         :param limit: seconds
+        :param inventory: names of the nodes that must take part
         :raises ApiError: the server cannot be reached
         """
         left = [pool.name for pool in machines.machine_pools(self._cluster) if pool.paused_by_us and pool.name not in names]
@@ -97,7 +100,12 @@ class Roller:
             now = self._clock() - begin
             for name in tuple(waiting):
                 rolls[name] = _look(rolls[name], seen.get(name), now)
-                if rolls[name].error or (name in seen and current(seen[name])):
+                others = self._others(name, seen, inventory)
+                if others is not None and (now >= limit or rolls[name].error or not any(node.ready for node in others)):
+                    rolls[name] = dataclasses.replace(rolls[name], error="", others=tuple(node.name for node in others))
+                    del waiting[name]
+                    self._say(_told(rolls[name]))
+                elif rolls[name].error or (name in seen and current(seen[name])):
                     del waiting[name]
                     self._say(_told(rolls[name]))
             if waiting and now >= limit:
@@ -105,6 +113,20 @@ class Roller:
             if waiting:
                 self._sleep(LOOK)
         return tuple(rolls.values())
+
+    def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStand:
+        """How the KubeletConfigs among them stand.
+
+        :raises ApiError: the server cannot be reached
+        """
+        stand = machines.kubelet_stand(self._cluster, configs)
+        seen = {pool.name: pool for pool in stand.pools}
+        return dataclasses.replace(stand, reached=tuple(name for name in seen if self._others(name, seen, inventory) is not None))
+
+    def _others(self, name: str, seen: typing.Mapping[str, MachinePool], inventory: typing.Container[str]) -> typing.Optional[typing.Tuple[ClusterNode, ...]]:
+        if name not in seen or current(seen[name]) or not inventory:
+            return None
+        return others_behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items), inventory)
 
     def _pause(self, changing: typing.Sequence[HostConfig]) -> typing.Dict[str, MachinePool]:
         """The pools that take one of them, paused now, as they were before. What somebody else has paused stays that one's."""

@@ -227,6 +227,15 @@ def test_a_node_that_its_machine_config_pool_may_still_reboot_is_not_ready(chang
     assert ("may reboot once more: MachineConfigPool worker has 1 of 3 machines on b" in found.detail) == (phase == "waiting")
 
 
+def test_a_pool_that_waits_for_a_foreign_node_does_not_hold_a_node_that_is_through():
+    # the pool says Updating as long as any of its nodes is NotReady or cordoned [machine-config-operator calculateStatus]
+    for changes in ({}, {"current_config": "b"}):
+        pool = dataclasses.replace(ROLLING, paused=False, conditions={"Updating": "True"}, **changes)
+        for config, phase in (("b", "ready"), ("a", "waiting"), ("", "waiting")):
+            own = dataclasses.replace(NODE, machine_config=config)
+            assert look(dataclasses.replace(READY, nodes={"kl-a": own}, machine_pools={"worker": pool})).node.phase == phase
+
+
 def test_a_node_that_reboots_is_given_the_time():
     away = dataclasses.replace(NODE, ready=False)
     assert look(drained("DrainComplete", "Reboot_Required", nodes={"kl-a": away})).suspect == "rebooting"

@@ -166,6 +166,21 @@ def test_a_foreign_number_that_can_not_be_read_is_no_error_and_is_not_lost():
         assert node.unread == {"example.com/odd": str(text)}
 
 
+def test_a_node_says_which_machine_config_it_is_through_with():
+    prefix = "machineconfiguration.openshift.io"
+    for has, wanted, state, expected in (
+        ("a", "a", "Done", "a"),
+        ("a", "b", "Done", ""),
+        ("a", "a", "Working", ""),
+        ("a", "a", "Degraded", ""),
+        ("", "", "Done", ""),
+    ):
+        resource = fixture("node-worker-sriov.yaml")
+        resource["metadata"]["annotations"].update({f"{prefix}/currentConfig": has, f"{prefix}/desiredConfig": wanted, f"{prefix}/state": state})
+        assert kubernetes.node(resource).machine_config == expected
+    assert kubernetes.node(fixture("node-worker-sriov.yaml")).machine_config == ""
+
+
 def test_a_node_that_does_not_answer_is_not_ready():
     resource = fixture("node-worker-sriov.yaml")
     for condition in resource["status"]["conditions"]:

@@ -30,6 +30,7 @@ class Operator:
 
     :ivar lag: steps from a change of the MachineConfigs to the configuration that is rendered of them
     :ivar slow: steps from a new KubeletConfig to its MachineConfig
+    :ivar gone: the node that breaks is NotReady, rather than degraded
     :ivar refusal: what it has against KubeletConfigs; None: it never says a word
     """
 
@@ -49,7 +50,7 @@ class Operator:
         self.nodes, self.renders, self.breaks_at, self.refuses, self.restless = ["rendered-0"] * nodes, renders, breaks_at, refuses, restless
         self.lag, self.slow, self.refusal, self.stale, self.asked, self.contents = lag, slow, refusal, 0, 0, "{}"
         self.wanted, self.sources, self.paused, self.annotations, self.number = "rendered-0", (), False, {}, 0
-        self.now, self.away, self.log = 0.0, [], []
+        self.now, self.away, self.log, self.gone = 0.0, [], [], False
 
     def clock(self) -> float:
         return self.now
@@ -99,11 +100,13 @@ class Operator:
         return self.kubelets if kind == "KubeletConfig" else self.configs
 
     def list(self, kind: str) -> Listing:
+        if kind == "Node":
+            return Listing(tuple(self._node(place, config) for place, config in enumerate(self.nodes)), "1")
         if kind == "KubeletConfig":
             return Listing(tuple(copy.deepcopy(list(self.kubelets.values()))), "1")
         assert kind == "MachineConfigPool"
         done = sum(config == self.wanted for config in self.nodes)
-        broken = self.breaks_at >= 0 and not self.paused and done == self.breaks_at and self.wanted != "rendered-0"
+        broken = not self.gone and self.breaks_at >= 0 and not self.paused and done == self.breaks_at and self.wanted != "rendered-0"
         pool = {
             "kind": kind,
             "metadata": {
@@ -113,6 +116,7 @@ class Operator:
             },
             "spec": {
                 "paused": self.paused,
+                "nodeSelector": {"matchLabels": {"role": "worker"}},
                 "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}},
                 "configuration": {"name": self.wanted, "source": [{"name": name} for name in self.sources]},
             },
@@ -120,10 +124,20 @@ class Operator:
                 "configuration": {"name": self.wanted if done == len(self.nodes) else "rendered-0"},
                 "machineCount": len(self.nodes),
                 "updatedMachineCount": done,
-                "conditions": [{"type": "Degraded", "status": str(broken), "message": "node 1 is out of sync"}],
+                "conditions": [
+                    {"type": "Degraded", "status": str(broken), "message": "node 1 is out of sync"},
+                    {"type": "Updating", "status": str(self.gone)},
+                ],
             },
         }
         return Listing((pool,), "1")
+
+    def _node(self, place: int, config: str) -> typing.Any:
+        """The node that breaks is away, and has what it had."""
+        names = {"currentConfig": config, "desiredConfig": self.wanted, "state": "Done"}
+        annotations = {f"machineconfiguration.openshift.io/{name}": value for name, value in names.items()}
+        ready = [{"type": "Ready", "status": str(place != self.breaks_at or not self.gone)}]
+        return {"metadata": {"name": f"n{place}", "labels": {"role": "worker"}, "annotations": annotations}, "status": {"conditions": ready}}
 
     def get(self, kind: str, namespace: str, name: str) -> typing.Any:
         if name not in self._objects(kind):
@@ -170,6 +184,28 @@ def test_all_machine_configs_come_in_one_roll_and_each_node_goes_away_once() -> 
     assert operator.away == [0, 1, 2] and not operator.paused and operator.annotations == {}
     assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["pass"]
     assert any("3 of 3 machines" in line for line in operator.log)
+
+
+def test_nobody_waits_for_a_foreign_node_that_is_away_and_none_of_ours_is_forgotten() -> None:
+    for inventory, gone, others, error in (
+        (("n0", "n1"), True, ("n2",), ""),
+        (("n0", "n1"), False, ("n2",), ""),
+        (("n0", "n2"), True, (), "has 2 of 3 machines on rendered-"),
+        ((), True, (), "has 2 of 3 machines on rendered-"),
+        (("elsewhere",), True, (), "has 2 of 3 machines on rendered-"),
+        (("n0", "n2"), False, (), "is degraded: node 1 is out of sync"),
+    ):
+        operator = Operator(breaks_at=2)
+        prepared = roller(operator).prepare(CONFIGS, check_mode=False)
+        operator.gone = gone
+        (rolled,) = roller(operator).release(prepared.paused, 600, inventory)
+        assert (rolled.others, rolled.updated) == (others, 2)
+        assert error in rolled.error and bool(rolled.error) == bool(error)
+        (finding,) = machine_config.findings((rolled,), "")
+        assert finding.status == ("warn" if others else "fail")
+        assert not others or "Others of the pool have not: n2" in finding.why
+        (stand,) = machine_config.kubelet(roller(operator).kubelet(CONFIGS, inventory), False)
+        assert stand.status == ("pass" if others else "unknown")
 
 
 def test_a_second_run_pauses_nothing_and_rolls_nothing() -> None:

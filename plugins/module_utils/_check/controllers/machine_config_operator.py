@@ -8,7 +8,8 @@ import typing
 
 from ..._model.disruption import LabelSelector, MachinePool
 from ..._model.host import ROLE_LABEL, HostConfig
-from .sriov_operator import matches
+from ..._model.kubernetes import ClusterNode
+from .sriov_operator import machine_pool_of, matches
 
 
 def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> typing.Dict[str, typing.Dict[str, str]]:
@@ -47,3 +48,14 @@ def rivals(pool: MachinePool, config: HostConfig, others: typing.Iterable[HostCo
 def current(pool: MachinePool) -> bool:
     """Whether all machines of a MachineConfigPool have the configuration that it wants."""
     return pool.current_config == pool.wanted_config and pool.updated == pool.machines and pool.conditions.get("Updating") != "True"
+
+
+def others_behind(
+    pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str]
+) -> typing.Optional[typing.Tuple[ClusterNode, ...]]:
+    """Nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours has not, or none of ours is in it."""
+    pools = tuple(pools)
+    members = [node for node in nodes if (mine := machine_pool_of(node, pools)) is not None and mine.name == pool.name]
+    behind = tuple(node for node in members if node.machine_config != pool.wanted_config)
+    ours = any(node.name in inventory for node in members) and not any(node.name in inventory for node in behind)
+    return behind if ours else None

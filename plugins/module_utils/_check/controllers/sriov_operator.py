@@ -275,7 +275,13 @@ def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> t
     return mine[0] if mine else None
 
 
-def rolls(pool: MachinePool) -> bool:
-    """Whether the pool is giving its nodes another MachineConfig just now, which reboots them. A paused one is not, and a degraded one gets no further."""
+def rolls(pool: MachinePool, node: ClusterNode) -> bool:
+    """Whether the pool may give this node another MachineConfig just now, which reboots it. A paused one does not, and a degraded one gets no further.
+
+    A pool says that it is updating as long as any of its nodes is NotReady or cordoned, whoever's it is: the node says whether it is through.
+    [machine-config-operator pkg/controller/node/status.go calculateStatus]
+    """
+    if node.machine_config and node.machine_config == pool.wanted_config:
+        return False
     under_way = pool.conditions.get("Updating") == "True" or pool.wanted_config != pool.current_config
     return under_way and not pool.paused and pool.conditions.get("Degraded") != "True"

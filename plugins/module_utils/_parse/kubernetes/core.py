@@ -29,9 +29,16 @@ def node(resource: Resource) -> ClusterNode:
         unschedulable=bool(mapping_at(resource, "spec").get("unschedulable", False)),
         allocatable=allocatable,
         unread=unread,
+        machine_config=_machine_config(mapping_at(resource, "metadata", "annotations")),
         boot_id=str(mapping_at(status, "nodeInfo").get("bootID") or ""),
         not_ready="" if ready.get("status") == "True" else str(ready.get("message") or ready.get("reason") or ""),
     )
+
+
+def _machine_config(annotations: Resource) -> str:
+    """[machine-config-operator pkg/controller/common/layered_node_state.go IsNodeDone]"""
+    has, wanted, state = (annotations.get(f"machineconfiguration.openshift.io/{name}") for name in ("currentConfig", "desiredConfig", "state"))
+    return str(has) if has and has == wanted and state == "Done" else ""
 
 
 def _extended(offered: Resource) -> typing.Tuple[typing.Dict[str, int], typing.Dict[str, str]]:

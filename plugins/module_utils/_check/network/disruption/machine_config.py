@@ -11,7 +11,7 @@ import dataclasses
 import typing
 
 from ...._model.disruption import Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, PoolPlan
-from ...._model.findings import FAIL, UNKNOWN, Finding, ok
+from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ...._model.host import HostConfig, KubeletStand, Roll
 from ...._model.kubernetes import ClusterNode
 from ...controllers.machine_config_operator import current, rivals, taken
@@ -134,6 +134,9 @@ def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.rol
         elif roll.rolls > 1:
             why = "Something else gave the pool another configuration while it rolled, so nodes rebooted more often than was planned."
             yield Finding(check, subject, FAIL, measured, expected, why, "See who else changes MachineConfigs (oc get machineconfig), before the next change.")
+        elif roll.others:
+            why = f"Each node of the inventory has it. Others of the pool have not: {', '.join(roll.others[:20])}."
+            yield Finding(check, subject, WARN, measured, expected, why, "oc describe node of each of them: one that is NotReady takes nothing.")
         else:
             yield ok(check, subject, measured, expected)
 
@@ -156,7 +159,7 @@ def _kubelet(config: HostConfig, stand: KubeletStand, check_mode: bool) -> Findi
     check, subject = "network.kubelet", f"KubeletConfig {config.name}"
     pools = [pool for pool in stand.pools if taken(pool, config, stand.pools)]
     clashes = [text for pool in pools for text in rivals(pool, config, stand.others, stand.pools)]
-    behind = [pool for pool in pools if not (current(pool) and set(taken(pool, config, stand.pools)) <= set(pool.sources))]
+    behind = [pool for pool in pools if not ((current(pool) or pool.name in stand.reached) and set(taken(pool, config, stand.pools)) <= set(pool.sources))]
     if not config.there:
         why = "Check mode: it would be applied." if check_mode else "It was not applied."
         remedy = "Run without --check; where it was refused, see network.disruption, network.drain and network.object_accepted."
@@ -175,4 +178,5 @@ def _kubelet(config: HostConfig, stand: KubeletStand, check_mode: bool) -> Findi
     if behind:
         why = f"The machines have not all got it: {'; '.join(map(describe, behind))}."
         return Finding(check, subject, UNKNOWN, "accepted, under way", _IN_FORCE, why, "Bring the MachineConfigPool to its end, then run the stage again.")
-    return ok(check, subject, f"{config.what}: on all machines of {', '.join(pool.name for pool in pools)}", _IN_FORCE)
+    which = "all machines" if all(map(current, pools)) else "all machines of the inventory, and not on all,"
+    return ok(check, subject, f"{config.what}: on {which} of {', '.join(pool.name for pool in pools)}", _IN_FORCE)

@@ -127,7 +127,7 @@ def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Opt
         return judgement
     machines = machine_pool_of(node, world.machine_pools.values())
     since = f"since the operator last changed what it wants of it (generation {history.generation})"
-    if history.boots >= BOOTS and not (machines and rolls(machines)):
+    if history.boots >= BOOTS and not (machines and rolls(machines, node)):
         detail = f"the node booted {history.boots} times {since} and got no further: {judgement.node.detail}"
         remedy = "Stop the loop: pause the policy or the SriovNetworkPoolConfig, and see why the wish does not outlast a boot (firmware, kernel arguments)."
         return _failed(target, name, detail, remedy)
@@ -215,7 +215,7 @@ def _drain(target: Target, node: ClusterNode, state: NodeState, world: ClusterSt
     held_back = holds_back(machines) if machines else ""
     if held_back:
         return f"{detail}; {held_back}", "pool_held"
-    if machines and rolls(machines):
+    if machines and rolls(machines, node):
         return f"{detail}; {describe(machines)}", ""
     if state.current_state == "DrainComplete":
         return detail, "" if node.ready else "rebooting" if reboots else "node_lost"
@@ -259,7 +259,7 @@ def _judge_offer(target: Target, node: ClusterNode, policy: Policy, matched: typ
     if target.attachment not in world.attachments:
         return _waiting(target, node.name, f"the operator has not made the NetworkAttachmentDefinition {target.attachment}", "no_attachment", matched, offered)
     machines = machine_pool_of(node, world.machine_pools.values())
-    if machines and rolls(machines):
+    if machines and rolls(machines, node):
         detail = f"all is there, but the node may reboot once more: {describe(machines)}"
         return _waiting(target, node.name, detail, "", matched, offered)
     detail = f"{offered} {target.resource} on {len(matched)} physical functions"
