@@ -202,6 +202,13 @@ def test_what_is_missing_is_named(world, said, suspect):
     assert not suspect or suspect in GRACE
 
 
+def test_what_an_operator_waits_for_may_be_a_node_of_somebody_else():
+    waits = reports("NicClusterPolicy", state="notReady", parts=("state-OFED notReady",))
+    for theirs, said in ((ClusterNode("b"), "and of those that are not ours NotReady are: b"), (ClusterNode("b", ready=True), "state-OFED notReady")):
+        (found,) = judge((TARGET,), dataclasses.replace(waits, nodes={**READY.nodes, "b": theirs}))
+        assert found.node.detail.endswith(said)
+
+
 def test_a_node_that_the_cluster_does_not_know_fails_at_once():
     (found,) = judge((TARGET,), dataclasses.replace(READY, nodes={}))
     assert found.node.phase == "failed"

@@ -58,7 +58,9 @@ def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[
         if seen.state == "error":
             return Missing(f"{what} is in state error: {_cause(seen.reason, seen.parts)}", "state_error")
         if seen.state == "notReady":
-            return Missing(f"{what} is not ready: {_cause(seen.reason, seen.parts)}")
+            away = sorted(node.name for node in world.nodes.values() if not node.ready and node.name not in target.nodes)
+            others = f"; the operator waits for all nodes of the cluster, and of those that are not ours NotReady are: {', '.join(away[:5])}" if away else ""
+            return Missing(f"{what} is not ready: {_cause(seen.reason, seen.parts)}{others}")
         if seen.state == "ignore":
             return Missing(f"the operator ignores {what}: {_cause(seen.reason, seen.parts)}", "state_error")
         return Missing(f"the operator has not reported on {what} yet", "not_reported")
