@@ -97,6 +97,10 @@ bandwidth:
       description: Pods that could not be removed.
       type: list
       elements: str
+    plans:
+      description: Of each fabric the rounds that were planned, out of how many, and the seconds that they take as a rule and at most.
+      type: list
+      elements: dict
 """
 
 import resource
@@ -105,13 +109,15 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import NOTHING, Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import nodes_of, rails_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, nodes_of, rails_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench, plans_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, unstarted
 
 
@@ -120,18 +126,28 @@ def answer(facts: BandwidthFacts) -> typing.Dict[str, typing.Any]:
     return {"changed": bool(changes), "bandwidth": to_data(facts), "fabrics": to_data(bandwidths(facts)), "changes": changes}
 
 
+def _seen(module: AnsibleModule) -> Facts:
+    """What is known of the links of the HCAs, where there is a folder of facts."""
+    folder = folder_of(module)
+    if folder is None:
+        return NOTHING
+    data, _counts = facts_of(folder, "bandwidth", ("nodes", "hcas", "subnets", "topologies"))
+    seen: Facts = load(Facts, data, "facts")
+    return seen
+
+
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     plan = Plan(intent.fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), options["parallel"], options["pod_seconds"])
     if module.check_mode:
-        return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), ()))
+        return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plans_of(plan)))
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     cluster = connect(module)
     with progress(options["progress_file"]) as say:
-        facts = Bench(cluster, plan, time.monotonic, time.sleep, say).run()
+        facts = Bench(cluster, plan, time.monotonic, time.sleep, say, _seen(module)).run()
     return answer(facts)
 
 

@@ -210,8 +210,8 @@ def one_after_the_other(client: ApiClient, pairs: int) -> float:
             (commands.PING_SERVER_UP, commands.ping_server(address, port, 30), commands.ping_client(address, port, 30)),
             (
                 commands.BANDWIDTH_SERVER_UP,
-                commands.write_bandwidth(fabric, "mlx5_9", "", port + 1),
-                commands.write_bandwidth(fabric, "mlx5_9", "", port + 1, address),
+                commands.write_bandwidth(fabric, "mlx5_9", "", port + 1, address, True),
+                commands.write_bandwidth(fabric, "mlx5_9", "", port + 1, address, False),
             ),
         ):
             server = run("server", there)

@@ -87,7 +87,7 @@ WHAT = {
     ),
     "virtual_functions": ("allocatable", "count", "driver", "guids", "link_state", "members", "mtu", "node", "rdma_device", "report", "settings"),
     "host": ("cluster_policy", "containerd", "gpudirect", "memlock", "memlock_limit"),
-    "bandwidth": ("cleanup", "fleet", "floor", "measured", "pod", "rping", "suspect", "sweep"),
+    "bandwidth": ("cleanup", "fleet", "floor", "link", "measured", "pod", "rounds", "rping", "suspect", "sweep"),
     "compare": ("advice", "choice", "figures", "scaling"),
     "training": ("channels", "gpu_direct", "hcas", "log", "oob", "problem", "rails", "ranks", "transport", "version"),
 }

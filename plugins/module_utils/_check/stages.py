@@ -11,7 +11,8 @@ import typing
 
 from .._model.findings import Finding
 from .._model.intent import Intent
-from . import bandwidth, platform, reachability
+from . import platform, reachability
+from .bandwidth import check as bandwidth
 from .compare import check as compare
 from .discover import check as discover
 from .fabric import check as fabric

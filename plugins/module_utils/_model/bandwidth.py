@@ -21,11 +21,11 @@ class RdmaPod:
     :ivar pci: PCI address of the virtual function
     :ivar physical_function: PCI address of its HCA
     :ivar rate_gbps: of the device's port, as sysfs shows it; None when it does not
-    :ivar pcie_gbps: speed x width of the function's PCIe link; None when sysfs does not say
+    :ivar pcie_gbps: speed x width of the function's PCIe link less its encoding, as it runs; None when sysfs does not say
     :ivar cpus: that the measurement is bound to, those of the HCA's NUMA node; empty when it is not bound
     :ivar binding: what it is bound to, or why it is not
     :ivar error: why it cannot be used
-    :ivar cause: kind of that error (see _check/bandwidth.py)
+    :ivar cause: kind of that error (see _check/bandwidth/causes.py)
     """
 
     fabric: str
@@ -93,9 +93,27 @@ class PairResult:
 
 
 @dataclasses.dataclass(frozen=True)
+class RoundPlan:
+    """How long the measurements of a fabric take, as planned before its pods are started.
+
+    :ivar rounds: of disjoint pairs that are measured
+    :ivar all_rounds: in which everybody would meet everybody
+    :ivar seconds: that they take when all goes well
+    :ivar most_seconds: that they take when each command runs into its limit: the pods live as long
+    """
+
+    fabric: str
+    rounds: int
+    all_rounds: int
+    seconds: float
+    most_seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
 class BandwidthFacts:
     """Answer of rdma_bandwidth.
 
+    :ivar plans: of each fabric
     :ivar leftovers: pods of an interrupted earlier run that were removed first
     :ivar remaining: pods that could not be removed afterwards
     """
@@ -104,3 +122,4 @@ class BandwidthFacts:
     pairs: typing.Tuple[PairResult, ...]
     leftovers: typing.Tuple[str, ...] = ()
     remaining: typing.Tuple[str, ...] = ()
+    plans: typing.Tuple[RoundPlan, ...] = ()

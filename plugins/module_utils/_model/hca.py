@@ -13,12 +13,34 @@ import typing
 
 @dataclasses.dataclass(frozen=True)
 class PcieLink:
-    """Speed in GT/s and width in lanes; None where sysfs does not say."""
+    """Speed in GT/s and width in lanes; None where sysfs does not say.
+
+    :ivar max_speed: that the card can do, like max_width
+    :ivar slot_speed: that the port above it can do (the slot, or a PCIe switch), like slot_width
+    :ivar payload: MaxPayload that is set, in bytes; None where the configuration space cannot be read
+    :ivar payload_could: the largest that the card and the port above it can both do
+    """
 
     current_speed: typing.Optional[float] = None
     current_width: typing.Optional[int] = None
     max_speed: typing.Optional[float] = None
     max_width: typing.Optional[int] = None
+    slot_speed: typing.Optional[float] = None
+    slot_width: typing.Optional[int] = None
+    payload: typing.Optional[int] = None
+    payload_could: typing.Optional[int] = None
+
+
+def pcie_gbps(speed: float, width: int) -> float:
+    """What a PCIe link carries in each direction less its encoding, in Gb/s.
+
+    Encoding: 8b/10b below 8 GT/s, 128b/130b up to 32 GT/s (PCI Express Base Specification 5.0, 4.2); from 64 GT/s on flits, of whose 256 bytes 236 are
+    for packets (6.0, 4.2.3).
+
+    :param speed: in GT/s
+    :param width: in lanes
+    """
+    return speed * width * (0.8 if speed < 8 else 128 / 130 if speed < 64 else 236 / 256)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +70,9 @@ class Netdev:
     :ivar queue_pair: the same
     :ivar port: number of the RDMA device's port that it is on
     :ivar bond: the bond that it is a part of
+    :ivar speed_gbps: of an Ethernet link, in Gb/s; None without one, and where the driver does not say, like the next two
+    :ivar supported_gbps: the fastest that the port supports, by ethtool
+    :ivar partner_gbps: the fastest that the port at the other end offers, where both negotiate
     """
 
     name: str
@@ -59,6 +84,9 @@ class Netdev:
     queue_pair: typing.Optional[int] = None
     port: typing.Optional[int] = None
     bond: typing.Optional[str] = None
+    speed_gbps: typing.Optional[float] = None
+    supported_gbps: typing.Optional[float] = None
+    partner_gbps: typing.Optional[float] = None
 
 
 @dataclasses.dataclass(frozen=True)

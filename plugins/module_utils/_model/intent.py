@@ -130,14 +130,16 @@ class Ipam:
 class LineRate:
     """The floor of the measured average.
 
-    :ivar fraction: of the slowest of link, PCIe and the VF's share of them
-    :ivar fleet_fraction: of the best pair of the same rail
+    :ivar fraction: of the slowest of what link and PCIe can do, and the VF's share of them
+    :ivar fleet_fraction: of the best pair of the same rail whose links can do the same
+    :ivar expected_gbps: rate that each link of the fabric shall have, in Gb/s; None takes what both of its ends can do
     :ivar floor_gbps: an absolute floor in Gb/s instead of ``fraction``; needs a reason
     :ivar reason: why an absolute floor, printed in the report
     """
 
     fraction: float = 0.92
     fleet_fraction: float = 0.93
+    expected_gbps: typing.Optional[float] = None
     floor_gbps: typing.Optional[float] = None
     reason: typing.Optional[str] = None
 
@@ -182,7 +184,8 @@ class Pods:
 class Bandwidth:
     """Who measures with whom.
 
-    :ivar rounds: of disjoint pairs; None means all, so that everybody meets everybody. Some tell a slow node in a large fleet as well
+    :ivar rounds: of disjoint pairs; None means all, so that everybody meets everybody, or as many as fit a stage. Some tell a slow node in a large
+        fleet as well
     :ivar rails: rails of a node at the same time, as training uses them, or one by one
     :ivar directions: of a pair: only one of them, one after the other, or at the same time (ib_write_bw -b)
     :ivar sweep: measure all message sizes as well, for the report

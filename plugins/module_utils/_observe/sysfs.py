@@ -17,6 +17,8 @@ from .._model.errors import ParseError
 from .._model.hca import Hca, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov, SriovAbsence, VfAdministration
 from .._parse.node import pci_config
 from .._parse.node import sysfs as parse
+from .._parse.node.ethtool import LinkModes
+from .ethtool import link_modes
 
 Value = typing.TypeVar("Value")
 
@@ -89,17 +91,26 @@ class Reader:
         """Name of the folder in which that lies to which a symbolic link leads."""
         return os.path.basename(os.path.realpath(os.path.join(self.folder, name, "..")))
 
-    def raw(self, name: str) -> typing.Optional[bytes]:
-        """The bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be read."""
+    def raw(self, name: str, most: int = _MOST_BYTES) -> typing.Optional[bytes]:
+        """The first bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be read."""
         try:
-            with open(os.path.join(self.folder, name), "rb") as stream:
-                return stream.read(_MOST_BYTES)
+            # without a buffer, so that no more is asked of a device than is needed
+            with open(os.path.join(self.folder, name), "rb", buffering=0) as stream:
+                return stream.read(most)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             # the kernel makes some files for every device, and this is how one says that it has no such thing
             if error.errno != errno.EOPNOTSUPP:
                 self._failed(name, error.strerror or str(error))
+            return None
+
+    def number_if_any(self, name: str) -> typing.Optional[int]:
+        """The number in a file that says nothing by failing, as ``speed`` does without a link or in a driver that has none; else None."""
+        try:
+            with open(os.path.join(self.folder, name), "rb") as stream:
+                return parse.number(stream.read(_MOST_BYTES).decode("ascii").rstrip("\n"))
+        except (OSError, ParseError, UnicodeDecodeError):
             return None
 
     def _failed(self, name: str, why: str) -> None:
@@ -181,16 +192,18 @@ def _read_hca(
     """One function, or None when it is of no interest."""
     if device is None and not _is_network(reader):
         return None
-    pci = _read_pci(reader, address) if address else None
-    sriov = _read_sriov(reader) if address else None
     physical_function = reader.link("physfn") if address else None
+    pci = _read_pci(reader, address, physical_function is None) if address else None
+    sriov = _read_sriov(reader) if address else None
     if device is None and pci is not None and not named and not _of_interest(pci, sriov, physical_function):
         return None
     rdma = Reader(os.path.join(root, f"class/infiniband/{device}")) if device else None
     if rdma is not None and address is None:
         parent = rdma.text("parent")
         netdev_names = (parent,) if parent and "/" not in parent else ()
-    found = (_read_netdev(Reader(os.path.join(root, f"class/net/{name}")), name, reader) for name in netdev_names)
+    # the kernel knows the interfaces of its own sysfs only
+    real = os.path.realpath(root) == "/sys"
+    found = (_read_netdev(Reader(os.path.join(root, f"class/net/{name}")), name, reader, real) for name in netdev_names)
     netdevs = tuple(netdev for netdev in found if netdev is not None)
     index = _vf_index(reader, address, physical_function) if physical_function else None
     # one function may carry several devices: the name of the RDMA device comes first
@@ -228,7 +241,7 @@ def _is_network(reader: Reader) -> bool:
     return device_class is not None and f"{device_class:06x}".startswith(_NETWORK_CLASS)
 
 
-def _read_pci(reader: Reader, address: str) -> typing.Optional[PciFunction]:
+def _read_pci(reader: Reader, address: str, physical: bool) -> typing.Optional[PciFunction]:
     vendor = reader.value("vendor", parse.hexadecimal)
     device = reader.value("device", parse.hexadecimal)
     device_class = reader.value("class", parse.hexadecimal)
@@ -241,12 +254,24 @@ def _read_pci(reader: Reader, address: str) -> typing.Optional[PciFunction]:
         device_class=f"{device_class >> 8:04x}",
         driver=reader.link("driver"),
         numa_node=reader.value("numa_node", parse.numa_node),
-        link=PcieLink(
-            current_speed=reader.value("current_link_speed", parse.pcie_speed),
-            current_width=reader.value("current_link_width", parse.pcie_width),
-            max_speed=reader.value("max_link_speed", parse.pcie_speed),
-            max_width=reader.value("max_link_width", parse.pcie_width),
-        ),
+        # a VF has no link and no packet size of its own
+        link=_read_link(reader) if physical else PcieLink(),
+    )
+
+
+def _read_link(reader: Reader) -> PcieLink:
+    """The PCIe link between a function and the port above it, in whose folder the function's lies."""
+    spaces = [reader.raw(name, pci_config.CONVENTIONAL) for name in ("config", "../config")]
+    own, above = (pci_config.payload(space) if space is not None else None for space in spaces)
+    return PcieLink(
+        current_speed=reader.value("current_link_speed", parse.pcie_speed),
+        current_width=reader.value("current_link_width", parse.pcie_width),
+        max_speed=reader.value("max_link_speed", parse.pcie_speed),
+        max_width=reader.value("max_link_width", parse.pcie_width),
+        slot_speed=reader.value("../max_link_speed", parse.pcie_speed),
+        slot_width=reader.value("../max_link_width", parse.pcie_width),
+        payload=own.current if own else None,
+        payload_could=min(own.supported, above.supported) if own and above else None,
     )
 
 
@@ -286,10 +311,12 @@ def _read_administration(reader: Reader, physical_function: str, index: int) -> 
     return administration if folder.unread or administration != VfAdministration() else None
 
 
-def _read_netdev(reader: Reader, name: str, owner: Reader) -> typing.Optional[Netdev]:
+def _read_netdev(reader: Reader, name: str, owner: Reader, real: bool) -> typing.Optional[Netdev]:
     """A network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None also for a representor.
 
     In switchdev mode the interfaces that stand for VFs at the switch of a physical function hang below that function, and are none of its ports.
+
+    :param real: it is one of this machine, so that the kernel can be asked for more than sysfs shows
     """
     if parse.is_representor(reader.text("phys_port_name") or ""):
         return None
@@ -297,6 +324,9 @@ def _read_netdev(reader: Reader, name: str, owner: Reader) -> typing.Optional[Ne
     address = reader.value("address", parse.ipoib_address) if infiniband else None
     place = reader.value("dev_port", parse.number)
     master = reader.link("master")
+    modes = link_modes(name) if real and not infiniband else LinkModes(None, None)
+    # in Mb/s; -1 is unknown
+    speed = None if infiniband else reader.number_if_any("speed")
     netdev = Netdev(
         name=name,
         hardware_address=reader.text("address") or "",
@@ -308,6 +338,9 @@ def _read_netdev(reader: Reader, name: str, owner: Reader) -> typing.Optional[Ne
         port=None if place is None else place + 1,
         # a bridge is a master too
         bond=master if master and reader.names("master/bonding") else None,
+        speed_gbps=speed / 1000 if speed and speed > 0 else None,
+        supported_gbps=modes.supported,
+        partner_gbps=modes.partner,
     )
     if not os.path.exists(reader.folder):
         owner.errors.append(f"{reader.folder}: vanished while it was read, and is left out: renamed, or moved into a pod")

@@ -96,13 +96,15 @@ def ping_client(address: str, port: int, limit: int) -> Command:
     return _bounded(limit, "rping", "-c", "-a", address, "-p", str(port), "-C", str(PINGS), "-v")
 
 
-def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, server: str = "", sweep: bool = False) -> Command:
-    """ib_write_bw: as server, or as client of the server at the address ``server``. Both ends need the same size, amount, direction and connection.
+def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, address: str, server: bool, sweep: bool = False) -> Command:
+    """ib_write_bw: as server, or as client of the server at ``address``. Both ends need the same size, amount, direction, connection and address family.
 
     -F: no warning about the CPU's clock between the rows. A measurement by time leaves out its first and last two seconds; one by number of messages
-    is warmed up before.
+    is warmed up before. --ipv6-addr: perftest resolves and listens on IPv4 alone without it, and has it from 23.07 on (its commit 5a218cd); --ipv6: the
+    GID of the same family, of which RoCE takes its addresses.
 
     :param cpus: list of CPUs to run on, as taskset reads it; empty for any
+    :param address: of the server
     :param sweep: all message sizes, which perftest does not measure by time
     """
     pods = fabric.pods
@@ -117,7 +119,8 @@ def write_bandwidth(fabric: Fabric, device: str, cpus: str, port: int, server: s
         *amount,
         *(("-b",) if fabric.bandwidth.directions == "at_once" else ()),
         *(("-R",) if pods.connection == "rdma_cm" else ()),
-        *((server,) if server else ()),
+        *(("--ipv6", "--ipv6-addr") if ":" in address else ()),
+        *(() if server else (address,)),
     )
 
 

@@ -15,7 +15,7 @@ from .._model.profiles import attachment_name, resource_of
 from .names import Object, labels, object_name
 
 CONTAINER = "rdma"
-#: a pod that nobody took back frees its virtual function after this time, in seconds
+#: a pod that nobody took back frees its virtual function after this time, in seconds, unless its work is planned to take longer
 LIFETIME_SECONDS = 14400
 
 
@@ -24,11 +24,13 @@ def pod_name(fabric: str, node: str, number: int = 0) -> str:
     return object_name("linerate", fabric, node, str(number) if number else "")
 
 
-def pod(fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0) -> Object:
+def pod(fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, lifetime: int = LIFETIME_SECONDS) -> Object:
     """A pod of ``fabric`` on ``node``. Requests equal limits (QoS class Guaranteed); nothing is privileged.
 
     Its security context is that of a restricted namespace but for IPC_LOCK, without which memory cannot be pinned, and the image's own user,
     since a capability that is added is of use to root only.
+
+    :param lifetime: seconds after which the kubelet ends it
     """
     wanted = fabric.pods
     resource, attachment = resource_of(fabric, cluster), attachment_name(fabric)
@@ -47,7 +49,7 @@ def pod(fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0) -> O
     }
     spec: typing.Dict[str, typing.Any] = {
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_on(node)]}}},
-        "activeDeadlineSeconds": LIFETIME_SECONDS,
+        "activeDeadlineSeconds": lifetime,
         "automountServiceAccountToken": False,
         "containers": [container],
         # all that they talk to are addresses

@@ -11,7 +11,8 @@ import collections
 import dataclasses
 import typing
 
-from .._check import bandwidth, platform, reachability
+from .._check import platform, reachability
+from .._check.bandwidth import check as bandwidth
 from .._check.compare import check as compare
 from .._check.discover import check as discover
 from .._check.fabric import check as fabric

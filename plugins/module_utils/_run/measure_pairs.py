@@ -12,8 +12,8 @@ import dataclasses
 import itertools
 import typing
 
-from .._check.bandwidth import verdicts
-from .._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, SweepRow
+from .._check.bandwidth.check import NOTHING, Facts, verdicts
+from .._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan, SweepRow
 from .._model.intent import Fabric
 from .._model.kubernetes import CommandResult
 from .._model.profiles import rails as fabric_rails
@@ -21,30 +21,31 @@ from .._observe.kubernetes import ApiError, Clock, Cluster, Shell
 from .._parse.pods import iperf3, perftest, rping
 from .._parse.pods.failure import LOST, RETRIED, Failure, classify
 from .._render import commands
-from .._schedule.measurements import Step, Task, again, orders, steps
+from .._schedule.measurements import LOOKS, PING_LIMIT, SERVER_LIMIT, SLACK, Step, Task, again, orders, round_plan, steps
 from .pods import Plan, Pods, Say, failure_of, workers
 
 Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
 
 #: how often a client is tried while its server is not reached yet, and a pair whose measurement got lost on the way although its pods live
 TRIES, ATTEMPTS = 5, 3
-#: seconds of a ping, of a server's start
-PING_LIMIT, SERVER_LIMIT = 30, 20
-#: seconds that the limit outside a pod is longer than the one inside
-SLACK = 20
 #: seconds that the server of a failed client has to end by itself; text that it never prints; exit codes of a process that was killed
 SETTLE, NEVER, KILLED = 2.0, "\0", (137, 143)
-#: looks at the suspects after the rounds, at most
-LOOKS = 3
 #: each measurement takes the next ones: ping, bandwidth, sweep. Pods have ports of their own, so that few are enough for all
 FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
+
+
+def plans_of(plan: Plan) -> typing.Tuple[RoundPlan, ...]:
+    """How long the measurements of each fabric take."""
+    return tuple(round_plan(fabric, len(plan.nodes), plan.parallel) for fabric in plan.fabrics)
 
 
 class Bench:
     """One run: no pod outlives it, whatever happens in between."""
 
-    def __init__(self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
+    def __init__(self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say, seen: Facts = NOTHING) -> None:
+        """:param seen: what is known of the links of the HCAs, by which suspects are told"""
         self._plan = plan
+        self._seen = seen
         self._clock = clock
         self._say = say
         self._pods = Pods(cluster, plan, clock, pause, say)
@@ -60,19 +61,24 @@ class Bench:
             self._say(f"removed the pods of an interrupted earlier run: {', '.join(leftovers)}")
         pods: typing.List[RdmaPod] = []
         pairs: typing.List[PairResult] = []
+        plans = plans_of(self._plan)
+        for planned in plans:
+            hours = f"about {planned.seconds / 60:.0f} min, {planned.most_seconds / 60:.0f} at most"
+            self._say(f"{planned.fabric}: {planned.rounds} of {planned.all_rounds} rounds of pairs, {hours}")
         try:
             with workers(self._plan.parallel) as pool:
-                for fabric in self._plan.fabrics:
+                for fabric, planned in zip(self._plan.fabrics, plans):
                     mine = self._pods.start(pool, fabric)
                     pods += mine
-                    pairs += self._measure(pool, fabric, mine)
+                    chosen = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, rounds=planned.rounds))
+                    pairs += self._measure(pool, chosen, mine)
                     self._pods.discard(pool, mine)
         finally:
             # also when the run is interrupted: a pod that stays holds a virtual function
             remaining = self._pods.end()
         order = {name: place for place, name in enumerate(self._plan.nodes)}
         # sorted is stable: the fabrics stay in their order
-        return BandwidthFacts(tuple(sorted(pods, key=lambda item: (order[item.node], item.rail))), tuple(pairs), leftovers, remaining)
+        return BandwidthFacts(tuple(sorted(pods, key=lambda item: (order[item.node], item.rail))), tuple(pairs), leftovers, remaining, plans)
 
     def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]) -> typing.List[PairResult]:
         usable = {(item.rail, item.node): item for item in pods if not item.error}
@@ -81,7 +87,7 @@ class Bench:
         for step in steps(rails, fabric.bandwidth):
             results += self._step(pool, fabric, usable, step)
         for _number in range(LOOKS):
-            looks = again(*verdicts(fabric, tuple(usable.values()), results), fabric.bandwidth)
+            looks = again(*verdicts(fabric, tuple(usable.values()), results, self._seen), fabric.bandwidth)
             if not looks:
                 break
             for step in looks:
@@ -153,14 +159,18 @@ class Bench:
             report = iperf3.parse(ran.output)
         except iperf3.Iperf3Error as error:
             return dataclasses.replace(result, failure="no_measurement", evidence=str(error))
+        if report.streams != commands.STREAMS:
+            evidence = f"{report.streams} streams ran, and {commands.STREAMS} were asked for"
+            return dataclasses.replace(result, failure="no_measurement", evidence=evidence)
         return dataclasses.replace(result, average_gbps=report.average_gbps, streams=report.streams)
 
     def _bandwidth(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool
     ) -> typing.Tuple[typing.Optional[perftest.Report], PairResult, typing.Optional[Failure]]:
         """What ib_write_bw reported, the result with its command, and the failure if there is one."""
-        there = (server, commands.write_bandwidth(fabric, server.device or "", server.cpus, port, sweep=sweep))
-        here = (client, commands.write_bandwidth(fabric, client.device or "", client.cpus, port, server.address or "", sweep))
+        there, here = (
+            (end, commands.write_bandwidth(fabric, end.device or "", end.cpus, port, server.address or "", end is server, sweep)) for end in (server, client)
+        )
         ran, failure = self._both(there, here, commands.BANDWIDTH_SERVER_UP, fabric.pods.limit_seconds, True)
         if ran is None:
             return None, result, failure

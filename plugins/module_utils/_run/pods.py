@@ -27,7 +27,8 @@ from .._parse.pods.failure import Failure, classify
 from .._plan.observed import Rails
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY
-from .._render.pods import CONTAINER, pod, pod_name
+from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod, pod_name
+from .._schedule import measurements
 from .watch import WatchFeed
 
 Say = typing.Callable[[str], None]
@@ -35,6 +36,8 @@ Say = typing.Callable[[str], None]
 SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
 #: seconds of the look into a pod
 PROBE_LIMIT = 30
+#: reason of a pod that the kubelet ended after its activeDeadlineSeconds
+_OVERDUE = "DeadlineExceeded"
 #: why a run in check mode has no pods
 NOT_CHECKED = "in check mode no pod is started"
 
@@ -172,7 +175,9 @@ class Pods:
     def _create(self, fabric: Fabric, node: str, number: int) -> RdmaPod:
         result = RdmaPod(fabric.name, node, pod_name(fabric.name, node, number), fabric.network.namespace)
         try:
-            self._cluster.create(pod(fabric, self._plan.cluster, node, number))
+            planned = measurements.round_plan(fabric, len(self._plan.nodes), self._plan.parallel).most_seconds
+            lifetime = max(LIFETIME_SECONDS, int(planned + self._plan.pod_seconds))
+            self._cluster.create(pod(fabric, self._plan.cluster, node, number, lifetime))
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -369,5 +374,5 @@ class Pods:
                     return Failure("pod_gone", f"the pod {item.name} on {item.node} was deleted")
                 continue
             if stand.phase != "ready":
-                return Failure("pod_gone", f"the pod {item.name} on {item.node}: {stand.detail}"[:300])
+                return Failure("deadline" if _OVERDUE in stand.detail else "pod_gone", f"the pod {item.name} on {item.node}: {stand.detail}"[:300])
         return None

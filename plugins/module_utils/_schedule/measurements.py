@@ -8,7 +8,9 @@ import dataclasses
 import itertools
 import typing
 
-from .._model.intent import Bandwidth
+from .._model.bandwidth import RoundPlan
+from .._model.intent import Bandwidth, Fabric
+from .._model.profiles import rails as rails_of
 from .rounds import rounds
 
 #: of a node: its rail and its name
@@ -16,6 +18,14 @@ End = typing.Tuple[int, str]
 Pair = typing.FrozenSet[End]
 #: a suspect that fails with so many partners that pass with others is at fault itself
 ENOUGH = 2
+#: looks at the suspects after the rounds, at most
+LOOKS = 3
+#: of a pair beside its measurement: rping, connecting, warming up
+_BESIDE_SECONDS = 5
+#: of a ping, of a server's start, and by how much the limit outside a pod is longer than the one inside
+PING_LIMIT, SERVER_LIMIT, SLACK = 30, 20, 20
+#: in which the rounds of a fabric should be done, unless the intent says how many there are
+STAGE_SECONDS = 4 * 3600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +58,24 @@ def steps(rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth) -
     else:
         for together in itertools.zip_longest(*each, fillvalue=()):
             yield tuple(Task(rail, *pair) for rail, pairs in zip(numbers, together) for pair in pairs)
+
+
+def round_plan(fabric: Fabric, nodes: int, parallel: int) -> RoundPlan:
+    """How many rounds are measured on a fabric, and how long that takes; without a number in the intent as many as fit STAGE_SECONDS, one at least.
+
+    :param nodes: that take part
+    :param parallel: pairs that are measured at once, at most
+    """
+    wanted, pods, rails = fabric.bandwidth, fabric.pods, len(rails_of(fabric))
+    together, after_each_other = (rails, 1) if wanted.rails == "parallel" else (1, rails)
+    turns = after_each_other * -(-together * (nodes // 2) // parallel) * (2 if wanted.directions == "both" else 1)
+    measurements = 2 if wanted.sweep else 1
+    usual = turns * (_BESIDE_SECONDS + measurements * pods.seconds)
+    most = turns * (min(PING_LIMIT, pods.limit_seconds) + measurements * pods.limit_seconds + (1 + measurements) * (SERVER_LIMIT + SLACK))
+    everybody = max(0, nodes - 1 + nodes % 2) if nodes > 1 else 0
+    chosen = wanted.rounds if wanted.rounds is not None else max(1, STAGE_SECONDS // usual) if usual else 0
+    number = min(everybody, chosen)
+    return RoundPlan(fabric.name, number, everybody, float(number * usual), float((number + LOOKS) * most))
 
 
 def orders(task: Task, wanted: Bandwidth) -> typing.Tuple[Task, ...]:

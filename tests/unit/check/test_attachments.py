@@ -8,7 +8,8 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwidth, platform
+from ansible_collections.linerate.rdma.plugins.module_utils._check import platform
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import check as bandwidth
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
@@ -344,17 +345,26 @@ def test_without_virtual_functions_nobody_misses_the_sriov_operator():
     assert (missing.status, missing.remedy) == ("fail", "Install NVIDIA's network operator.")
 
 
-def test_a_network_without_rdma_is_measured_by_tcp_and_no_figure_is_too_low():
+def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_is_too_low():
     intent = intent_of(made("macvlan"))
     pods = tuple(RdmaPod("macvlan", name, "pod", "training", interface="net1", address="10.0.0.1") for name in ("a", "b"))
-    pairs = tuple(PairResult("macvlan", *ends, average_gbps=speed, transport="TCP", streams=4) for ends, speed in ((("a", "b"), 9.0), (("b", "a"), 0.5)))
-    found = bandwidth.check(intent, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, pairs)))
-    assert {(finding.check, finding.status) for finding in found} == {(f"bandwidth.{name}", "pass") for name in ("pod", "measured", "suspect", "cleanup")}
-    said = {finding.subject: finding.measured for finding in found}
+
+    def judge(intent, low):
+        pairs = (PairResult("macvlan", *ends, average_gbps=speed, transport="TCP", streams=4) for ends, speed in ((("a", "b"), 9.0), (("b", "a"), low)))
+        return bandwidth.check(intent, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, tuple(pairs))))
+
+    found = judge(intent, 5.5)
+    assert {(finding.check, finding.status) for finding in found} == {
+        *((f"bandwidth.{name}", "pass") for name in ("pod", "measured", "fleet", "suspect", "cleanup")),
+        # no node was asked for its HCAs; no floor of TCP comes from them
+        ("bandwidth.link", "warn"),
+    }
+    said = {finding.subject: finding.measured for finding in found if finding.check != "bandwidth.fleet"}
     assert said["macvlan a"] == "net1 10.0.0.1, no RDMA device: TCP is measured"
-    assert said["macvlan b -> a"] == "0.5000 Gb/s average, TCP, 4 streams at once"
-    floored = intent_of(made("macvlan", line_rate={"floor_gbps": 1.0, "reason": "a 10 Gb/s link"}))
-    assert ("bandwidth.floor", "fail") in judged(bandwidth.check(floored, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, pairs))))
+    assert said["macvlan b -> a"] == "5.50 Gb/s average, TCP, 4 streams at once"
+    assert ("bandwidth.fleet", "fail") in judged(judge(intent, 0.5))
+    floored = intent_of(made("macvlan", line_rate={"floor_gbps": 6.0, "reason": "a 10 Gb/s link"}))
+    assert ("bandwidth.floor", "fail") in judged(judge(floored, 5.5))
 
 
 def test_a_network_that_promises_rdma_and_has_none_fails():

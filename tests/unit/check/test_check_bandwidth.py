@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth: the figures of row S1.12 against the floors, and what is no measurement."""
+"""Stage bandwidth: the figures of row S1.12 against the floors, and what is no measurement. What links could carry is in test_line_rates.py."""
 
 from __future__ import annotations
 
@@ -8,9 +8,23 @@ import dataclasses
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import bandwidth
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import CAUSES, Facts, check, floor_of, shares_of, verdicts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, SweepRow
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import PINGS, Facts, check, verdicts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan, SweepRow
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    FabricNode,
+    Link,
+    LinkEnd,
+    ObservedSubnets,
+    ObservedTopologies,
+    SeenCapabilities,
+    SeenSubnet,
+    SeenTopology,
+    SlowPort,
+    SubnetManager,
+    Topology,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import failure as rdma_failure
@@ -29,21 +43,50 @@ def intent(fabric_changes=None, **line_rate):
     return parse_intent([{**fabric, "line_rate": line_rate, **(fabric_changes or {})}])
 
 
+GEN5, GEN6 = (PcieLink(speed, 16, speed, 16, speed, 16, 256, 256) for speed in (32.0, 64.0))
+RATES = {100.0: (4, "EDR"), 200.0: (4, "HDR"), 400.0: (4, "NDR")}
+
+
+def ground(nodes, rails=1, rate=400.0, link=GEN5, slow=None, read=True, **of_nodes):
+    """What nodes, ports and fabric show: HCA k of each node at 0000:<k>c:00.0.
+
+    :param slow: what iblinkinfo says that the port of a node could be, by its name
+    :param of_nodes: rate and PCIe link of a node of its own
+    """
+    hcas, subnets, ends, links = {}, {}, [], []
+    for place, node in enumerate(nodes):
+        found = []
+        own_rate, own_link = of_nodes.get(node, (rate, link))
+        for rail in range(rails):
+            guid, width = f"0x{place * 16 + rail + 1:016x}", RATES.get(own_rate, (4, "NDR"))
+            pci = PciFunction(f"0000:{rail}c:00.0", "15b3", "1021", "0207", "mlx5_core", 0, own_link)
+            found.append(Hca(f"mlx5_{rail}", f"mlx5_{rail}", (), pci, guid, ports=(Port(1, "ACTIVE", "LinkUp", "InfiniBand", own_rate, *width, 1, 1, guid),)))
+            ends.append(FabricNode("Ca", guid, f"{node} mlx5_{rail}", 1))
+            links.append(Link(LinkEnd("Switch", "0xff", len(links) + 1), LinkEnd("Ca", guid, 1, None, guid), *width))
+        hcas[node] = ObservedHcas(NodeHcas(tuple(found)))
+        subnets[node] = ObservedSubnets(tuple(SeenSubnet(f"mlx5_{rail}", 1, SubnetManager(1, "0xaa", "MASTER", 1, 1)) for rail in range(rails)))
+    guids = {node: f"0x{place * 16 + 1:016x}" for place, node in enumerate(nodes)}
+    could = SeenCapabilities(tuple(SlowPort(guids[node], 1, text) for node, text in (slow or {}).items()), 2 * len(links))
+    topology = Topology((FabricNode("Switch", "0xff", "leaf", 64), *ends), tuple(links))
+    seen = SeenTopology("mlx5_0", 1, topology, capabilities=could if read else SeenCapabilities(error="iblinkinfo: not found"))
+    return {"hcas": hcas, "subnets": subnets, "topologies": {nodes[0]: ObservedTopologies((seen,))} if nodes else {}}
+
+
 # NDR 400, PCIe generation 5 x16 less its encoding: row S1
 PODS = tuple(
-    RdmaPod("compute", node, f"linerate-compute-{node}", "test", "mlx5_16", address, "0000:3c:00.2", "net1", 400.0, 504.12)
+    RdmaPod("compute", node, f"linerate-compute-{node}", "test", "mlx5_16", address, "0000:3c:00.2", "net1", 400.0, 504.12, physical_function="0000:0c:00.0")
     for node, address in (("a", "10.0.0.1"), ("b", "10.0.0.2"))
 )
 
 
 def pair(client, server, average=373.64, **changes):
     return dataclasses.replace(
-        PairResult("compute", client, server, 5, average_gbps=average, peak_gbps=373.98, message_bytes=8388608, iterations=5000), **changes
+        PairResult("compute", client, server, 5, average_gbps=average, peak_gbps=(average or 0) + 0.34, message_bytes=1048576, iterations=5000), **changes
     )
 
 
-def facts(*pairs, pods=PODS, **changes):
-    return Facts(("a", "b"), BandwidthFacts(pods, pairs or (pair("a", "b"), pair("b", "a")), **changes))
+def facts(*pairs, pods=PODS, seen=None, **changes):
+    return Facts(("a", "b"), BandwidthFacts(pods, pairs or (pair("a", "b"), pair("b", "a")), **changes), **(ground("ab") if seen is None else seen))
 
 
 def statuses(given, wanted=None):
@@ -63,7 +106,7 @@ def test_row_s1_12_passes_at_its_line_rate():
     floor = found(facts(), "floor", AB)
     assert (floor.measured, floor.expected) == (
         "373.64 Gb/s",
-        ">= 368.00 Gb/s (0.92 x 400 Gb/s, the slowest of: port of a 400, PCIe of a 504.12, port of b 400, PCIe of b 504.12 Gb/s)",
+        ">= 368.00 Gb/s (0.92 x 400 Gb/s, the slowest of: port of a 400, PCIe of a 414.82, port of b 400, PCIe of b 414.82 Gb/s)",
     )
 
 
@@ -91,19 +134,37 @@ def test_floor(average, rule, status):
     assert rule.get("reason", "0.9") in finding.expected
 
 
-def test_the_slowest_link_sets_the_floor():
-    # the card of b sits in a generation 4 slot: 252 Gb/s are all that it can
-    slow = (PODS[0], dataclasses.replace(PODS[1], pcie_gbps=252.06))
-    floor, text = floor_of(intent().fabrics[0], slow, {})
-    assert floor == pytest.approx(0.92 * 252.06)
-    assert "PCIe of b 252.06" in text
+def floor_of(given, subject=AB, wanted=None):
+    """The floor in Gb/s that a finding names."""
+    return float(found(given, "floor", subject, wanted).expected.split()[1])
 
 
-def test_without_the_rate_of_a_port_there_is_no_floor():
-    given = facts(pods=(PODS[0], dataclasses.replace(PODS[1], rate_gbps=None)))
-    assert found(given, "floor", AB).status == "unknown"
+def test_the_smallest_slot_sets_the_floor():
+    # the card of b sits in a generation 4 slot: 252 Gb/s less what headers and flow control take are all that it can
+    given = facts(pair("a", "b", 200.0), pair("b", "a", 200.0), seen=ground("ab", b=(400.0, PcieLink(16.0, 16, 32.0, 16, 16.0, 16, 256, 256))))
+    finding = found(given, "floor", AB)
+    assert finding.status == "pass"
+    assert floor_of(given) == pytest.approx(0.92 * 252.06 * 256 / 280 * 0.9, abs=0.01)
+    assert "PCIe of b 207.41" in finding.expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "text"),
+    [
+        (ground("ab", read=False), "iblinkinfo: not found"),
+        (ground("a"), "node_info shows no HCA for its pod"),
+        ({}, "node_info shows no HCA for its pod"),
+        (ground("ab", rate=None), "sysfs shows no rate of its port"),
+    ],
+)
+def test_without_what_the_links_could_carry_there_is_no_floor(seen, text):
+    given = facts(seen=seen)
+    finding = found(given, "floor", AB)
+    assert finding.status == "unknown" and text in finding.why
     # that is nobody's fault
     assert found(given, "suspect", "compute").status == "pass"
+    # what it shall be is as good
+    assert found(given, "floor", AB, intent(expected_gbps=400)).status == ("pass" if "rate" in text or "iblinkinfo" in text else "unknown")
 
 
 def test_the_fleet_catches_the_slow_direction():
@@ -166,7 +227,7 @@ def test_what_was_left_behind():
 def test_every_kind_of_failure_has_a_cause_and_a_remedy():
     assert set(rdma_failure.Kind.__args__) <= set(CAUSES)
     assert all(why and remedy for why, remedy in CAUSES.values())
-    assert bandwidth.PINGS == 5
+    assert PINGS == 5
 
 
 RAILS = intent({"select": {"hcas_per_node": 2}})
@@ -182,7 +243,7 @@ def rail_pods(*nodes, **changes):
 
 def test_rails_are_judged_by_themselves():
     pairs = [pair(*names, average, rail=rail) for names in (("a", "b"), ("b", "a")) for rail, average in ((0, 373.0), (1, 390.0))]
-    given = Facts(("a", "b"), BandwidthFacts(rail_pods("a", "b"), tuple(pairs)))
+    given = Facts(("a", "b"), BandwidthFacts(rail_pods("a", "b"), tuple(pairs)), **ground("ab", 2))
     assert set(statuses(given, RAILS).values()) == {"pass"}
     assert found(given, "fleet", "compute a -> b rail 0", RAILS).expected.endswith("(0.93 of the best pair of the rail, 373.00 Gb/s)")
     assert found(given, "pod", "compute a rail 1", RAILS).status == "pass"
@@ -191,7 +252,7 @@ def test_rails_are_judged_by_themselves():
 def test_a_rail_without_a_pod_is_unknown_by_name():
     missing = RdmaPod("compute", "b", "", "test", error="none of the 9 virtual functions is of rail 1", rail=1, cause="rail")
     pods = (*(pod for pod in rail_pods("a", "b") if (pod.node, pod.rail) != ("b", 1)), missing)
-    given = Facts(("a", "b"), BandwidthFacts(pods, (pair("a", "b"), pair("b", "a"))))
+    given = Facts(("a", "b"), BandwidthFacts(pods, (pair("a", "b"), pair("b", "a"))), **ground("ab", 2))
     assert found(given, "pod", "compute b rail 1", RAILS).status == "unknown"
     assert found(given, "measured", "compute b rail 1", RAILS).status == "unknown"
     assert "compute b rail 0" not in {finding.subject for finding in check(RAILS, given) if finding.status != "pass"}
@@ -200,13 +261,12 @@ def test_a_rail_without_a_pod_is_unknown_by_name():
 def test_virtual_functions_that_measure_at_once_share_port_and_card():
     # two ports of one card, in a slot of 504 Gb/s
     pods = tuple(dataclasses.replace(pod, physical_function=f"0000:3c:00.{pod.rail}") for pod in rail_pods("a", "b"))
-    fabric = RAILS.fabrics[0]
-    ends = [pod for pod in pods if pod.rail == 0]
-    floor, text = floor_of(fabric, ends, shares_of(fabric, pods))
-    assert floor == pytest.approx(0.92 * 252.06)
-    assert "PCIe of a 504.12 / 2 VFs at once" in text
-    serial = intent({"select": {"hcas_per_node": 2}, "bandwidth": {"rails": "serial"}}).fabrics[0]
-    assert floor_of(serial, ends, shares_of(serial, pods))[0] == pytest.approx(368.0)
+    given = Facts(("a", "b"), BandwidthFacts(pods, (pair("a", "b"), pair("b", "a"))), **ground("ab", 2))
+    finding = found(given, "floor", "compute a -> b rail 0", RAILS)
+    assert floor_of(given, "compute a -> b rail 0", RAILS) == pytest.approx(0.92 * 414.82 / 2, abs=0.01)
+    assert "PCIe of a 414.82 / 2 VFs at once" in finding.expected
+    serial = intent({"select": {"hcas_per_node": 2}, "bandwidth": {"rails": "serial"}})
+    assert floor_of(given, "compute a -> b rail 0", serial) == pytest.approx(368.0)
 
 
 def test_both_directions_at_once_have_twice_the_link():
@@ -227,9 +287,9 @@ def test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure():
 def fleet(nodes, bad=(), rounds=None, again=()):
     """Each pair of the nodes, slow where it is in ``bad`` or has a node that is."""
     names = [(one, other) for one in nodes for other in nodes if one != other]
-    pods = tuple(dataclasses.replace(PODS[0], node=node, physical_function=f"0000:3c:00.{number}") for number, node in enumerate(nodes))
+    pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
     pairs = tuple(pair(*both, 200.0 if set(both) & set(bad) or both in bad else 373.64) for both in names)
-    return Facts(tuple(nodes), BandwidthFacts(pods, pairs))
+    return Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground(nodes))
 
 
 def suspected(given):
@@ -242,24 +302,24 @@ def test_nobody_is_suspected_where_all_pass():
 
 def test_a_slow_node_is_named_with_its_hca_and_nobody_else():
     ((subject, finding),) = suspected(fleet("abcdef", bad=("d",))).items()
-    assert (subject, finding.status) == ("compute d 0000:3c:00.3", "fail")
-    assert "0000:3c:00.3, rail 0" in finding.why
+    assert (subject, finding.status) == ("compute d mlx5_0", "fail")
+    assert "0000:0c:00.0, rail 0, leaf leaf port 4" in finding.why
 
 
 def test_a_slow_path_accuses_neither_end():
     ((subject, finding),) = suspected(fleet("abcdef", bad=(("a", "d"), ("d", "a")))).items()
-    assert (subject, finding.status) == ("compute path a 0000:3c:00.0 <-> d 0000:3c:00.3", "fail")
+    assert (subject, finding.status) == ("compute path a mlx5_0 <-> d mlx5_0", "fail")
 
 
 def test_of_two_nodes_neither_can_be_accused_alone():
     ((subject, finding),) = suspected(fleet("ab", bad="b")).items()
-    assert subject == "compute a 0000:3c:00.0 or b 0000:3c:00.1"
+    assert subject == "compute a mlx5_0 or b mlx5_0 or leaf leaf"
     assert "cannot be told" in finding.why
 
 
 def test_verdicts_of_a_pair_need_both_directions():
     given = fleet("abc", bad=(("a", "b"),))
-    passed, failed = verdicts(intent().fabrics[0], given.bandwidth.pods, given.bandwidth.pairs)
+    passed, failed = verdicts(intent().fabrics[0], given.bandwidth.pods, given.bandwidth.pairs, given)
     assert failed == {frozenset(((0, "a"), (0, "b")))}
     assert len(passed) == 2
 
@@ -288,3 +348,240 @@ def test_a_pod_s_trouble_has_a_remedy_of_its_own(cause):
     finding = found(Facts(("a", "b"), BandwidthFacts((PODS[0], broken), ())), "pod", "compute b")
     assert (finding.status, finding.remedy) == ("fail", CAUSES[cause][1])
     assert "the server's words" in finding.why
+
+
+# A floor that does not sink with the fault
+
+
+def links(given, wanted=None):
+    return {finding.subject: finding for finding in check(wanted or intent(), given) if finding.check == "bandwidth.link"}
+
+
+def slower(average, pods=PODS, **seen):
+    return facts(pair("a", "b", average), pair("b", "a", average), pods=pods, seen=ground("ab", **seen))
+
+
+def test_links_that_run_as_they_can_are_told():
+    finding = links(facts())["compute a mlx5_0"]
+    assert (finding.status, finding.measured) == ("pass", "400 Gb/s, PCIe 32 GT/s x16")
+    assert finding.expected == "400 Gb/s (iblinkinfo), PCIe 32 GT/s x16 with packets of 256 bytes"
+
+
+def test_pcie_that_trained_down_fails_the_pair_and_its_hca():
+    # generation 3 x4 under NDR: 30.1 of the 31.5 Gb/s that are left
+    trained = PcieLink(8.0, 4, 32.0, 16, 32.0, 16, 256, 256)
+    pods = (PODS[0], dataclasses.replace(PODS[1], pcie_gbps=31.5))
+    given = slower(28.5, pods, b=(400.0, trained))
+    assert found(given, "floor", AB).status == "fail"
+    assert links(given)["compute a mlx5_0"].status == "pass"
+    finding = links(given)["compute b mlx5_0"]
+    assert (finding.status, finding.measured) == ("fail", "400 Gb/s, PCIe 8 GT/s x4")
+    assert "card and slot can do 32 GT/s x16" in finding.why and "trained down" in finding.why
+    # both are as bad: nobody is faster, and both are named
+    both = slower(28.5, tuple(dataclasses.replace(pod, pcie_gbps=31.5) for pod in PODS), link=trained)
+    assert [finding.status for finding in links(both).values()] == ["fail", "fail"]
+    assert found(both, "floor", AB).status == "fail"
+    # 30.1 Gb/s are more than headers leave of such a link
+    assert found(slower(30.1, pods, b=(400.0, trained)), "measured", AB).status == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("rate", "width", "text", "could"),
+    [
+        (25.0, 1, "4X, 106.25 Gbps", "400"),
+        (100.0, 1, "4X", "400"),
+        (100.0, 4, "106.25 Gbps", "400"),
+        (200.0, 4, "106.25 Gbps", "400"),
+        (40.0, 4, "14.0625 Gbps", "56"),
+        (2.5, 1, "4X, 10.0 Gbps (FDR10)", "40"),
+        (400.0, 4, "212.5 Gbps", "800"),
+    ],
+)
+def test_a_link_below_what_both_of_its_ends_can_do(rate, width, text, could):
+    # of one node, and of all: the fastest is no measure
+    for slow in ({"b": text}, {"a": text, "b": text}):
+        seen = ground("ab", link=GEN6, slow=slow, **({"b": (rate, GEN6)} if len(slow) == 1 else {"rate": rate}))
+        for node in slow:
+            (hca,) = seen["hcas"][node].value.hcas
+            port = dataclasses.replace(hca.ports[0], width=width)
+            seen["hcas"][node] = ObservedHcas(NodeHcas((dataclasses.replace(hca, ports=(port,)),)))
+        pods = tuple(dataclasses.replace(pod, rate_gbps=rate if pod.node in slow else 400.0) for pod in PODS)
+        given = facts(pair("a", "b", 0.97 * rate), pair("b", "a", 0.97 * rate), pods=pods, seen=seen)
+        # one port of 400 is all that the pair can have
+        assert found(given, "floor", AB).status == ("pass" if rate == 400 and len(slow) == 1 else "fail")
+        finding = links(given)["compute b mlx5_0"]
+        assert (finding.status, f"can do {could} (iblinkinfo: could be {text})" in finding.why) == ("fail", True)
+
+
+def test_what_iblinkinfo_says_in_other_words_is_not_known():
+    given = slower(97.0, slow={"b": "undefined (8)"}, rate=100.0)
+    assert links(given)["compute b mlx5_0"].status == "unknown"
+    assert found(given, "floor", AB).status == "unknown"
+
+
+def test_the_intent_tells_what_the_links_shall_be():
+    pods = tuple(dataclasses.replace(pod, rate_gbps=100.0) for pod in PODS)
+    given = slower(97.0, pods, rate=100.0)
+    assert {found(given, "floor", AB).status, links(given)["compute a mlx5_0"].status} == {"pass"}
+    wanted = intent(expected_gbps=400)
+    assert {found(given, "floor", AB, wanted).status, links(given, wanted)["compute a mlx5_0"].status} == {"fail"}
+    # and it may be less than what they can
+    less = slower(97.0, pods, rate=100.0, slow={"a": "106.25 Gbps", "b": "106.25 Gbps"})
+    assert found(less, "floor", AB).status == "fail"
+    assert {found(less, "floor", AB, intent(expected_gbps=100)).status, links(less, intent(expected_gbps=100))["compute a mlx5_0"].status} == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("link", "status", "text"),
+    [
+        # a slot that is smaller than the card is no fault, and neither are the figures in it
+        (PcieLink(16.0, 16, 32.0, 16, 16.0, 16, 256, 256), "warn", "The slot is smaller than the card"),
+        (PcieLink(16.0, 16, 32.0, 16), "unknown", "what the slot can do is not known"),
+        (PcieLink(32.0, 8, 32.0, 16, 32.0, 16), "fail", "trained down"),
+        (PcieLink(32.0, 16, 32.0, 16, 32.0, 16, 128, 512), "warn", "MaxPayload"),
+        (PcieLink(32.0, 16, 32.0, 16, 64.0, 16, 512, 512), "pass", ""),
+        # what a hypervisor makes up above a card that it hands over, and a link that nobody knows
+        (PcieLink(32.0, 16, 32.0, 16, 2.5, 1, 256, 256), "pass", ""),
+        (PcieLink(), "pass", ""),
+    ],
+)
+def test_what_is_said_of_a_pcie_link(link, status, text):
+    finding = links(slower(373.64, link=link))["compute a mlx5_0"]
+    assert (finding.status, text in finding.why) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("link", "rate", "passes", "fails", "most"),
+    [
+        # a healthy pair in a slot of generation 5 x4
+        (PcieLink(32.0, 4, 32.0, 4, 32.0, 4, 256, 256), 200.0, 97.28, 90.0, 116.9),
+        (PcieLink(32.0, 4, 32.0, 4, 32.0, 4), 200.0, 97.28, 90.0, 126.0),
+        (PcieLink(32.0, 4, 32.0, 4, 32.0, 4, 512, 512), 200.0, 97.28, 90.0, 121.3),
+        # generation 3 x8: 57.6 at most for writes with packets of 256 bytes
+        (PcieLink(8.0, 8, 8.0, 8, 8.0, 8, 256, 256), 100.0, 52.0, 45.0, 58.4),
+        (PcieLink(8.0, 8, 8.0, 8, 8.0, 8, 128, 128), 100.0, 46.0, 40.0, 54.5),
+        (PcieLink(5.0, 8, 5.0, 8, 5.0, 8, 256, 256), 40.0, 26.0, 22.0, 29.7),
+    ],
+)
+def test_what_packets_leave_of_pcie_is_the_floor(link, rate, passes, fails, most):
+    width, raw = link.current_width, link.current_speed * link.current_width * (0.8 if link.current_speed < 8 else 128 / 130)
+    assert width
+    pods = tuple(dataclasses.replace(pod, rate_gbps=rate, pcie_gbps=raw) for pod in PODS)
+    for average, status in ((passes, "pass"), (fails, "fail")):
+        assert found(slower(average, pods, rate=rate, link=link), "floor", AB).status == status
+    for average, status in ((most, "pass"), (most * 1.03, "unknown")):
+        assert found(slower(average, pods, rate=rate, link=link), "measured", AB).status == status
+
+
+# What is no measurement
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted", "text"),
+    [
+        ({"average_gbps": 9000.0, "peak_gbps": None}, {}, "above what the link can carry: port of"),
+        ({"average_gbps": 420.0, "peak_gbps": 421.0}, {}, "above what the link can carry"),
+        ({"average_gbps": 380.0, "peak_gbps": 370.0}, {}, "above its peak of 370.00 Gb/s"),
+        ({"iterations": 0}, {}, "of 0 messages"),
+        ({"iterations": None}, {}, "of None messages"),
+        ({"message_bytes": 65536}, {}, "1048576 were asked for"),
+        ({"message_bytes": 8388608}, {}, "1048576 were asked for"),
+        ({"iterations": 4999}, {"pods": {"iterations": 5000}}, "5000 were asked for"),
+    ],
+)
+def test_what_is_no_measurement_accuses_nobody(changes, wanted, text):
+    nodes = "abcd"
+    given = fleet(nodes)
+    odd = tuple(dataclasses.replace(one, **changes) if (one.client, one.server) == ("a", "b") else one for one in given.bandwidth.pairs)
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(given.bandwidth, pairs=odd))
+    findings = check(intent(wanted), given)
+    assert {(finding.check, finding.subject) for finding in findings if finding.status != "pass"} == {("bandwidth.measured", AB)}
+    finding = found(given, "measured", AB, intent(wanted))
+    assert (finding.status, text in finding.why, bool(finding.remedy)) == ("unknown", True, True)
+    # neither is it asked of its ends again
+    passed, failed = verdicts(intent(wanted).fabrics[0], given.bandwidth.pods, given.bandwidth.pairs, given)
+    assert not failed and len(passed) == 6
+
+
+def test_without_any_measurement_nobody_is_cleared():
+    given = facts(pair("a", "b", 9000.0), pair("b", "a", 9000.0))
+    assert found(given, "suspect", "compute").status == "unknown"
+
+
+def test_figures_at_the_edge_of_what_a_link_carries_count():
+    for average, peak in ((400.0, 400.0), (403.0, 403.0), (373.64, 373.64), (0.11, 0.11)):
+        assert found(facts(pair("a", "b", average, peak_gbps=peak), pair("b", "a")), "measured", AB).status == "pass"
+    wanted = intent({"bandwidth": {"directions": "at_once"}})
+    for average, status in ((790.0, "pass"), (830.0, "unknown")):
+        assert found(facts(pair("a", "b", average)), "measured", "compute a <-> b", wanted).status == status
+
+
+# Fleets of several kinds
+
+
+def test_slower_hcas_are_compared_with_their_like():
+    # HDR beside NDR, or a split cable: both ends of each link can do no more
+    nodes = "abcdef"
+    rates = {"d": 200.0, "e": 200.0, "f": 200.0}
+    pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=rates.get(node, 400.0)) for node in nodes)
+
+    def made(broken="", **changes):
+        pairs = tuple(
+            pair(one, other, (0.5 if broken in (one, other) else 0.95) * min(rates.get(one, 400.0), rates.get(other, 400.0)))
+            for one in nodes
+            for other in nodes
+            if one != other
+        )
+        return Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground(nodes, **{name: (rate, GEN5) for name, rate in rates.items()}, **changes))
+
+    assert set(statuses(made("-")).values()) == {"pass"}
+    # a slow one among them is still found
+    ((subject, finding),) = suspected(made("e")).items()
+    assert (subject, finding.status) == ("compute e mlx5_0", "fail")
+    # where nobody knows whether the slower links could do more, nobody is accused
+    unread = check(intent(), made("-", read=False))
+    assert {finding.status for finding in unread if finding.check == "bandwidth.fleet"} == {"pass", "unknown"}
+    assert not [finding for finding in unread if finding.status == "fail"]
+
+
+# TCP
+
+
+def tcp_pair(client, server, average):
+    return PairResult("pods", client, server, average_gbps=average, transport="TCP", streams=4)
+
+
+def tcp(*averages, **line_rate):
+    """A pod network of three nodes with the figures of its pairs, in their order."""
+    wanted = parse_intent([{"name": "pods", "profile": "pod_network", "network": {"namespace": "test"}, "line_rate": line_rate}])
+    pods = tuple(RdmaPod("pods", node, f"linerate-pods-{node}", "test", None, "10.1.0.1", interface="eth0") for node in "abc")
+    names = (("a", "b"), ("b", "a"), ("a", "c"), ("c", "a"), ("b", "c"), ("c", "b"))
+    pairs = tuple(tcp_pair(*ends, average) for ends, average in zip(names, averages))
+    return wanted, Facts(("a", "b", "c"), BandwidthFacts(pods, pairs))
+
+
+@pytest.mark.parametrize(("slow", "status"), [(91.0, "pass"), (46.0, "pass"), (45.0, "warn"), (9.2, "warn"), (9.0, "fail"), (0.004, "fail")])
+def test_a_tcp_figure_far_below_its_network_is_told(slow, status):
+    wanted, given = tcp(91.0, 91.0, slow, slow, slow, slow)
+    finding = found(given, "fleet", "pods a -> c", wanted)
+    assert finding.status == status
+    assert status == "pass" or (finding.why and finding.remedy)
+    suspects = {item.subject: item.status for item in check(wanted, given) if item.check == "bandwidth.suspect"}
+    assert suspects == ({"pods c rail 0": "fail"} if status == "fail" else {"pods": "pass"})
+
+
+# Rounds
+
+
+@pytest.mark.parametrize(("rounds", "asked", "status"), [(3, None, "pass"), (1, None, "warn"), (1, 1, "pass")])
+def test_the_plan_says_how_many_partners_each_node_gets(rounds, asked, status):
+    nodes = ("a", "b", "c", "d")
+    pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
+    pairs = tuple(pair(*ends) for ends in (("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")))
+    plan = RoundPlan("compute", rounds, 3, 40.0, 1500.0)
+    given = Facts(nodes, BandwidthFacts(pods, pairs, plans=(plan,)), **ground(nodes))
+    wanted = intent({"bandwidth": {"rounds": asked}} if asked else None)
+    finding = found(given, "rounds", "compute", wanted)
+    assert (finding.status, finding.measured) == (status, f"{rounds} of 3 rounds, about 1 min, 25 min at most")
+    # who met as many as were planned met enough
+    assert statuses(given, wanted).get(("measured", "compute d")) == (None if rounds == 1 else "unknown")

@@ -24,7 +24,7 @@ FABRIC = {
     "network": {"name": "net", "namespace": "test"},
     "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
     "line_rate": {"floor_gbps": 0.01, "reason": "software RDMA"},
-    "pods": {"connection": "rdma_cm", "iterations": 100},
+    "pods": {"connection": "rdma_cm", "message_bytes": 65536, "iterations": 100},
 }
 PINGS = "".join(f"ping data: rdma-ping-{number}: ABC\n" for number in range(5))
 TABLE = (

@@ -217,8 +217,13 @@ def _check_line_rate(fabric: Fabric, path: str) -> typing.List[Finding]:
         if not 0 < fraction <= 1:
             why = "No link carries more than its rate, and a floor of nothing proves nothing."
             return [_bad("line_rate", f"{path}.{what}", f"{fraction}", "more than 0, at most 1", why, f"Use {usual}, or a figure that you can defend.")]
+    if rate.expected_gbps is not None and not 0 < rate.expected_gbps < float("inf"):
+        why = "No link has this rate."
+        remedy = "Write the rate of the links, such as 400; or leave it out, and what both ends of each link can do counts."
+        return [_bad("line_rate", f"{path}.expected_gbps", f"{rate.expected_gbps} Gb/s", "more than 0 Gb/s", why, remedy)]
     if rate.floor_gbps is None:
-        return [ok("validate.line_rate", path, f"{rate.fraction:.0%} of the slower of link and PCIe", "a floor that means something")]
+        of = f"{rate.expected_gbps:g} Gb/s or PCIe" if rate.expected_gbps is not None else "what link and PCIe can do"
+        return [ok("validate.line_rate", path, f"{rate.fraction:.0%} of the slower of {of}", "a floor that means something")]
     if not 0 < rate.floor_gbps < float("inf"):
         why = "A floor that any figure reaches, or none can, proves nothing."
         return [_bad("line_rate", f"{path}.floor_gbps", f"{rate.floor_gbps} Gb/s", "more than 0 Gb/s", why, "Correct it, or use the fraction.")]

@@ -26,10 +26,12 @@ Kind = typing.Literal[
     "peer_gone",
     "not_closed",
     "no_tool",
+    "no_option",
     "hang",
     "crash",
     "exec_lost",
     "pod_gone",
+    "deadline",
     "no_measurement",
     "exit_code",
 ]
@@ -48,6 +50,7 @@ _TOOL = "(?:rping|ib_write_bw|iperf3)"
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     # runc, and crun, which names the file in the middle of it
     ("no_tool", rf"executable file (?:\S{{1,200}} )?not found|(?:command|No such file or directory).*{_TOOL}|{_TOOL}.*(?:not found|No such file)"),
+    ("no_option", r"unrecognized option|invalid option -- "),
     ("memlock", r"Couldn't allocate MR|failed to create mr|Failed to create MR|reg_mr failed|Cannot allocate memory"),
     ("port_down", r"Port number [0-9]+ state is|Unable to query port [0-9]+ attributes"),
     (

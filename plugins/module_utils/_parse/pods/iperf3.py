@@ -17,6 +17,8 @@ from ..._model.errors import RdmaError
 
 #: sums over all streams, as received: one direction, and the way back of ``--bidir``
 _SUMS = ("sum_received", "sum_received_bidir_reverse")
+#: of a figure; the tool rounds the seconds
+_ODD = 0.05
 
 
 class Iperf3Error(RdmaError):
@@ -36,7 +38,7 @@ class Report:
 def parse(text: str) -> Report:
     """Parse what a client printed (lines before and after the JSON do no harm).
 
-    :raises Iperf3Error: no JSON, an error in it, no sum of what was received, or a value that is no measurement
+    :raises Iperf3Error: no JSON, an error in it, no sum of what was received, or a value that is no measurement, or not what bytes and seconds beside it say
     """
     data = _data(text)
     if data is None:
@@ -48,6 +50,8 @@ def parse(text: str) -> Report:
     sums = [end[name] for name in _SUMS if isinstance(end.get(name), dict)] if isinstance(end, dict) else []
     if not sums or not isinstance(start, dict):
         raise Iperf3Error("no sum of what was received in the JSON of iperf3; expected end.sum_received")
+    for item in sums:
+        _agree(item)
     connected = start.get("connected")
     streams = len(connected) if isinstance(connected, list) else 0
     return Report(sum(_gbps(item.get("bits_per_second")) for item in sums), max(1, streams // len(sums)))
@@ -63,6 +67,16 @@ def _gbps(value: typing.Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
         raise Iperf3Error(f"bits_per_second is {str(value)[:40]}, which is no measurement")
     return float(value) / 1e9
+
+
+def _agree(item: typing.Dict[str, typing.Any]) -> None:
+    """A rate is bytes over seconds; where both stand beside it they must say the same."""
+    rate, sent, seconds = (item.get(name) for name in ("bits_per_second", "bytes", "seconds"))
+    if any(isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) for value in (rate, sent, seconds)):
+        return
+    assert rate is not None and sent is not None and seconds is not None
+    if abs(rate * seconds - 8 * sent) > _ODD * 8 * abs(sent):
+        raise Iperf3Error(f"bits_per_second is {rate:g}, and {sent} bytes in {seconds:g} s are not, which is no measurement")
 
 
 def _data(text: str) -> typing.Optional[typing.Dict[str, typing.Any]]:

@@ -64,8 +64,8 @@ class Report:
 def parse(text: str) -> Report:
     """Parse what a client printed (noise between the lines does no harm).
 
-    :raises PerftestError: no table, no complete row, or a value that is no measurement: zero, negative, inf or nan. Those come with
-        exit code 0 when the CPU's clock is unstable
+    :raises PerftestError: no table, no complete row, or a value that is no measurement: zero, negative, inf or nan, or of no message. Those come
+        with exit code 0 when the CPU's clock is unstable
     """
     parameters: typing.Dict[str, str] = {}
     rows: typing.List[Row] = []
@@ -99,5 +99,8 @@ def _row(match: typing.Match[str], unit: str, line: str) -> Row:
         raise PerftestError(f"no number in the row '{line.strip()[:200]}'") from None
     if not math.isfinite(average) or average <= 0 or not math.isfinite(rate):
         raise PerftestError(f"an average of {match.group('average')} {unit}/sec is no measurement, in the row '{line.strip()[:200]}'")
+    iterations = int(match.group("iterations"))
+    if iterations < 1:
+        raise PerftestError(f"an average of no message is no measurement, in the row '{line.strip()[:200]}'")
     known = math.isfinite(peak) and peak > 0
-    return Row(int(match.group("bytes")), int(match.group("iterations")), average * factors[unit], peak * factors[unit] if known else None, rate)
+    return Row(int(match.group("bytes")), iterations, average * factors[unit], peak * factors[unit] if known else None, rate)

@@ -14,6 +14,7 @@ import re
 import typing
 
 from ..._model.errors import RdmaError
+from ..._model.hca import pcie_gbps
 
 _RATE = re.compile(r"^(?P<gbps>[0-9]+(?:\.[0-9]+)?) Gb/sec")
 # five digits: more CPUs than that has no machine, and a range of them costs nothing
@@ -34,7 +35,7 @@ class Probe:
     :ivar rates: of each RDMA device's port 1, in Gb/s
     :ivar functions: PCI address of the physical function of each virtual one
     :ivar missing: tools that the image lacks
-    :ivar pcie: of the PCI address, or of its physical function: speed x width, less the encoding (8b/10b below 8 GT/s, 128b/130b from there on), in Gb/s
+    :ivar pcie: of the PCI address, or of its physical function: speed x width, less the encoding, in Gb/s
     """
 
     addresses: typing.Tuple[str, ...]
@@ -123,7 +124,7 @@ def parse(text: str) -> Probe:
         pci_devices={address: tuple(devices) for address, devices in pci_devices.items()},
         links=links,
         rates=rates,
-        pcie={address: speed * widths[address] * (0.8 if speed < 8 else 128 / 130) for address, speed in speeds.items() if widths.get(address)},
+        pcie={address: pcie_gbps(speed, widths[address]) for address, speed in speeds.items() if widths.get(address)},
         functions=functions,
         missing=tuple(missing),
         _numa=numa,

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage bandwidth, who is at fault: a pair that fails accuses two ends; who is left when the pairs that passed are taken into account is named."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.bandwidth import PairResult, RdmaPod
+from ..._model.fabric import Place
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.intent import Fabric
+from ..fleet.suspects import Element, suspects, trial
+from .floors import End
+
+
+def check_suspects(
+    fabric: Fabric,
+    pods: typing.Mapping[End, RdmaPod],
+    pairs: typing.Sequence[PairResult],
+    passed: typing.Sequence[typing.Optional[bool]],
+    where: typing.Mapping[End, Place],
+) -> typing.List[Finding]:
+    """What the pairs that failed have in common, told from those that passed.
+
+    :param passed: of each pair; None for one that speaks neither for its ends nor against them
+    :param where: where each end is, as far as it is known
+    """
+    if not pairs:
+        return []
+    ends = {end: where.get(end) or Place(end[1], pod.physical_function or f"rail {end[0]}", end[0]) for end, pod in pods.items()}
+    expected = "nothing that failing pairs have in common"
+    trials = [
+        trial(fabric.name, ends[pair.rail, pair.client], ends[pair.rail, pair.server], verdict)
+        for pair, verdict in zip(pairs, passed)
+        if verdict is not None and (pair.rail, pair.client) in ends and (pair.rail, pair.server) in ends
+    ]
+    if not trials:
+        why = "No measurement of this fabric is one, so nothing speaks for any end or against it."
+        return [Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no measurement", expected, why, "See bandwidth.measured for each pair.")]
+    if all(one.passed for one in trials):
+        return [ok("bandwidth.suspect", fabric.name, f"{len(trials)} measurements passed", expected)]
+    findings = []
+    for suspect in suspects(trials):
+        measured = f"{suspect.failed} of {suspect.trials} measurements failed"
+        names = _names(suspect.elements)
+        if not names:
+            some = ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:8])
+            why = f"What these have in common, others that passed have as well: {some}."
+            remedy = "See the cause beside each of them; it may be another one for each, or come and go."
+            findings.append(Finding("bandwidth.suspect", fabric.name, FAIL, measured, expected, why, remedy))
+            continue
+        text = " or ".join(names)
+        told = [_told(place, pods[end]) for end, place in ends.items() if f"{place.node} {place.hca}" in text]
+        why = "What failed went over it, and what did not go over it passed or has another cause." if suspect.trials < len(trials) else "Nothing passed."
+        if len(names) > 1:
+            why += " Which of these it is cannot be told from the pairs that there are: measure with a further node."
+        remedy = "Look there at PCIe speed and width, link width and speed, error counters, MTU and the VF's state."
+        findings.append(Finding("bandwidth.suspect", f"{fabric.name} {text}", FAIL, measured, expected, " ".join((why, *told[:4])), remedy))
+    return findings
+
+
+def _names(elements: typing.Sequence[Element]) -> typing.List[str]:
+    """What is suspected, without what follows from the rest: a node whose one HCA is named, a fabric of which parts are."""
+    hcas = [element.name for element in elements if element.kind == "hca"]
+    nodes = [element.name for element in elements if element.kind == "node" and not any(name.startswith(f"{element.name} ") for name in hcas)]
+    others = [f"{element.kind} {element.name}" for element in elements if element.kind not in ("hca", "node", "client", "server", "fabric")]
+    return [*hcas, *nodes, *others] or [f"{element.kind} {element.name}" for element in elements]
+
+
+def _told(place: Place, pod: RdmaPod) -> str:
+    """Where an HCA is."""
+    leaf = f", leaf {place.leaf} port {place.leaf_port}" if place.leaf else ""
+    return f"{place.node} {place.hca}: {pod.physical_function or 'PCI address not known'}, rail {place.rail}{leaf}."

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage bandwidth: does each pair of nodes reach its line rate, through pods, over RDMA (rows S1.10 to S1.12). Check ids: ``bandwidth.*``.
+
+Two floors: one from the link itself (fraction of the slowest of what port and PCIe could carry, and of the virtual function's share of both), so that a
+uniformly slow fabric shows; and one from the fleet (93 % of the best pair of the same rail whose links could carry the same), so that one slow node shows.
+The average column counts, never the peak. Where pods have no RDMA device, TCP is measured for stage compare. Processors bound it, so only a figure far below
+the best of its network is too low, unless the intent has a floor.
+A pair that fails accuses two ends; ``bandwidth.suspect`` names the one, or the path, that is left when partners that pass are taken into account.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from ..._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan
+from ..._model.fabric import ObservedSubnets, ObservedTopologies, Place
+from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
+from ..._model.hca import ObservedHcas
+from ..._model.intent import Fabric, Intent
+from ..._model.profiles import carries_rdma, rails
+from ..fleet.hcas_of_fabric import resolve
+from ..fleet.line_rates import LineRates, line_rates
+from ..fleet.places import places
+from .accused import check_suspects
+from .causes import CAUSES
+from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
+from .links import check_links
+
+#: round trips that rping must count
+PINGS = 5
+
+Pair = typing.FrozenSet[End]
+Pairs = typing.AbstractSet[Pair]
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: names of the nodes that must take part
+    :ivar bandwidth: answer of rdma_bandwidth; None when it did not run
+    :ivar hcas: answer of node_info of each node; with the next two, what its links could carry, and where a suspect is
+    :ivar subnets: answer of subnet_manager_info of each node
+    :ivar topologies: answer of fabric_info of each node
+    """
+
+    nodes: typing.Tuple[str, ...] = ()
+    bandwidth: typing.Optional[BandwidthFacts] = None
+    hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Findings on the rounds, for each HCA, each pod, each pair, for who is left as a suspect, and on what was left behind."""
+    findings: typing.List[Finding] = []
+    seen = facts.bandwidth or BandwidthFacts((), ())
+    for fabric in intent.fabrics:
+        pods = {(pod.rail, pod.node): pod for pod in seen.pods if pod.fabric == fabric.name}
+        pairs = [pair for pair in seen.pairs if pair.fabric == fabric.name]
+        plan = next((plan for plan in seen.plans if plan.fabric == fabric.name), None)
+        rates, why = _rates(fabric, facts, pods.values())
+        by_link = fabric.line_rate.floor_gbps is None and carries_rdma(fabric)
+        ground = Ground(fabric, pods, rates)
+        findings += _rounds(fabric, plan)
+        findings += check_links(fabric, facts.nodes, rates, why, facts.hcas, by_link)
+        for rail in rails(fabric):
+            findings += [_pod(fabric, (rail, name), pods.get((rail, name))) for name in facts.nodes]
+            findings += _coverage(fabric, rail, facts.nodes, pods, pairs, plan)
+        best = ground.best(pairs)
+        for pair in pairs:
+            findings += _pair(ground, pair, best)
+        findings += check_suspects(fabric, pods, pairs, _passed(ground, pairs), _places(fabric, facts))
+    if facts.bandwidth is not None:
+        findings.append(_cleanup(seen))
+    return tuple(findings)
+
+
+#: of the links, where nobody has looked at the nodes
+NOTHING = Facts()
+
+
+def verdicts(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> typing.Tuple[Pairs, Pairs]:
+    """The pairs that passed in all that was measured of them, and those that did not. A figure that is no measurement is in neither.
+
+    :param seen: what is known of the links so far
+    """
+    ends = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
+    good: typing.Dict[Pair, bool] = {}
+    for pair, passed in zip(pairs, _passed(Ground(fabric, ends, _rates(fabric, seen, pods)[0]), pairs)):
+        if passed is not None:
+            key = frozenset(((pair.rail, pair.client), (pair.rail, pair.server)))
+            good[key] = passed and good.get(key, True)
+    return {key for key, passed in good.items() if passed}, {key for key, passed in good.items() if not passed}
+
+
+def _rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> typing.Tuple[LineRates, str]:
+    """What the links of its HCAs could carry."""
+    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
+    return line_rates(fabric, read(facts.hcas), subnets, facts.topologies, in_pods(pods))
+
+
+def _places(fabric: Fabric, facts: Facts) -> typing.Dict[End, Place]:
+    """Where each end is, as far as it is known."""
+    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
+    return {(place.rail, place.node): place for place in places(resolve(fabric, read(facts.hcas), subnets), facts.topologies).values()}
+
+
+def _passed(ground: Ground, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Optional[bool]]:
+    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement. A floor that cannot be set accuses nobody."""
+    best = ground.best(pairs)
+    result: typing.List[typing.Optional[bool]] = []
+    for pair in pairs:
+        if not pair.failure and ground.doubt(pair):
+            result.append(None)
+            continue
+        statuses = [finding.status for finding in _pair(ground, pair, best)]
+        result.append(FAIL not in statuses and _measured("", pair, "").status == PASS)
+    return result
+
+
+def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan]) -> typing.List[Finding]:
+    """How many partners each node gets, as it was planned before the pods were started."""
+    if plan is None:
+        return []
+    measured = f"{plan.rounds} of {plan.all_rounds} rounds, about {_time(plan.seconds)}, {_time(plan.most_seconds)} at most"
+    expected = "the rounds that the intent asks for" if fabric.bandwidth.rounds is not None else "all rounds, so that everybody meets everybody"
+    if fabric.bandwidth.rounds is not None or plan.rounds >= plan.all_rounds:
+        return [ok("bandwidth.rounds", fabric.name, measured, expected)]
+    why = f"All of them would take longer than a stage should. Each node met {plan.rounds} others, who lie evenly among all, which tells a slow node as well."
+    remedy = f"No action if that is enough. Otherwise set bandwidth.rounds of the fabric to {plan.all_rounds}: the pods then live as long as that takes."
+    return [Finding("bandwidth.rounds", fabric.name, WARN, measured, expected, why, remedy)]
+
+
+def _time(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _on(fabric: Fabric, rail: int) -> str:
+    """The rail in a subject, where a node has more than one."""
+    return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
+
+
+def subject_of(fabric: Fabric, pair: PairResult) -> str:
+    """Of the findings on one measurement."""
+    arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
+    return f"{fabric.name} {pair.client} {arrow} {pair.server}{_on(fabric, pair.rail)}{' again' if pair.again else ''}"
+
+
+def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
+    subject, expected = f"{fabric.name} {end[1]}{_on(fabric, end[0])}", "a pod with an RDMA device and an address on the network"
+    if pod is None:
+        why = "No pod was started on this node."
+        return Finding(
+            "bandwidth.pod",
+            subject,
+            UNKNOWN,
+            "no pod",
+            expected,
+            why,
+            "See network.allocatable of this node: the node must offer the resource (kubectl describe node).",
+        )
+    if pod.error:
+        status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
+        why, remedy = CAUSES.get(pod.cause, ("", ""))
+        if not remedy:
+            describe = f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
+            remedy = describe if pod.name else "See the stages network and virtual_functions."
+        return Finding("bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy)
+    if pod.device is None:
+        return ok("bandwidth.pod", subject, f"{pod.interface} {pod.address}, no RDMA device: TCP is measured", "a pod with an address on the network")
+    rate = f"{pod.rate_gbps:g} Gb/s port" if pod.rate_gbps is not None else "port rate not known"
+    measured = f"{pod.device} on {pod.interface} {pod.address}, {rate}" + (f", {pod.binding}" if pod.binding else "")
+    return ok("bandwidth.pod", subject, measured, expected)
+
+
+def _coverage(
+    fabric: Fabric,
+    rail: int,
+    nodes: typing.Sequence[str],
+    pods: typing.Mapping[End, RdmaPod],
+    pairs: typing.Sequence[PairResult],
+    plan: typing.Optional[RoundPlan],
+) -> typing.List[Finding]:
+    """What should have been measured and was not: whole rails, nodes, and pairs of those that could."""
+    usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
+    if len(nodes) < 2:
+        why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."
+        return [Finding("bandwidth.measured", f"{fabric.name}{_on(fabric, rail)}", UNKNOWN, "no pair", "at least one pair", why, remedy)]
+    findings = []
+    met: typing.Dict[str, typing.Set[str]] = collections.defaultdict(set)
+    for pair in pairs:
+        if pair.rail == rail:
+            met[pair.client].add(pair.server)
+            if fabric.bandwidth.directions != "both":
+                met[pair.server].add(pair.client)
+    # with a node that rests in each round, as an odd number has it, some partners are one less
+    partners = len(usable) - 1
+    rounds = plan.rounds if plan is not None else fabric.bandwidth.rounds
+    if rounds is not None:
+        partners = min(partners, max(1, rounds - len(usable) % 2))
+    for name in nodes:
+        subject = f"{fabric.name} {name}{_on(fabric, rail)}"
+        expected = f"measured with {max(1, partners)} others"
+        if name not in usable:
+            error = pods[rail, name].error if (rail, name) in pods else "none was started"
+            why, remedy = f"There is no pod to measure with: {error}.", CAUSES["pod"][1]
+            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with none", expected, why, remedy))
+        elif len(met[name]) < max(1, partners):
+            why, remedy = (CAUSES["not_run"][0], CAUSES["not_run"][1]) if partners > 0 else ("No other node has a pod to measure with.", CAUSES["pod"][1])
+            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[name])}", expected, why, remedy))
+    return findings
+
+
+def _pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> typing.List[Finding]:
+    fabric = ground.fabric
+    subject, tcp, doubt = subject_of(fabric, pair), pair.transport == "TCP", ground.doubt(pair)
+    findings = [_measured(subject, pair, doubt)] if tcp else [_ping(subject, pair), _measured(subject, pair, doubt)]
+    if pair.average_gbps is not None and not doubt:
+        if not tcp or fabric.line_rate.floor_gbps is not None:
+            findings.append(_floor(subject, ground, pair, pair.average_gbps))
+        own = best.get(ground.kind(pair))
+        if own is not None:
+            findings.append((_tcp_fleet if tcp else _fleet)(subject, ground, pair, pair.average_gbps, own))
+    if fabric.bandwidth.sweep and not tcp:
+        findings.append(_sweep(subject, pair))
+    return findings
+
+
+def _ping(subject: str, pair: PairResult) -> Finding:
+    expected = f"{PINGS} round trips, exit code 0"
+    measured = f"{pair.pings if pair.pings is not None else 'no'} round trips" + (f"; {pair.ping_evidence}" if pair.ping_evidence else "")
+    if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
+        return ok("bandwidth.rping", subject, measured, expected)
+    if pair.ping_failure:
+        why, remedy = CAUSES.get(pair.ping_failure, CAUSES["exit_code"])
+        return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
+    if pair.pings is None:
+        return Finding("bandwidth.rping", subject, UNKNOWN, measured, expected, CAUSES["not_run"][0], CAUSES["not_run"][1])
+    return Finding("bandwidth.rping", subject, FAIL, measured, expected, "Fewer round trips than asked for, without an error.", "Run the stage again.")
+
+
+def _measured(subject: str, pair: PairResult, doubt: str) -> Finding:
+    """:param doubt: why its figure is no measurement; empty where it may be one"""
+    expected = "an average in Gb/s, exit code 0"
+    # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
+    if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
+        how = f"TCP, {pair.streams} streams at once" if pair.transport == "TCP" else f"{pair.message_bytes} bytes x {pair.iterations}"
+        figures = f"{gbps(pair.average_gbps)} average, {how}"
+        if doubt:
+            remedy = (
+                "Run the stage again. If it stays, look at the clock of the client's node (its clocksource, dmesg), and at perftest's version in the image."
+            )
+            return Finding("bandwidth.measured", subject, UNKNOWN, figures, expected, f"This is no measurement. {doubt}", remedy)
+        return ok("bandwidth.measured", subject, figures, expected)
+    why, remedy = CAUSES.get(pair.failure, CAUSES["exit_code"])
+    status: typing.Literal["unknown", "fail"] = UNKNOWN if pair.failure in ("ping", "not_run", "pod") else FAIL
+    return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
+
+
+def _sweep(subject: str, pair: PairResult) -> Finding:
+    expected = "an average in Gb/s for each message size"
+    if pair.sweep and not pair.sweep_failure:
+        return ok("bandwidth.sweep", subject, "; ".join(f"{row.message_bytes} bytes: {gbps(row.average_gbps)}" for row in pair.sweep), expected)
+    why = "The sweep failed, though the measurement of one size worked." if pair.sweep_failure else "The measurement before it failed."
+    remedy = "Raise pods.limit_seconds if it was stopped; otherwise see the text beside 'measured'."
+    return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "nothing", expected, why, remedy)
+
+
+def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Finding:
+    floor, text = ground.floor(pair)
+    if floor is None:
+        remedy = "Write the rate that the links of this fabric shall have into line_rate.expected_gbps, or see bandwidth.link for what is missing."
+        return Finding("bandwidth.floor", subject, UNKNOWN, gbps(average), "a floor", f"No floor can be set: {text}.", remedy)
+    if average >= floor:
+        return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
+    ends = [ground.pods[pair.rail, name] for name in (pair.client, pair.server) if (pair.rail, name) in ground.pods]
+    bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding)
+    why = "The pair is slower than its links could be." + (f" It ran {bound}." if bound else "")
+    remedy = "See bandwidth.link for a link below what it can do, and bandwidth.suspect for the end at fault; there look at NUMA node, MTU and error counters."
+    return Finding("bandwidth.floor", subject, FAIL, gbps(average), f">= {gbps(floor)} ({text})", why, remedy)
+
+
+def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
+    fraction = ground.fabric.line_rate.fleet_fraction
+    expected = f">= {gbps(fraction * best.average)} ({fraction:g} of the best pair of the rail, {gbps(best.average)})"
+    if average >= fraction * best.average:
+        return ok("bandwidth.fleet", subject, gbps(average), expected)
+    remedy = "See bandwidth.suspect for the end at fault."
+    if ground.kind(pair)[1] is not None:
+        why = "The pair is slower than others on the same rail whose links can do the same, so one of its ends or the path between them is at fault."
+        return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
+    now = ground.now(pair)
+    if now is not None and best.now is not None and now < best.now:
+        why = f"Its link runs at {now:g} Gb/s and that of the best pair at {best.now:g}; whether it can do more is not known, so it may be meant so."
+        return Finding("bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, "See bandwidth.link for what is missing.")
+    why = "The pair is slower than others on the same rail, so one of its ends or the path between them is at fault."
+    return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
+
+
+def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
+    """Processors bound TCP: what they explain is a warning, and what they do not is a failure."""
+    expected = f">= {gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network, {gbps(best.average)})"
+    if average >= TCP_WARN * best.average:
+        return ok("bandwidth.fleet", subject, gbps(average), expected)
+    if average >= TCP_FAIL * best.average:
+        why = "The pair is slower than others of the same network. That is no failure, since processors bound TCP and others may have had them at that time."
+        remedy = "Run the stage again; if it stays, compare the nodes' processors, their load and the pods' cpu."
+        return Finding("bandwidth.fleet", subject, WARN, gbps(average), expected, why, remedy)
+    why = f"The pair has less than {TCP_FAIL:g} of the best pair of the same network. Processors do not explain that; loss or a broken link does."
+    remedy = "See bandwidth.suspect for the end at fault; there look at errors and drops (ip -s link), duplex, MTU and rate limits (tc qdisc)."
+    return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
+
+
+def _cleanup(seen: BandwidthFacts) -> Finding:
+    expected = "no pod of ours is left"
+    if seen.remaining:
+        why = f"These pods are still there: {', '.join(seen.remaining)}."
+        return Finding(
+            "bandwidth.cleanup",
+            "pods",
+            FAIL,
+            f"{len(seen.remaining)} left",
+            expected,
+            why,
+            "Delete them by hand; see their events if they stay in Terminating.",
+        )
+    if seen.leftovers:
+        why = f"An interrupted earlier run had left these pods, which were removed first: {', '.join(seen.leftovers)}."
+        return Finding("bandwidth.cleanup", "pods", WARN, f"0 left, {len(seen.leftovers)} of an earlier run removed", expected, why, "Nothing to do.")
+    return ok("bandwidth.cleanup", "pods", "0 left", expected)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How fast a pair must be, and how fast it can't be: by what its links could carry, and among pairs whose links could carry the same.
+
+A floor never comes from what a link trained down to: it would sink with the fault.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from ..._model.bandwidth import PairResult, RdmaPod
+from ..._model.hca import NodeHcas
+from ..._model.intent import Fabric
+from ..fleet.line_rates import HcaRates, LineRates, most_of_pcie
+
+#: of a rate: clocks of processors, by which the tools measure time, are a little off
+CLOCKS = 1.01
+#: of the best TCP figure of a network. What processors and their load do to TCP explains a half, and no tenth
+TCP_WARN, TCP_FAIL = 0.5, 0.1
+
+#: what of a pair's ends is compared: its rail and the node's name
+End = typing.Tuple[int, str]
+
+#: how many virtual functions that measure at the same time share a port (the PCI address of its function), or a card (that address less the function)
+Shares = typing.Mapping[typing.Tuple[str, str], int]
+
+
+class Limit(typing.NamedTuple):
+    """In Gb/s, and for a reader."""
+
+    gbps: float
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Carried:
+    """What one end of a pair can carry.
+
+    :ivar could: its link, its PCIe link and its share of both, where nothing is broken
+    :ivar unknown: why no floor can be set; empty where one can
+    :ivar most: what no figure can be above: its link and its PCIe link as they run
+    :ivar now: the rate of its link, as far as it is known
+    """
+
+    could: typing.Tuple[Limit, ...] = ()
+    unknown: str = ""
+    most: typing.Tuple[Limit, ...] = ()
+    now: typing.Optional[float] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Best:
+    """The best pair among those whose links could carry the same."""
+
+    average: float
+    now: typing.Optional[float]
+
+
+#: a rail, and what the links of a pair could carry; None where that is not known
+Kind = typing.Tuple[int, typing.Optional[float]]
+
+
+class Ground:
+    """What the pods of one fabric stand on: by it each pair is judged.
+
+    :ivar pods: the pod of each end
+    """
+
+    def __init__(self, fabric: Fabric, pods: typing.Mapping[End, RdmaPod], rates: LineRates) -> None:
+        self.fabric, self.pods = fabric, pods
+        shares = shares_of(fabric, pods.values())
+        by_rail = {(node, found.rail): found for (node, _address), found in rates.items()}
+        self._ends = {}
+        for end, pod in pods.items():
+            # an interface that pods share has no function of the pod's own
+            found = rates.get((pod.node, pod.physical_function or pod.pci or "")) or by_rail.get((pod.node, pod.rail))
+            self._ends[end] = _carried(fabric, pod, found, shares)
+
+    def ends(self, pair: PairResult) -> typing.List[Carried]:
+        """Of its client and its server."""
+        return [self._ends.get((pair.rail, name), Carried(unknown=f"{name} has no pod")) for name in (pair.client, pair.server)]
+
+    def floor(self, pair: PairResult) -> typing.Tuple[typing.Optional[float], str]:
+        """The floor in Gb/s, and how it comes about; None where neither the intent nor the links say enough."""
+        rule = self.fabric.line_rate
+        if rule.floor_gbps is not None:
+            return rule.floor_gbps, f"absolute floor of the intent: {gbps(rule.floor_gbps)}; reason: {rule.reason or 'none given'}"
+        ends = self.ends(pair)
+        unknown = [end.unknown for end in ends if end.unknown]
+        if unknown:
+            return None, "; ".join(dict.fromkeys(unknown))
+        limits = [limit for end in ends for limit in end.could]
+        slowest, ways = min(limits).gbps, self.ways
+        double = "2 x " if ways == 2 else ""
+        return ways * rule.fraction * slowest, f"{double}{rule.fraction:g} x {slowest:g} Gb/s, the slowest of: {', '.join(limit.text for limit in limits)} Gb/s"
+
+    @property
+    def ways(self) -> int:
+        """A link carries its rate in each direction."""
+        return 2 if self.fabric.bandwidth.directions == "at_once" else 1
+
+    def kind(self, pair: PairResult) -> Kind:
+        """Among whom a pair is compared."""
+        ends = self.ends(pair)
+        if any(end.unknown or not end.could for end in ends):
+            return pair.rail, None
+        return pair.rail, round(min(limit.gbps for end in ends for limit in end.could), 3)
+
+    def now(self, pair: PairResult) -> typing.Optional[float]:
+        """The slower of its links, where both are known."""
+        rates = [end.now for end in self.ends(pair)]
+        return None if None in rates else min(rate for rate in rates if rate is not None)
+
+    def best(self, pairs: typing.Iterable[PairResult]) -> typing.Dict[Kind, Best]:
+        """The best average of each kind, of figures that are some."""
+        best: typing.Dict[Kind, Best] = {}
+        for pair in pairs:
+            if pair.average_gbps is not None and not pair.failure and not self.doubt(pair):
+                kind = self.kind(pair)
+                if kind not in best or pair.average_gbps > best[kind].average:
+                    best[kind] = Best(pair.average_gbps, self.now(pair))
+        return best
+
+    def doubt(self, pair: PairResult) -> str:
+        """Why the figure of a pair is no measurement; empty where it may be one."""
+        average, wanted = pair.average_gbps, self.fabric.pods
+        if average is None:
+            return ""
+        if pair.transport == "RDMA":
+            if pair.message_bytes != wanted.message_bytes:
+                return f"It is of messages of {pair.message_bytes} bytes, and {wanted.message_bytes} were asked for (pods.message_bytes)."
+            if not pair.iterations or (wanted.iterations is not None and pair.iterations != wanted.iterations):
+                asked = f"{wanted.iterations} were asked for (pods.iterations)" if wanted.iterations is not None else "a figure needs one at least"
+                return f"It is of {pair.iterations} messages, and {asked}."
+            # both have two digits behind the point, or six
+            if pair.peak_gbps is not None and average > pair.peak_gbps * CLOCKS + 0.01:
+                return f"Its average is above its peak of {gbps(pair.peak_gbps)}."
+        limits = [limit for end in self.ends(pair) for limit in end.most]
+        least = min(limits, default=None)
+        if least is not None and average > self.ways * least.gbps * CLOCKS:
+            return f"It is above what the link can carry: {least.text} Gb/s{', in each direction' if self.ways == 2 else ''}."
+        return ""
+
+
+def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> Carried:
+    if pod.error:
+        return Carried(unknown=f"{pod.node} has no pod")
+    if found is None:
+        unknown = f"what the link of {pod.node} could carry is not known: node_info shows no HCA for its pod"
+        own = (Limit(pod.rate_gbps, f"port of {pod.node} {pod.rate_gbps:g}"),) if pod.rate_gbps else ()
+        return Carried((), unknown, own, pod.rate_gbps)
+    address, hca = pod.physical_function or pod.pci or "", found.pcie
+    rates = [rate for rate in (pod.rate_gbps, found.now, found.could) if rate is not None]
+    most: typing.Tuple[Limit, ...] = (Limit(max(rates), f"port of {pod.node} {max(rates):g}"),) if rates else ()
+    if pod.pcie_gbps is not None and hca is not None:
+        carried = most_of_pcie(pod.pcie_gbps, hca.payload)
+        most += (Limit(carried, f"PCIe of {pod.node} {carried:.4g}"),)
+    now = found.now if found.now is not None else pod.rate_gbps
+    if found.could is None:
+        return Carried((), f"what the link of {pod.node} {found.hca} could carry is not known: {found.why}", most, now)
+    limits = [("port", found.could, address)]
+    if hca is not None and hca.could is not None:
+        limits.append(("PCIe", hca.could, _card(address)))
+    could = []
+    for what, rate, shared in limits:
+        number = shares.get((pod.node, shared), 1)
+        could.append(Limit(rate / number, f"{what} of {pod.node} {rate:.5g}{f' / {number} VFs at once' if number > 1 else ''}"))
+    if fabric.network.max_tx_rate:
+        could.append(Limit(fabric.network.max_tx_rate / 1000, f"network.max_tx_rate {fabric.network.max_tx_rate / 1000:g}"))
+    return Carried(tuple(could), "", most, now)
+
+
+def shares_of(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
+    """By node, and port or card."""
+    shares: typing.Dict[typing.Tuple[str, str], int] = collections.Counter()
+    if fabric.bandwidth.rails == "parallel":
+        for pod in pods:
+            if pod.fabric == fabric.name and pod.physical_function and not pod.error:
+                shares[pod.node, pod.physical_function] += 1
+                shares[pod.node, _card(pod.physical_function)] += 1
+    return shares
+
+
+def _card(address: str) -> str:
+    return address.rpartition(".")[0]
+
+
+def in_pods(pods: typing.Iterable[RdmaPod]) -> typing.Dict[typing.Tuple[str, str], float]:
+    """Rates of ports that pods saw, by node and PCI address of the HCA."""
+    return {(pod.node, pod.physical_function or pod.pci or ""): pod.rate_gbps for pod in pods if pod.rate_gbps is not None}
+
+
+def read(hcas: typing.Mapping[str, typing.Any]) -> typing.Dict[str, NodeHcas]:
+    """The nodes whose HCAs could be read."""
+    return {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None}
+
+
+def gbps(value: float) -> str:
+    """For a reader."""
+    return f"{value:.2f} Gb/s" if value >= 1 else f"{value:.4f} Gb/s"
