@@ -89,6 +89,7 @@ hcas:
           description:
             - Network interfaces of the function, with the RDMA device's port that each is on and the bond that it is a part of.
             - Of IPoIB, queue pair, subnet prefix and port GUID come from the 20 bytes of the hardware address.
+            - Of Ethernet, the speed of the link, the fastest that the port supports and the fastest that its partner offers, in Gb/s.
           returned: success
           type: list
           elements: dict
@@ -102,8 +103,14 @@ hcas:
               queue_pair: 4169
               port: 1
               bond:
+              speed_gbps:
+              supported_gbps:
+              partner_gbps:
         pci:
-          description: The PCI function with its driver, NUMA node and PCIe link (GT/s and lanes). V(null) for a device without one.
+          description:
+            - The PCI function with its driver, NUMA node and PCIe link, as it runs, and what card and slot can do.
+            - Speeds are in GT/s, widths in lanes, the payload of a packet in bytes.
+            - V(null) for a device without one.
           returned: success
           type: dict
           sample:
@@ -118,6 +125,10 @@ hcas:
               current_width: 16
               max_speed: 32.0
               max_width: 16
+              slot_speed: 32.0
+              slot_width: 16
+              payload: 256
+              payload_could: 512
         node_guid:
           description: GUID of the device.
           returned: success

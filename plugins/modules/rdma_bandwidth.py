@@ -109,21 +109,22 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import NOTHING, Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import NOTHING, Facts, sound
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, nodes_of, rails_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench, plans_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, unstarted
 
 
-def answer(facts: BandwidthFacts) -> typing.Dict[str, typing.Any]:
+def answer(intent: Intent, facts: BandwidthFacts, seen: Facts) -> typing.Dict[str, typing.Any]:
     changes = [f"removed leftover pod {name}" for name in facts.leftovers]
-    return {"changed": bool(changes), "bandwidth": to_data(facts), "fabrics": to_data(bandwidths(facts)), "changes": changes}
+    return {"changed": bool(changes), "bandwidth": to_data(facts), "fabrics": to_data(bandwidths(sound(intent.fabrics, facts, seen))), "changes": changes}
 
 
 def _seen(module: AnsibleModule) -> Facts:
@@ -141,14 +142,14 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     plan = Plan(intent.fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), options["parallel"], options["pod_seconds"])
     if module.check_mode:
-        return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plans_of(plan)))
+        return answer(intent, BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plans_of(plan)), NOTHING)
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    cluster = connect(module)
+    cluster, seen = connect(module), _seen(module)
     with progress(options["progress_file"]) as say:
-        facts = Bench(cluster, plan, time.monotonic, time.sleep, say, _seen(module)).run()
-    return answer(facts)
+        facts = Bench(cluster, plan, time.monotonic, time.sleep, say, seen).run()
+    return answer(intent, facts, seen)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import dataclasses
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import PINGS, Facts, check, verdicts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import PINGS, Facts, check, sound, verdicts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan, SweepRow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
@@ -498,7 +498,8 @@ def test_what_is_no_measurement_accuses_nobody(changes, wanted, text):
     assert {(finding.check, finding.subject) for finding in findings if finding.status != "pass"} == {("bandwidth.measured", AB)}
     finding = found(given, "measured", AB, intent(wanted))
     assert (finding.status, text in finding.why, bool(finding.remedy)) == ("unknown", True, True)
-    # neither is it asked of its ends again
+    # neither does any other stage take it, nor is it asked of its ends again
+    assert len(sound(intent(wanted).fabrics, given.bandwidth, given).pairs) == 11
     passed, failed = verdicts(intent(wanted).fabrics[0], given.bandwidth.pods, given.bandwidth.pairs, given)
     assert not failed and len(passed) == 6
 

@@ -145,6 +145,8 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
         ({"mtu": 9}, "validate.numbers on rdma_fabrics[0].mtu", "9 bytes"),
         ({"line_rate__fraction": 1.1}, "validate.line_rate on rdma_fabrics[0].line_rate.fraction", "1.1"),
         ({"line_rate__fraction": float("nan")}, "validate.line_rate on rdma_fabrics[0].line_rate.fraction", "nan"),
+        ({"line_rate__expected_gbps": 0}, "validate.line_rate on rdma_fabrics[0].line_rate.expected_gbps", "0.0 Gb/s"),
+        ({"line_rate__expected_gbps": float("inf")}, "validate.line_rate on rdma_fabrics[0].line_rate.expected_gbps", "inf Gb/s"),
         ({"line_rate__floor_gbps": 370}, "validate.line_rate on rdma_fabrics[0].line_rate.reason", "no reason"),
         ({"line_rate__floor_gbps": float("inf")}, "validate.line_rate on rdma_fabrics[0].line_rate.floor_gbps", "inf Gb/s"),
         ({"line_rate": {"floor_gbps": 0, "reason": "because I say so"}}, "validate.line_rate on rdma_fabrics[0].line_rate.floor_gbps", "0.0 Gb/s"),

@@ -270,6 +270,60 @@ def test_why_there_are_no_sriov_files(tree: Tree, config: bytes, absence: typing
     assert (hca.sriov, hca.sriov_absence) == (None, absence)
 
 
+def pci_express(supported: int, current: int, place: int = 0x60) -> bytes:
+    """A configuration space of 256 bytes as of a ConnectX-7: power management, then PCI Express with these codes of the payload."""
+    raw = bytearray(256)
+    raw[0:8] = b"\xb3\x15\x21\x10\x46\x05\x10\x00"
+    raw[0x34], raw[0x40:0x42], raw[place] = 0x40, bytes((0x01, place)), 0x10
+    raw[place + 4 : place + 10] = struct.pack("<IH", 0x1000_8FE0 | supported, 0x591F & ~0xE0 | current << 5)
+    return bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("own", "above", "seen"),
+    [
+        (pci_express(2, 1), pci_express(1, 1), (256, 256)),
+        (pci_express(5, 0), pci_express(2, 0), (128, 512)),
+        (pci_express(2, 2), b"", (512, None)),
+        (pci_express(2, 1)[:64], pci_express(1, 1), (None, None)),  # not root
+        (bytes(256), pci_express(1, 1), (None, None)),
+        (pci_express(7, 1), pci_express(1, 1), (None, None)),
+        (pci_express(2, 1, 0x40), pci_express(1, 1), (256, 256)),
+        (b"\xff" * 256, b"\xff" * 256, (None, None)),  # it does not answer
+    ],
+)
+def test_what_card_and_slot_can_do(tree: Tree, own: bytes, above: bytes, seen: typing.Tuple[typing.Optional[int], typing.Optional[int]]) -> None:
+    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", current_link_width="8")
+    port = f"{folder}/.."
+    tree.write(f"{folder}/config", own)
+    tree.write(f"{port}/config", above)
+    tree.write(f"{port}/max_link_speed", "16.0 GT/s PCIe")
+    tree.write(f"{port}/max_link_width", "8")
+    node = read(tree)
+    assert node.hcas[0].pci.link == PcieLink(32.0, 8, 32.0, 16, 16.0, 8, *seen)
+    assert node.errors == ()
+
+
+@pytest.mark.parametrize(("speed", "gbps"), [("200000", 200.0), ("-1", None), ("0", None), ("4294967295x", None), (b"\xff", None)])
+def test_the_speed_of_an_ethernet_link(tree: Tree, speed: typing.Union[str, bytes], gbps: typing.Optional[float]) -> None:
+    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000")
+    tree.netdev(folder, "eth0", "02:00:00:00:00:01")
+    tree.write("class/net/eth0/speed", speed)
+    node = read(tree)
+    # only the kernel's own tree knows more
+    assert [(netdev.speed_gbps, netdev.supported_gbps, netdev.partner_gbps) for netdev in node.hcas[0].netdevs] == [(gbps, None, None)]
+    assert node.errors == ()
+
+
+def test_a_link_that_is_down_has_no_speed_and_that_is_no_error(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000")
+    tree.netdev(folder, "eth0", "02:00:00:00:00:01", state="down")
+    tree.write("class/net/eth0/speed", "1000")
+    monkeypatch.setattr(sysfs, "open", Refusing("class/net/eth0/speed", errno.EINVAL), raising=False)
+    node = read(tree)
+    assert (node.hcas[0].netdevs[0].speed_gbps, node.errors, node.hcas[0].unread) == (None, (), ())
+
+
 def test_two_roots_are_one_list(tree: Tree, tmp_path: pathlib.Path) -> None:
     add_igb(tree, virtual_functions=0)
     other = Tree(tmp_path / "more")

@@ -138,6 +138,16 @@ TEXT: typing.Dict[str, Text] = {
         # each of them says that there is no SR-IOV, or that nobody knows
         (None, *typing.get_args(SriovAbsence)),
     ),
+    "node.pci_config.payload": Text(
+        lambda text: parser("node.pci_config.payload")(text[:4096].encode("latin-1", "replace")),
+        ["\x15\xb3\x21\x10\x46\x05\x10\x00" + "\x00" * 44 + "\x60" + "\x00" * 43 + "\x10\x00\x02\x00\xe2\x8f\x00\x10\x30\x59\x00\x00" + "\x00" * 148],
+        (None,),
+    ),
+    "node.ethtool.parse": Text(
+        lambda text: parser("node.ethtool.parse")(text[:200].encode("latin-1", "replace")),
+        ["L\x00\x00\x00\xa0\x86\x01\x00\x01\x03\x00\x01\x00\x00\x00\x04" + "\x00" * 32 + "\x40\x04\x00\x00" * 12],
+        (parser("node.ethtool.LinkModes")(None, None),),
+    ),
     "kubernetes.config_daemon_log.last_error": Text(
         parser("kubernetes.config_daemon_log.last_error"), ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'], ("",)
     ),

@@ -64,6 +64,11 @@ def test_lines_around_the_json_do_no_harm():
         ('{\n"start": {}, "end": {"sum_received": {"bits_per_second": NaN}}}', "bits_per_second is nan"),
         ('{\n"start": {}, "end": {"sum_received": {"bits_per_second": true}}}', "bits_per_second is True"),
         ('{\n"start": {}, "end": {"sum_sent": {"bits_per_second": 1e9}}}', "no sum of what was received"),
+        (
+            '{\n"start": {}, "end": {"sum_received": {"seconds": 10.0, "bytes": 1250000000, "bits_per_second": 9e12}}}',
+            "bits_per_second is 9e+12, and 1250000000 bytes in 10 s are not",
+        ),
+        ('{\n"start": {}, "end": {"sum_received": {"seconds": 10.0, "bytes": 0, "bits_per_second": 9e9}}}', "which is no measurement"),
     ],
 )
 def test_what_is_no_result(text, message):

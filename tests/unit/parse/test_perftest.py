@@ -100,6 +100,11 @@ def test_no_measurement(value):
         parse(text)
 
 
+def test_a_figure_of_no_message_is_none():
+    with pytest.raises(PerftestError, match="an average of no message"):
+        parse(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      0      0.10    0.09   0.000066\n")
+
+
 def test_unknown_unit_is_refused():
     with pytest.raises(PerftestError, match="unknown unit 'TB/sec'"):
         parse(" #bytes #iterations BW peak[TB/sec] BW average[TB/sec] MsgRate[Mpps]\n 65536 100 1 1 1\n")

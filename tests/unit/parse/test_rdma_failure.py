@@ -57,6 +57,8 @@ def test_captures(name, kind):
         (" Completion with error at client\n Failed status-transport retry counter exceeded (12): wr_id 0 syndrom 0x81\n", "transport_retry"),
         (" Failed status 12: qp_num 295 wr_id 0 syndrom 0x81\n", "transport_retry"),
         ("failed to create RDMA CM event channel\n", "device_access"),
+        # the option is of 23.07
+        ("ib_write_bw: unrecognized option '--ipv6-addr'\n Invalid Command or flag.\n Please check command line and run again.\n", "no_option"),
         ("No RDMA devices were detected\n", "no_device"),
         (" Did not detect devices \n If device exists, check if driver is up\n", "no_device"),
         ("timeout: failed to run command 'ib_write_bw': No such file or directory\n", "no_tool"),

@@ -130,7 +130,7 @@ class Api:
 
     def ran_by(self, node, command):
         tool = next(word for word in command if word in ("rping", "ib_write_bw", "iperf3"))
-        client = command[-1].startswith("10.") or ("-c" in command[: command.index("-p")] and tool == "rping") or "-J" in command
+        client = command[-1].startswith(("10.", "fd00:")) or ("-c" in command[: command.index("-p")] and tool == "rping") or "-J" in command
         self.ran.append((tool, "client" if client else "server", node, command))
         answer = self.answers.get((tool, "client" if client else "server"))
         if callable(answer):
@@ -629,3 +629,74 @@ def test_a_tcp_client_that_came_too_early_is_tried_again():
     early = CommandResult("", 0, '{\n"error": "unable to connect to server: Connection refused"}')
     facts, _lines = run(Plain(answers={("iperf3", "client"): [early, early, None, None]}), rdma=False)
     assert [pair.average_gbps for pair in facts.pairs] == [21.5, 21.5]
+
+
+def test_a_network_of_ipv6_addresses():
+    class Six(Api):
+        def create(self, definition):
+            super().create(definition)
+            annotations = self.pods[definition["metadata"]["name"]]["metadata"]["annotations"]
+            status = annotations["k8s.v1.cni.cncf.io/network-status"].replace("10.0.0.", "fd00::")
+            annotations["k8s.v1.cni.cncf.io/network-status"] = status
+
+    api = Six()
+    facts, _lines = run(api)
+    assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
+    addresses = {pod.node: pod.address for pod in facts.pods}
+    assert set(addresses.values()) == {"fd00::1", "fd00::2"}
+    for tool, side, node, command in api.ran:
+        there = addresses[node if side == "server" else "b" if node == "a" else "a"]
+        if tool == "ib_write_bw":
+            # both ends take the family of the server's address; perftest's own option has no value
+            assert {"--ipv6", "--ipv6-addr"} <= set(command) and (command[-1] == there) == (side == "client")
+        else:
+            assert command[command.index("-a") + 1] == there
+
+
+def test_a_perftest_that_does_not_know_ipv6_is_told():
+    old = CommandResult("", 1, "ib_write_bw: unrecognized option '--ipv6-addr'\n Invalid Command or flag.\n")
+    facts, _lines = run(Api(answers={("ib_write_bw", "client"): old}))
+    assert [pair.failure for pair in facts.pairs] == ["no_option"] * 2
+
+
+def test_the_plan_is_told_before_anything_is_started_and_kept():
+    lives = []
+
+    class Timed(Api):
+        def create(self, definition):
+            lives.append(definition["spec"]["activeDeadlineSeconds"])
+            super().create(definition)
+
+    nodes = ("a", "b", "c", "d")
+    facts, lines = run(Timed(nodes), nodes, bandwidth={"rounds": 2})
+    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, 38 at most"
+    assert [(plan.fabric, plan.rounds, plan.all_rounds) for plan in facts.plans] == [("storage", 2, 3)]
+    assert set(lives) == {14400}
+    # each round is a few hours, as one pair at a time is measured
+    many = tuple(f"n{number}" for number in range(6))
+    lives.clear()
+    facts, _lines = run(Timed(many), many, pods={**FABRIC["pods"], "iterations": None, "seconds": 3600, "limit_seconds": 7200})
+    assert (facts.plans[0].rounds, facts.plans[0].all_rounds) == (1, 5)
+    assert len({frozenset((pair.client, pair.server)) for pair in facts.pairs}) == 3
+    assert set(lives) == {int(facts.plans[0].most_seconds + 60)} and lives[0] > 4 * 7200
+
+
+def test_a_pod_at_the_end_of_its_life_is_not_called_evicted():
+    class Late(Api):
+        def get(self, kind, namespace, name):
+            pod = super().get(kind, namespace, name)
+            return {
+                **pod,
+                "status": {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the deadline"},
+            }
+
+    late = CommandResult("", 137, "")
+    facts, _lines = run(Late(answers={("ib_write_bw", "client"): late}))
+    assert [pair.failure for pair in facts.pairs] == ["deadline"] * 2
+    assert "longer than the deadline" in facts.pairs[0].evidence
+
+
+def test_fewer_streams_than_were_asked_for_are_no_measurement():
+    two = CommandResult("", 0, TCP.replace("[{}, {}, {}, {}]", "[{}, {}]"))
+    facts, _lines = run(Plain(answers={("iperf3", "client"): two}), rdma=False)
+    assert [(pair.failure, pair.evidence) for pair in facts.pairs] == [("no_measurement", "2 streams ran, and 4 were asked for")] * 2

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Bandwidth
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task, again, orders, steps
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import STAGE_SECONDS, Task, again, orders, round_plan, steps
 
 NODES = st.integers(0, 9).map(lambda number: [f"n{name}" for name in range(number)])
 
@@ -84,3 +85,46 @@ def test_it_ends_with_each_broken_node_told_as_far_as_partners_go(broken):
     good = {end for one in passed for end in one}
     for end in {end for one in failed for end in one} - good:
         assert end[1] in broken or not good
+
+
+def fabric(hcas=1, **changes):
+    return parse_intent(
+        [
+            {
+                "name": "compute",
+                "profile": "sriov_infiniband",
+                "select": {"hcas_per_node": hcas},
+                "virtual_functions": 8,
+                "resource_name": "mlx",
+                "network": {"name": "ib", "namespace": "test"},
+                "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"},
+                **changes,
+            }
+        ]
+    ).fabrics[0]
+
+
+@given(st.integers(0, 3000), st.integers(1, 8), st.sampled_from(["parallel", "serial"]), st.sampled_from(["one", "both"]), st.integers(1, 600))
+def test_rounds_that_fit_a_stage_and_a_life_that_lasts_longer(nodes, hcas, rails, directions, parallel):
+    wanted = {"rails": rails, "directions": directions}
+    plan = round_plan(fabric(hcas, bandwidth=wanted), nodes, parallel)
+    assert plan.all_rounds == (nodes - 1 + nodes % 2 if nodes > 1 else 0)
+    assert min(1, plan.all_rounds) <= plan.rounds <= plan.all_rounds
+    assert plan.seconds <= STAGE_SECONDS or plan.rounds == 1
+    # no round more would fit
+    assert plan.rounds == plan.all_rounds or plan.seconds * (plan.rounds + 1) > STAGE_SECONDS * plan.rounds
+    assert plan.most_seconds > plan.seconds or not plan.rounds
+    # who asks for all gets all, and pods that live for them
+    asked = round_plan(fabric(hcas, bandwidth={**wanted, "rounds": 5000}), nodes, parallel)
+    assert asked.rounds == asked.all_rounds and asked.most_seconds >= plan.most_seconds
+
+
+def test_plans_of_known_size():
+    # 1,024 nodes: 30 s a round of both directions
+    plan = round_plan(fabric(), 1024, 512)
+    assert (plan.rounds, plan.all_rounds, plan.seconds) == (480, 1023, 14400.0)
+    assert round_plan(fabric(), 480, 512).rounds == 479
+    assert round_plan(fabric(8), 16, 512).rounds == 15
+    # with fewer connections at once a round takes as many turns
+    assert round_plan(fabric(8, bandwidth={"rails": "parallel"}), 1024, 512).rounds == 60
+    assert round_plan(fabric(bandwidth={"sweep": True}), 1024, 512).rounds < 480

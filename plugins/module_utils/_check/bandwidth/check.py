@@ -97,6 +97,16 @@ def verdicts(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Seque
     return {key for key, passed in good.items() if passed}, {key for key, passed in good.items() if not passed}
 
 
+def sound(fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING) -> BandwidthFacts:
+    """The same without the pairs whose figure is no measurement."""
+    result: typing.List[PairResult] = []
+    for fabric in fabrics:
+        pods = {(pod.rail, pod.node): pod for pod in measured.pods if pod.fabric == fabric.name}
+        ground = Ground(fabric, pods, _rates(fabric, seen, pods.values())[0])
+        result += [pair for pair in measured.pairs if pair.fabric == fabric.name and not ground.doubt(pair)]
+    return dataclasses.replace(measured, pairs=tuple(result))
+
+
 def _rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> typing.Tuple[LineRates, str]:
     """What the links of its HCAs could carry."""
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
@@ -280,8 +290,8 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float) -> Fi
         return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
     ends = [ground.pods[pair.rail, name] for name in (pair.client, pair.server) if (pair.rail, name) in ground.pods]
     bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding)
-    why = "The pair is slower than its links could be." + (f" It ran {bound}." if bound else "")
-    remedy = "See bandwidth.link for a link below what it can do, and bandwidth.suspect for the end at fault; there look at NUMA node, MTU and error counters."
+    why = "The pair is slower than its link allows for." + (f" It ran {bound}." if bound else "")
+    remedy = "See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at NUMA node, MTU and error counters."
     return Finding("bandwidth.floor", subject, FAIL, gbps(average), f">= {gbps(floor)} ({text})", why, remedy)
 
 

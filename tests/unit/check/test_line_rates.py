@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What Ethernet links could carry, by the ports, by the fleet and by the intent; and what that makes of the HCAs of stage bandwidth."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.line_rates import sustained_gbps
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+GEN4 = PcieLink(16.0, 16, 16.0, 16, 16.0, 16, 256, 512)
+
+
+def intent(line_rate=None, **changes):
+    fabric = {
+        "name": "storage",
+        "profile": "sriov_ethernet",
+        "select": {"hcas_per_node": 1, "vendor": "15b3"},
+        "virtual_functions": 4,
+        "resource_name": "mlx",
+        "network": {"name": "net", "namespace": "test"},
+        "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+    }
+    return parse_intent([{**fabric, "line_rate": line_rate or {}, **changes}])
+
+
+def nic(now, card=None, partner=None, state="ACTIVE", driver="mlx5_core", rate=None, link=GEN4):
+    netdev = Netdev("eth2", "02:00:00:00:00:01", 9000, "up", port=1, speed_gbps=now, supported_gbps=card, partner_gbps=partner)
+    port = Port(1, state, "LinkUp", "Ethernet", rate if rate is not None else now, 4, "HDR")
+    return ObservedHcas(NodeHcas((Hca("mlx5_0", "mlx5_0", (netdev,), PciFunction("0000:3c:00.0", "15b3", "101d", "0200", driver, 0, link), ports=(port,)),)))
+
+
+_PF = {"physical_function": "0000:3c:00.0"}
+
+
+def judged(nics, fraction=0.95, wanted=None, carried=None, rdma=True):
+    """Findings of nodes with these NICs, whose pairs have that fraction of their links' rate."""
+    seen = {name: observed.value.hcas[0].netdevs[0].speed_gbps or carried for name, observed in nics.items()}
+    pods = tuple(
+        RdmaPod("storage", name, "pod", "test", "mlx5_2" if rdma else None, "10.0.0.1", "0000:3c:00.2", "net1", rate if rdma else None, 252.06, **_PF)
+        for name, rate in seen.items()
+    )
+    pairs = []
+    for one in nics:
+        for other in nics:
+            if one != other:
+                average = fraction * min(seen[one] or 1, seen[other] or 1)
+                sizes = {"pings": 5, "message_bytes": 1048576, "iterations": 900} if rdma else {"transport": "TCP", "streams": 4}
+                pairs.append(PairResult("storage", one, other, average_gbps=average, **sizes))
+    found = check(wanted or intent(), Facts(tuple(nics), BandwidthFacts(pods, tuple(pairs)), nics))
+    return {(finding.check.split(".")[1], finding.subject): finding for finding in found}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "line_rate", "link", "floor", "text"),
+    [
+        # all that the ports can
+        ((100.0, 100.0), (100.0, 100.0), {}, "pass", "pass", ""),
+        # both ends offer more: one link, and both
+        ((100.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "can do 100"),
+        ((25.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "can do 100"),
+        # the switch offers less than the card can
+        ((100.0, 200.0, 100.0), (100.0, 200.0, 100.0), {}, "pass", "pass", ""),
+        # nothing is negotiated: the other port of its kind can do more; where none does nobody knows it but the intent
+        ((200.0, 200.0), (50.0, 200.0), {}, "fail", "fail", "other ports of its kind"),
+        ((100.0, 200.0), (50.0, 200.0), {}, "fail", "unknown", "other ports of its kind"),
+        ((100.0, 200.0), (100.0, 200.0), {}, "unknown", "unknown", "is not known"),
+        ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 100}, "pass", "pass", ""),
+        ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 200}, "fail", "fail", "line_rate.expected_gbps"),
+        # a driver that says nothing
+        ((100.0,), (25.0,), {}, "fail", "unknown", "other ports of its kind"),
+        ((25.0,), (25.0,), {}, "unknown", "unknown", "does not tell"),
+        ((25.0,), (25.0,), {"floor_gbps": 20, "reason": "agreed"}, "warn", "pass", "does not tell"),
+        # an older kernel does not know the mode in which the port runs
+        ((400.0, 100.0), (400.0, 100.0), {}, "pass", "fail", ""),
+    ],
+)
+def test_ethernet_with_two_nodes(one, other, line_rate, link, floor, text):
+    # 400 Gb/s do not fit into a slot of generation 4
+    found = judged({"a": nic(*one), "b": nic(*other)}, 0.95 if one[0] <= 200 else 0.45, intent(line_rate))
+    finding = found["link", "storage b mlx5_0"]
+    assert (finding.status, text in finding.why) == (link, True)
+    assert (found["floor", "storage a -> b"].status, bool(finding.remedy)) == (floor, link != "pass")
+
+
+def test_cards_of_two_kinds_are_compared_with_their_own():
+    found = judged({"a": nic(100.0, 100.0), "b": nic(100.0, 100.0), "c": nic(25.0, 25.0), "d": nic(25.0, 25.0)})
+    assert {finding.status for finding in found.values()} == {"pass"}
+
+
+def test_a_port_that_is_down_has_no_rate_whatever_its_driver_makes_up():
+    # moved into the pod: there it runs
+    nics = {name: nic(None, 100.0, state="DOWN", rate=40.0) for name in "ab"}
+    found = judged(nics, carried=100.0)
+    assert {found["link", "storage b mlx5_0"].status, found["floor", "storage a -> b"].status} == {"pass"}
+    down = judged(nics, carried=25.0)
+    assert {down["link", "storage b mlx5_0"].status, down["floor", "storage a -> b"].status} == {"unknown"}
+
+
+def test_tcp_over_a_link_that_trained_down():
+    wanted = intent(rdma=False)
+    found = judged({"a": nic(100.0, 100.0), "b": nic(25.0, 100.0)}, wanted=wanted, rdma=False)
+    assert (found["link", "storage b mlx5_0"].status, found["link", "storage a mlx5_0"].status) == ("fail", "pass")
+    # no floor of TCP comes from links, so what is not known of them leaves none open
+    found = judged({"a": nic(25.0, 100.0), "b": nic(25.0, 100.0)}, wanted=wanted, rdma=False)
+    assert found["link", "storage b mlx5_0"].status == "warn"
+    # and still no figure is above them
+    above = judged({"a": nic(25.0, 100.0), "b": nic(25.0, 100.0)}, 1.1, wanted, rdma=False)
+    assert above["measured", "storage a -> b"].status == "unknown"
+
+
+def test_a_device_of_a_hypervisor_has_no_link():
+    wanted = intent(rdma=False)
+    found = judged({name: nic(None, driver="virtio-pci", state="DOWN", link=PcieLink()) for name in "ab"}, wanted=wanted, rdma=False)
+    assert found["link", "storage a mlx5_0"].status == "pass"
+
+
+def test_nodes_whose_hcas_are_not_known_are_said():
+    found = judged({"a": nic(100.0, 100.0), "b": nic(100.0, 100.0)})
+    assert ("link", "storage b") not in found
+    facts = Facts(("a", "b"), None, {"a": nic(100.0, 100.0), "b": ObservedHcas(None, "unreachable")})
+    (finding,) = [item for item in check(intent(), facts) if item.subject == "storage b" and item.check == "bandwidth.link"]
+    assert (finding.status, "unreachable" in finding.why) == ("unknown", True)
+
+
+def test_a_rate_limit_of_the_intent_is_no_fault():
+    wanted = intent(network={"name": "net", "namespace": "test", "max_tx_rate": 20000})
+    nics = {"a": nic(100.0, 100.0), "b": nic(100.0, 100.0)}
+    assert judged(nics, 0.19, wanted)["floor", "storage a -> b"].status == "pass"
+    assert judged(nics, 0.17, wanted)["floor", "storage a -> b"].status == "fail"
+
+
+def test_what_packets_leave_of_pcie():
+    # the paper's own figure: 57.9 Gb/s for packets on 8 GT/s x8, of which 256 of 280 are data
+    assert sustained_gbps(8.0, 8, 256) == pytest.approx(57.88 * 256 / 280, rel=0.025)
+    assert sustained_gbps(8.0, 8, 256) < 63.015 * 256 / 280 == pytest.approx(57.6, abs=0.02)
+    assert sustained_gbps(8.0, 8, 128) < sustained_gbps(8.0, 8, 256) == sustained_gbps(8.0, 8, 4096)
+    # a slot that fits the link leaves its rate alone
+    for speed, width, rate in ((8.0, 16, 100), (16.0, 16, 200), (32.0, 16, 400), (64.0, 16, 800)):
+        assert sustained_gbps(speed, width) > rate
