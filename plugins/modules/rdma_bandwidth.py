@@ -115,16 +115,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._cluster import conn
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, nodes_of, rails_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench, plans_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, unstarted
 
 
-def answer(intent: Intent, facts: BandwidthFacts, seen: Facts) -> typing.Dict[str, typing.Any]:
+def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> typing.Dict[str, typing.Any]:
+    """:param figures: the same without figures that are no measurement"""
     changes = [f"removed leftover pod {name}" for name in facts.leftovers]
-    return {"changed": bool(changes), "bandwidth": to_data(facts), "fabrics": to_data(bandwidths(sound(intent.fabrics, facts, seen))), "changes": changes}
+    return {"changed": bool(changes), "bandwidth": to_data(facts), "fabrics": to_data(bandwidths(figures or facts)), "changes": changes}
 
 
 def _seen(module: AnsibleModule) -> Facts:
@@ -142,14 +142,14 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     plan = Plan(intent.fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), options["parallel"], options["pod_seconds"])
     if module.check_mode:
-        return answer(intent, BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plans_of(plan)), NOTHING)
+        return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plans_of(plan)))
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     cluster, seen = connect(module), _seen(module)
     with progress(options["progress_file"]) as say:
         facts = Bench(cluster, plan, time.monotonic, time.sleep, say, seen).run()
-    return answer(intent, facts, seen)
+    return answer(facts, sound(intent.fabrics, facts, seen))
 
 
 def main() -> None:

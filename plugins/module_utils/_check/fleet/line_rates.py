@@ -17,7 +17,7 @@ from ..._model.hca import Hca, NodeHcas, PcieLink, pcie_gbps
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
 from .hcas_of_fabric import Member, Subnets, resolve
-from .places import far_ends, seen_from
+from .places import by_leaf, far_ends, seen_from
 
 #: data rates of a lane in Gb/s, as the kernel tells them; iblinkinfo prints the signalling rate, which is a little more (106.25 for 100)
 _LANES = (2.5, 5.0, 10.0, 14.0, 25.0, 50.0, 100.0, 200.0)
@@ -114,7 +114,7 @@ def line_rates(
     :param topologies: answer of fabric_info of each node
     :param in_pods: rates in Gb/s that pods saw; an interface that moves into a pod shows none on its node
     """
-    membership = resolve(fabric, nodes, subnets)
+    membership = by_leaf(resolve(fabric, nodes, subnets), topologies)
     members = [(name, member) for name, members in membership.members.items() for member in members if member.hca.pci]
     if is_infiniband(fabric):
         seen, why = seen_from(membership, topologies)
