@@ -413,6 +413,17 @@ def test_a_link_below_what_both_of_its_ends_can_do(rate, width, text, could):
         assert (finding.status, f"can do {could} (iblinkinfo: could be {text})" in finding.why) == ("fail", True)
 
 
+def test_old_speeds_are_told_with_their_encoding():
+    # QDR: 40 Gb/s, of which 32 are data
+    seen = ground("ab", rate=40.0)
+    for node in "ab":
+        (hca,) = seen["hcas"][node].value.hcas
+        seen["hcas"][node] = ObservedHcas(NodeHcas((dataclasses.replace(hca, ports=(dataclasses.replace(hca.ports[0], width=4, speed="QDR"),)),)))
+    pods = tuple(dataclasses.replace(pod, rate_gbps=40.0) for pod in PODS)
+    for average, status in ((30.0, "pass"), (29.0, "fail")):
+        assert found(facts(pair("a", "b", average), pair("b", "a", average), pods=pods, seen=seen), "floor", AB).status == status
+
+
 def test_what_iblinkinfo_says_in_other_words_is_not_known():
     given = slower(97.0, slow={"b": "undefined (8)"}, rate=100.0)
     assert links(given)["compute b mlx5_0"].status == "unknown"
@@ -459,7 +470,7 @@ def test_what_is_said_of_a_pcie_link(link, status, text):
         (PcieLink(32.0, 4, 32.0, 4, 32.0, 4, 512, 512), 200.0, 97.28, 90.0, 121.3),
         # generation 3 x8: 57.6 at most for writes with packets of 256 bytes
         (PcieLink(8.0, 8, 8.0, 8, 8.0, 8, 256, 256), 100.0, 52.0, 45.0, 58.4),
-        (PcieLink(8.0, 8, 8.0, 8, 8.0, 8, 128, 128), 100.0, 46.0, 40.0, 54.5),
+        (PcieLink(8.0, 8, 8.0, 8, 8.0, 8, 128, 128), 100.0, 46.0, 40.0, 58.4),
         (PcieLink(5.0, 8, 5.0, 8, 5.0, 8, 256, 256), 40.0, 26.0, 22.0, 29.7),
     ],
 )

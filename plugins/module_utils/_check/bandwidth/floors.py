@@ -161,7 +161,7 @@ def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], sha
     now = found.now if found.now is not None else pod.rate_gbps
     if found.could is None:
         return Carried((), f"what the link of {pod.node} {found.hca} could carry is not known: {found.why}", most, now)
-    limits = [("port", found.could, address)]
+    limits = [("port", found.data * found.could, address)]
     if hca is not None and hca.could is not None:
         limits.append(("PCIe", hca.could, _card(address)))
     could = []

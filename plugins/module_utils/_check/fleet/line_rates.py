@@ -36,6 +36,11 @@ _FLITS = 64.0
 #: that the root complex chooses, and larger ones are rare, whatever MaxPayload is
 USUAL_PAYLOAD = 256
 
+#: speeds of InfiniBand whose rate the kernel tells with its encoding, 8b/10b, and what of it is data
+_OLD, _DATA_OF_OLD = ("SDR", "DDR", "QDR"), 0.8
+#: drivers of devices that a hypervisor makes up: memory, with a rate that means nothing
+_HYPERVISORS = ("virtio-pci", "vmxnet3", "e1000")
+
 #: node and PCI address of the function
 Function = typing.Tuple[str, str]
 
@@ -86,6 +91,7 @@ class HcaRates:
     :ivar could: what both ends of its link can do; None where that is not known
     :ivar why: who says so, or why it is not known
     :ivar pcie: its PCIe link; None for a device of a hypervisor
+    :ivar data: share of its rate that is data
     """
 
     hca: str
@@ -94,6 +100,7 @@ class HcaRates:
     could: typing.Optional[float]
     why: str
     pcie: typing.Optional[Pcie] = None
+    data: float = 1.0
 
 
 #: by node and PCI address
@@ -125,15 +132,14 @@ def line_rates(
     result = {}
     for (name, member), (now, could, by) in zip(members, links):
         assert member.hca.pci is not None
-        pcie = None if is_virtual_device(member.hca) else pcie_of(member.hca.pci.link)
         told = (could, by) if expected is None else (expected, "line_rate.expected_gbps")
-        result[name, member.hca.pci.address] = HcaRates(member.hca.name, member.rail, now, *told, pcie)
+        if member.hca.pci.driver in _HYPERVISORS:
+            found = HcaRates(member.hca.name, member.rail, None, *told)
+        else:
+            share = _DATA_OF_OLD if member.port and member.port.speed in _OLD and told[0] == now else 1.0
+            found = HcaRates(member.hca.name, member.rail, now, *told, pcie_of(member.hca.pci.link), share)
+        result[name, member.hca.pci.address] = found
     return result, membership.why
-
-
-def is_virtual_device(hca: Hca) -> bool:
-    """Whether it is memory of a hypervisor, with no link of its own."""
-    return hca.pci is not None and hca.pci.driver == "virtio-pci"
 
 
 def pcie_of(link: PcieLink) -> Pcie:
@@ -167,9 +173,9 @@ def most_of_pcie(raw_gbps: float, payload: typing.Optional[int]) -> float:
     """The most that a PCIe link can carry of data, in Gb/s: nothing measured may be above it.
 
     :param raw_gbps: speed x width less the encoding
-    :param payload: of its packets, in bytes; None where it is not known
+    :param payload: of its packets, in bytes; None where it is not known. A small one counts as usual: a virtual machine may see one of its hypervisor's
     """
-    return raw_gbps * payload / (payload + SHORT_HEADER) if payload else raw_gbps
+    return raw_gbps * max(payload, USUAL_PAYLOAD) / (max(payload, USUAL_PAYLOAD) + SHORT_HEADER) if payload else raw_gbps
 
 
 _Link = typing.Tuple[typing.Optional[float], typing.Optional[float], str]
