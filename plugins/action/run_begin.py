@@ -10,7 +10,7 @@ import typing
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, start_run
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, holder
 
 
 class ActionModule(ControllerAction):
@@ -21,4 +21,4 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         folder = start_run(options, nodes, [], bool(self._task.check_mode), ansible_version)
-        return {"run": folder.run, "report_dir": os.path.abspath(folder.report_dir)}
+        return {"run": folder.run, "report_dir": os.path.abspath(folder.report_dir), "holder": holder()}

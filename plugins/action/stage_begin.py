@@ -10,7 +10,7 @@ from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, resume_run, start_run
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, holder
 
 
 class ActionModule(ControllerAction):
@@ -24,10 +24,15 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         check_mode = bool(self._task.check_mode)
+        return {**begin(options, self._folder(options, variables, check_mode), check_mode), "holder": holder()}
+
+    @staticmethod
+    def _folder(options: Result, variables: Result, check_mode: bool) -> FactFolder:
+        """That of the run: one that this ansible-playbook has begun, an older one that goes on, or a new one."""
         if options["run"]:
-            return begin(options, FactFolder(options["report_dir"], options["run"]), check_mode)
+            return FactFolder(options["report_dir"], options["run"])
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         if options["resume_from"]:
-            return begin(options, resume_run(options, nodes, check_mode), check_mode)
+            return resume_run(options, nodes, check_mode)
         names = [name for name in variables if name.startswith("rdma_")]
-        return begin(options, start_run(options, nodes, names, check_mode, ansible_version), check_mode)
+        return start_run(options, nodes, names, check_mode, ansible_version)

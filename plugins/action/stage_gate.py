@@ -8,7 +8,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, judge_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, holder
 
 
 class ActionModule(ControllerAction):
@@ -23,4 +23,4 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
-        return judge_facts(options, FactFolder(options["report_dir"], options["run"]), bool(self._task.check_mode))
+        return {**judge_facts(options, FactFolder(options["report_dir"], options["run"]), bool(self._task.check_mode)), "holder": holder()}

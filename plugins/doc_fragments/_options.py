@@ -95,3 +95,12 @@ options:
     type: str
     required: true
 """
+
+    LEASE = r"""
+options:
+  holder:
+    description:
+      - Which C(ansible-playbook) the run belongs to, as M(linerate.rdma.stage_begin) and M(linerate.rdma.run_begin) returned it.
+      - Whoever changes the cluster holds its C(Lease); see M(linerate.rdma.cluster_lease). By this a holder that is dead is told from one that lives.
+    type: str
+"""

@@ -22,6 +22,7 @@ options:
     type: raw
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.lease
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -65,6 +66,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -77,7 +79,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     if intent.host.gpudirect != "peermem":
         return {"changed": False, "policies": to_data(ClusterPolicies()), "changes": []}
     held = intent.disruption == "none"
-    seen = enable_rdma(connect(module), cluster_policy, module.check_mode or held)
+    with working(module, connect(module)) as lease:
+        seen = enable_rdma(lease.cluster, cluster_policy, module.check_mode or held)
     if seen.changed and held:
         seen = ClusterPolicies(seen.names, seen.state, error="the driver's pods would be renewed, and rdma_cluster.disruption is none; set it to drain")
     changes = [f"ClusterPolicy {seen.names[0]} driver.rdma.enabled"] if seen.changed else []
@@ -85,7 +88,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=facts_spec(cluster={"type": "raw"}), supports_check_mode=True)
+    module = AnsibleModule(argument_spec=facts_spec(**LEASE_SPEC, cluster={"type": "raw"}), supports_check_mode=True)
     run_with_fact(module, lambda: work(module), "cluster_policy")
 
 

@@ -116,6 +116,7 @@ options:
     default: 300
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.lease
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -209,12 +210,15 @@ from ansible.module_utils.common.yaml import yaml_dump
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, objects_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, apply_all, leftovers, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Resource
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
 NETWORKS = ["SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"]
+Wanted = typing.Sequence[typing.Tuple[str, Resource]]
 JOBS = ["PyTorchJob", "TrainJob", "TrainingRuntime"]
 OF_FABRICS = [*NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS]
 KINDS = [*JOBS, "Pod", *OF_FABRICS, "Namespace"]
@@ -244,14 +248,29 @@ def difference(outcomes: typing.Iterable[Outcome]) -> typing.List[typing.Dict[st
     ]
 
 
+def is_of_runs(module: AnsibleModule, kinds: typing.Iterable[str]) -> bool:
+    """Whether the module changes what runs prove. Jobs and their NIC maps are no run's: whoever submits one waits for none, and needs no right to the Lease."""
+    return bool(module.params["run"]) or not set(kinds) <= {*JOBS, NIC_MAP}
+
+
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     cluster, options = connect(module), module.params
     selector = options["label_selector"]
     if LABEL not in selector.split(","):
         module.fail_json(msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted")
+    present = options["state"] == "present"
+    wanted = [(item["fabric"], item["object"]) for item in objects_of(module, "hosts", "objects")] if present else []
+    kinds = [str(definition.get("kind")) for _fabric, definition in wanted] if present else options["kinds"]
+    if not is_of_runs(module, kinds):
+        return change(module, cluster, wanted)
+    with working(module, cluster) as held:
+        return change(module, held.cluster, wanted)
+
+
+def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> typing.Dict[str, typing.Any]:
+    options, selector = module.params, module.params["label_selector"]
     beside: typing.Dict[str, typing.Any] = {}
     if options["state"] == "present":
-        wanted = [(item["fabric"], item["object"]) for item in objects_of(module, "hosts", "objects")]
         outcomes = apply_all(cluster, wanted, module.check_mode)
         if options["find_leftovers"]:
             beside["leftovers"] = to_data(leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted]))
@@ -275,6 +294,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 def main() -> None:
     module = AnsibleModule(
         argument_spec=facts_spec(
+            **LEASE_SPEC,
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},
             objects_from={"type": "str"},

@@ -56,6 +56,7 @@ options:
     type: path
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.lease
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -125,6 +126,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, folder_of, objects_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import Roller
@@ -136,9 +138,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     answer = {"changed": False, "paused": [], "error": "", "rolls": [], "changes": [], "kubelet": to_data(KubeletStand())}
     if options["state"] != "released" and not configs:
         return answer
-    with progress(options["progress_file"]) as say:
+    with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
         nodes = folder.start().nodes if (folder := folder_of(module)) else ()
-        roller = Roller(connect(module), time.monotonic, time.sleep, say)
+        roller = Roller(held.cluster, time.monotonic, time.sleep, say)
         if options["state"] == "released":
             rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)
             return {**answer, "changed": bool(rolls), "rolls": to_data(rolls), "kubelet": to_data(roller.kubelet(configs, nodes))}
@@ -150,6 +152,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 def main() -> None:
     module = AnsibleModule(
         argument_spec=facts_spec(
+            **LEASE_SPEC,
             state={"type": "str", "choices": ["prepared", "removed", "released"], "required": True},
             objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},
             objects_from={"type": "str"},

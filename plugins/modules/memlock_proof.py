@@ -20,6 +20,7 @@ extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.pods
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.lease
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -94,6 +95,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._check.host.check import proven
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import nodes_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
@@ -105,13 +107,14 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     memlock = intent.cluster.host.memlock
     if memlock is None or module.check_mode:
         return {"proofs": []}
-    task = Task(proven(intent), intent.cluster, memlock, nodes_of(module), options["pod_seconds"])
-    return {"proofs": to_data(Prover(connect(module), task, time.monotonic, time.sleep).run())}
+    with working(module, connect(module)) as held:
+        task = Task(proven(intent), intent.cluster, memlock, nodes_of(module), options["pod_seconds"], held.run)
+        return {"proofs": to_data(Prover(held.cluster, task, time.monotonic, time.sleep).run())}
 
 
 def main() -> None:
     end_by_interrupt()
-    module = AnsibleModule(argument_spec=pods_spec(), supports_check_mode=True)
+    module = AnsibleModule(argument_spec=pods_spec(**LEASE_SPEC), supports_check_mode=True)
     run_with_fact(module, lambda: work(module), "memlock")
 
 

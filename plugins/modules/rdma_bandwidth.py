@@ -40,6 +40,7 @@ extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.pods
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.lease
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -103,6 +104,7 @@ bandwidth:
       elements: dict
 """
 
+import dataclasses
 import resource
 import time
 import typing
@@ -114,6 +116,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, nodes_of, rails_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -146,9 +149,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    cluster, seen = connect(module), _seen(module)
-    with progress(options["progress_file"]) as say:
-        facts = Bench(cluster, plan, time.monotonic, time.sleep, say, seen).run()
+    seen = _seen(module)
+    with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
+        facts = Bench(held.cluster, dataclasses.replace(plan, run=held.run), time.monotonic, time.sleep, say, seen).run()
     return answer(facts, sound(intent.fabrics, facts, seen))
 
 
@@ -156,6 +159,7 @@ def main() -> None:
     end_by_interrupt()
     module = AnsibleModule(
         argument_spec=pods_spec(
+            **LEASE_SPEC,
             rails={"type": "dict", "default": {}},
             parallel={"type": "int", "default": 512},
             progress_file={"type": "path"},

@@ -43,6 +43,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+holder:
+  description: Identity of the ansible-playbook that works. Modules that change the cluster take it, so that it is known who holds the cluster.
+  type: str
+  returned: success
 run:
   description: Identity of the run.
   type: str

@@ -40,6 +40,7 @@ options:
     type: path
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.lease
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -144,6 +145,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import with_discovery
@@ -159,7 +161,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         facts = observe(cluster, options["namespace"])
     else:
         intent = ClusterIntent(node_selector=selector, operator_namespace=options["namespace"])
-        with progress(options["progress_file"]) as say:
+        with waiting(module, cluster), progress(options["progress_file"]) as say:
             facts = wait_until_serving(cluster, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
     namespaces = sorted({item.deployment.namespace for item in facts.installations})
     seen = with_discovery(cluster, facts, selector, nodes)
@@ -169,6 +171,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 def main() -> None:
     module = AnsibleModule(
         argument_spec=facts_spec(
+            **LEASE_SPEC,
             namespace={"type": "str", "default": "sriov-network-operator"},
             nodes={"type": "list", "elements": "str", "default": []},
             node_selector={"type": "dict", "default": {}},

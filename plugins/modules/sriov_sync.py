@@ -107,6 +107,7 @@ options:
     type: path
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.lease
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -165,6 +166,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import value_of
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -205,7 +207,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     if module.check_mode:
         return {"sync": to_data(look(cluster, namespaces, targets, release))}
     feed = WatchFeed(cluster, namespaces, kinds_of(targets), selectors=SELECTORS)
-    with progress(options["progress_file"]) as say:
+    with waiting(module, cluster), progress(options["progress_file"]) as say:
         feed.start()
         try:
             return {"sync": to_data(wait(feed, targets, options["wait_seconds"], time.monotonic, say, release))}
@@ -216,6 +218,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 def main() -> None:
     module = AnsibleModule(
         argument_spec=facts_spec(
+            **LEASE_SPEC,
             targets={"type": "list", "elements": "dict", "options": TARGET},
             fabrics={"type": "raw"},
             cluster={"type": "raw"},

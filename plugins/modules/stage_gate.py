@@ -54,6 +54,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+holder:
+  description: Identity of the ansible-playbook that works. Modules that change the cluster take it, so that it is known who holds the cluster.
+  type: str
+  returned: always
 gate:
   description:
     - V(open) when each finding passes or is waived, V(closed) when one does not.

@@ -32,6 +32,7 @@ extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.pods
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.lease
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
@@ -89,6 +90,7 @@ removed:
   elements: str
 """
 
+import dataclasses
 import time
 import typing
 
@@ -96,6 +98,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import nodes_of, rails_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.hold_vfs import hold
@@ -109,17 +112,20 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     plan = Plan(fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), pod_seconds=options["pod_seconds"])
     if not fabrics or module.check_mode:
         return {"changed": False, "pods": to_data(unstarted(plan, NOT_CHECKED)) if options["state"] == "present" else [], "removed": [], "changes": []}
-    pods = Pods(connect(module), plan, time.monotonic, time.sleep, lambda line: None)
-    removed = pods.remove()
-    if options["state"] == "absent":
-        return {"changed": bool(removed), "pods": [], "removed": removed, "changes": []}
-    return {"changed": True, "pods": to_data(hold(pods, plan)), "removed": removed, "changes": [f"removed leftover pod {name}" for name in removed]}
+    with working(module, connect(module)) as held:
+        plan = dataclasses.replace(plan, run=held.run)
+        pods = Pods(held.cluster, plan, time.monotonic, time.sleep, lambda line: None)
+        removed = pods.remove()
+        if options["state"] == "absent":
+            return {"changed": bool(removed), "pods": [], "removed": removed, "changes": []}
+        return {"changed": True, "pods": to_data(hold(pods, plan)), "removed": removed, "changes": [f"removed leftover pod {name}" for name in removed]}
 
 
 def main() -> None:
     end_by_interrupt()
     module = AnsibleModule(
         argument_spec=pods_spec(
+            **LEASE_SPEC,
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             rails={"type": "dict", "default": {}},
         ),

@@ -4,18 +4,25 @@
 
 from __future__ import annotations
 
+import os
 import typing
 
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import process
 
 Result = typing.Dict[str, typing.Any]
 Spec = typing.Mapping[str, typing.Any]
 
 #: where the facts of a run lie; the documentation is the fragment linerate.rdma._options.facts
 FOLDER_SPEC: Spec = {"facts_dir": {"type": "path", "required": True}, "run": {"type": "str", "required": True}}
+
+
+def holder() -> str:
+    """Identity of this ansible-playbook: each task is done by a child of it."""
+    return process.identity(os.getppid())
 
 
 class ControllerAction(ActionBase):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An API server that lists and watches over HTTP, and can go away, come back and forget: what a real one does to a long wait."""
+"""An API server that lists and watches over HTTP, takes objects with optimistic locking, and can go away, come back and forget."""
 
 from __future__ import annotations
 
@@ -21,16 +21,19 @@ Resource = typing.Dict[str, typing.Any]
 
 
 class FakeApi:
-    """:ivar requests: how often each path was asked for, as ``list PATH`` or ``watch PATH``"""
+    """:ivar requests: how often each path was asked for, as ``list PATH``, ``watch PATH``, ``post PATH``...
+    :ivar date: what its clock says, in seconds since 1970; None for the right time, an empty text for no header Date
+    """
 
     def __init__(self) -> None:
         self.requests: typing.Counter[str] = collections.Counter()
+        self.date: typing.Union[float, str, None] = None
         self._objects: typing.Dict[str, typing.Dict[str, Resource]] = {}
         #: events of each path, with their versions
         self._events: typing.Dict[str, typing.List[typing.Tuple[int, bytes]]] = {}
         self._version = 1
         self._oldest = 0
-        self._news = threading.Condition()
+        self._news = threading.Condition(threading.RLock())
         self._port = 0
         self._server: typing.Optional[_Server] = None
 
@@ -87,6 +90,32 @@ class FakeApi:
             self._events[path].append((self._version, json.dumps({"type": action, "object": new}).encode() + b"\n"))
             self._news.notify_all()
 
+    def object(self, path: str) -> typing.Optional[Resource]:
+        """What a path names, if it is there."""
+        folder, _slash, name = path.rpartition("/")
+        with self._news:
+            return self._objects.get(folder, {}).get(name)
+
+    def write(self, method: str, path: str, body: Resource) -> typing.Tuple[int, Resource]:
+        """POST, PUT and DELETE as the real one does them: a resourceVersion or uid that is not that of the object is a conflict."""
+        folder, _slash, name = (path, "/", body["metadata"]["name"]) if method == "POST" else path.rpartition("/")
+        with self._news:
+            self.requests[f"{method.lower()} {path}"] += 1
+            found = self._objects.get(folder, {}).get(name)
+            if folder not in self._objects or (found is None and method != "POST"):
+                return 404, _status(404, "NotFound", f"{name} not found")
+            if found is not None and method == "POST":
+                return 409, _status(409, "AlreadyExists", f"{name} already exists")
+            wanted = (body.get("preconditions") if method == "DELETE" else body["metadata"]) or {}
+            if any(found and wanted.get(key) not in (None, found["metadata"][key]) for key in ("uid", "resourceVersion")):
+                return 409, _status(409, "Conflict", f"{name}: the object has been modified")
+            if method == "DELETE":
+                self._happen(folder, "DELETED", found or {})
+                return 200, _status(200, "", "deleted")
+            uid = found["metadata"]["uid"] if found else f"uid-{self._version}"
+            self._happen(folder, "ADDED" if found is None else "MODIFIED", {**body, "metadata": {**body["metadata"], "uid": uid}})
+            return 200 if found else 201, self._objects[folder][name]
+
     def listing(self, path: str) -> typing.Optional[bytes]:
         with self._news:
             self.requests[f"list {path}"] += 1
@@ -112,6 +141,39 @@ class FakeApi:
                 fresh = self._events[path][position:]
             position += len(fresh)
             yield b"".join(event for _number, event in fresh)
+
+
+class LeaseHolder:
+    """What a played cluster needs beside its own objects, so that a module can hold the Lease. Whoever writes is asked whether it may.
+
+    :ivar lease: the Lease; None when nobody has it
+    :ivar holders: who held it, one after the other
+    """
+
+    def __init__(self) -> None:
+        self.lease: typing.Optional[Resource] = None
+        self.holders: typing.List[str] = []
+        self.guard: typing.Callable[[], None] = lambda: None
+
+    def guarded(self, guard: typing.Callable[[], None]) -> LeaseHolder:
+        self.guard = guard
+        return self
+
+    def dated(self, kind: str, namespace: str, name: str) -> typing.Tuple[typing.Optional[Resource], str]:
+        assert (kind, namespace, name) == ("Lease", "default", "linerate-rdma")
+        return self.lease, ""
+
+    def replace(self, definition: Resource) -> Resource:
+        self.lease = {**definition, "metadata": {**definition["metadata"], "uid": "1", "resourceVersion": "1"}}
+        self.holders.append(definition["spec"]["holderIdentity"])
+        return self.lease
+
+    create = replace
+
+    def delete(self, kind: str, namespace: str, name: str, only: typing.Optional[Resource] = None) -> bool:
+        assert (kind, only) == ("Lease", {"uid": "1", "resourceVersion": "1"})
+        self.lease = None
+        return True
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -140,8 +202,14 @@ class _Server(http.server.ThreadingHTTPServer):
                 continue
 
 
+def _status(code: int, reason: str, message: str) -> Resource:
+    return {"kind": "Status", "code": code, "reason": reason, "message": message}
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # head and body of an answer are two writes, and the second one would wait for the first one's acknowledgement
+    disable_nagle_algorithm = True
     server: _Server
 
     def do_GET(self) -> None:
@@ -150,13 +218,28 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if query.get("watch") == "true":
             self._watch(url.path, int(query["resourceVersion"]))
             return
-        body = self.server.api.listing(url.path)
-        self.send_response(404 if body is None else 200)
-        body = body or json.dumps({"kind": "Status", "code": 404, "reason": "NotFound", "message": "the server could not find the requested resource"}).encode()
+        found = self.server.api.object(url.path)
+        body = json.dumps(found).encode() if found is not None else self.server.api.listing(url.path)
+        missing = json.dumps(_status(404, "NotFound", "the server could not find the requested resource")).encode()
+        self._answer(404 if body is None else 200, body or missing)
+
+    def do_POST(self) -> None:
+        url, length = urllib.parse.urlsplit(self.path), int(self.headers.get("Content-Length") or 0)
+        code, answer = self.server.api.write(self.command, url.path, json.loads(self.rfile.read(length) or b"{}"))
+        self._answer(code, json.dumps(answer).encode())
+
+    do_PUT = do_DELETE = do_POST
+
+    def _answer(self, code: int, body: bytes) -> None:
+        self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def date_time_string(self, timestamp: typing.Optional[float] = None) -> str:
+        date = self.server.api.date
+        return date if isinstance(date, str) else super().date_time_string(date)
 
     def _watch(self, path: str, version: int) -> None:
         self.send_response(200)

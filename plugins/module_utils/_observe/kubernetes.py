@@ -45,6 +45,7 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "Pod": ("/api/v1", "pods", True),
     "Event": ("/api/v1", "events", True),
     "ConfigMap": ("/api/v1", "configmaps", True),
+    "Lease": ("/apis/coordination.k8s.io/v1", "leases", True),
     "DaemonSet": ("/apis/apps/v1", "daemonsets", True),
     "Deployment": ("/apis/apps/v1", "deployments", True),
     "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets", True),
@@ -181,14 +182,23 @@ class Listing:
 class Cluster:
     """One API server."""
 
-    def __init__(self, dynamic: typing.Any) -> None:
-        """:param dynamic: a DynamicClient of the kubernetes client (kubernetes.core's get_api_client makes one)"""
+    def __init__(self, dynamic: typing.Any, guard: typing.Optional[typing.Callable[[], None]] = None) -> None:
+        """:param dynamic: a DynamicClient of the kubernetes client (kubernetes.core's get_api_client makes one)
+        :param guard: asked before anything is written; it raises what forbids that
+        """
         self._dynamic = dynamic
+        self._guard = guard
         headers = getattr(getattr(dynamic, "client", None), "default_headers", {})
         _impersonate([f"{name}: {value}" for name, value in headers.items() if str(name).lower().startswith("impersonate-")])
 
+    def guarded(self, guard: typing.Callable[[], None]) -> "Cluster":
+        """The same API server, for whom ``guard`` is asked before anything is written."""
+        return Cluster(self._dynamic, guard)
+
     def _call(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> typing.Any:
         where = f"{method.upper()} {path}"
+        if self._guard is not None and method != "get" and ("dryRun", "All") not in query:
+            self._guard()
         options = {"serialize": False, "_request_timeout": TIMEOUT, "query_params": list(query), "header_params": {}, **more}
         try:
             return self._dynamic.request(method, path, body=body, **options)
@@ -219,6 +229,22 @@ class Cluster:
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         """:raises ApiError: also when it is not there"""
         return self._json("get", path_of(kind, namespace, name))
+
+    def dated(self, kind: str, namespace: str, name: str) -> typing.Tuple[typing.Optional[Resource], str]:
+        """An object, None when it is not there, and when the server says that this was: its header Date.
+
+        :raises ApiError: any other refusal
+        """
+        path = path_of(kind, namespace, name)
+        try:
+            response = self._call("get", path)
+            return dict(json.loads(response.data)), str(response.headers.get("Date") or "")
+        except ApiError as error:
+            if not error.absent:
+                raise
+            return None, str((getattr(error.__cause__, "headers", None) or {}).get("Date") or "")
+        except (ValueError, TypeError, HTTPError) as error:
+            raise ApiError(0, "Unreadable", f"the answer is no object: {error}", f"GET {path}") from error
 
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         """All objects of a kind. An item gets the kind, which the API leaves out in lists.
@@ -308,18 +334,36 @@ class Cluster:
         """:raises ApiError: refused; reason AlreadyExists"""
         return self._json("post", path_of(kind_of(definition), definition["metadata"].get("namespace", "")), body=definition)
 
-    def delete(self, kind: str, namespace: str, name: str, grace_seconds: typing.Optional[int] = None, dry_run: bool = False) -> bool:
+    def replace(self, definition: Resource) -> Resource:
+        """Write a whole object anew.
+
+        :raises ApiError: refused; reason Conflict when its resourceVersion is not that of the object any more
+        """
+        metadata = definition["metadata"]
+        return self._json("put", path_of(kind_of(definition), metadata.get("namespace", ""), metadata["name"]), body=definition)
+
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        grace_seconds: typing.Optional[int] = None,
+        dry_run: bool = False,
+        only: typing.Optional[typing.Mapping[str, str]] = None,
+    ) -> bool:
         """Ask for deletion; False when it was not there.
 
+        :param only: its ``uid`` or ``resourceVersion``: another object of this name is not deleted, and counts as not there
         :raises ApiError: refused
         """
         query = [("propagationPolicy", "Background")] + ([("dryRun", "All")] if dry_run else [])
         if grace_seconds is not None:
             query.append(("gracePeriodSeconds", str(grace_seconds)))
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": dict(only)} if only else None
         try:
-            self._json("delete", path_of(kind, namespace, name), query)
+            self._json("delete", path_of(kind, namespace, name), query, body)
         except ApiError as error:
-            if error.absent:
+            if error.absent or (only and error.reason == "Conflict"):
                 return False
             raise
         return True

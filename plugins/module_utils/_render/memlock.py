@@ -34,9 +34,9 @@ echo "code $?"
 """
 
 
-def memlock_pod(fabric: Fabric, cluster: ClusterIntent, node: str, memlock: Memlock) -> typing.Dict[str, typing.Any]:
+def memlock_pod(fabric: Fabric, cluster: ClusterIntent, node: str, memlock: Memlock, run: str = "") -> typing.Dict[str, typing.Any]:
     """A pod of stage bandwidth in all but its user, its rights, its memory and what it runs. It ends by itself; its log is the answer."""
-    made = pod(fabric, cluster, node)
+    made = pod(fabric, cluster, node, run=run)
     made["metadata"]["name"] = object_name("linerate-memlock", fabric.name, node)
     (container,) = made["spec"]["containers"]
     container["command"] = ["sh", "-c", _SCRIPT, "memlock", str(memlock.proof_bytes), str(_LIMIT)]

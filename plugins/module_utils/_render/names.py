@@ -18,6 +18,8 @@ Members = typing.Mapping[str, typing.Sequence[str]]
 #: on every object; teardown takes back what carries it, and nothing else
 MANAGED_BY = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 FABRIC_LABEL = "linerate.rdma/fabric"
+#: on pods: the run that owns them, see _model/lease.py
+RUN_LABEL = "linerate.rdma/run"
 
 
 class RenderError(RdmaError):
@@ -35,9 +37,10 @@ def object_name(*parts: str) -> str:
     return name
 
 
-def labels(fabric: str) -> typing.Dict[str, str]:
-    """Labels of an object of one fabric."""
-    return {**MANAGED_BY, FABRIC_LABEL: object_name(fabric)[:63].strip("-.")}
+def labels(fabric: str, run: str = "") -> typing.Dict[str, str]:
+    """Labels of an object of one fabric, and of one run."""
+    owner = {RUN_LABEL: re.sub(r"[^A-Za-z0-9._-]+", "-", run)[:63].strip("-._")} if run else {}
+    return {**MANAGED_BY, FABRIC_LABEL: object_name(fabric)[:63].strip("-."), **owner}
 
 
 def policy_name(fabric: str, node: str = "") -> str:

@@ -24,8 +24,8 @@ def pod_name(fabric: str, node: str, number: int = 0) -> str:
     return object_name("linerate", fabric, node, str(number) if number else "")
 
 
-def pod(fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, lifetime: int = LIFETIME_SECONDS) -> Object:
-    """A pod of ``fabric`` on ``node``. Requests equal limits (QoS class Guaranteed); nothing is privileged.
+def pod(fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, run: str = "", lifetime: int = LIFETIME_SECONDS) -> Object:
+    """A pod of ``fabric`` on ``node``, owned by a run. Requests equal limits (QoS class Guaranteed); nothing is privileged.
 
     Its security context is that of a restricted namespace but for IPC_LOCK, without which memory cannot be pinned, and the image's own user,
     since a capability that is added is of use to root only.
@@ -74,7 +74,7 @@ def pod(fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, life
         "metadata": {
             "name": pod_name(fabric.name, node, number),
             "namespace": fabric.network.namespace,
-            "labels": labels(fabric.name),
+            "labels": labels(fabric.name, run),
             "annotations": {"k8s.v1.cni.cncf.io/networks": attachment} if attachment else {},
         },
         "spec": spec,

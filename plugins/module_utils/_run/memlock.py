@@ -26,13 +26,16 @@ LOOK, LOG, REMOVAL = 1.0, 86400, 120.0
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """:ivar limit: seconds until all pods must have ended"""
+    """:ivar limit: seconds until all pods must have ended
+    :ivar run: who owns the pods
+    """
 
     fabrics: typing.Tuple[Fabric, ...]
     cluster: ClusterIntent
     memlock: Memlock
     nodes: typing.Tuple[str, ...]
     limit: float = 300.0
+    run: str = ""
 
 
 class Prover:
@@ -43,6 +46,8 @@ class Prover:
         self._task = task
         self._clock = clock
         self._pause = pause
+        #: of the pods that this run made, by namespace and name: what somebody else makes under such a name is not ours to delete
+        self._uids: typing.Dict[typing.Tuple[str, str], str] = {}
 
     def run(self) -> typing.Tuple[MemlockProof, ...]:
         """A proof, or why there is none, of each RDMA fabric on each node.
@@ -60,7 +65,7 @@ class Prover:
                     if name not in known or known[name].allocatable.get(wanted, 0) < 1:
                         proofs[key] = MemlockProof(fabric.name, name, error=lacking(wanted, name, known))
                         continue
-                    made = memlock_pod(fabric, self._task.cluster, name, self._task.memlock)
+                    made = memlock_pod(fabric, self._task.cluster, name, self._task.memlock, self._task.run)
                     pods[key] = made
                     refusal = self._create(made)
                     if refusal:
@@ -74,7 +79,8 @@ class Prover:
         """Why it was refused. One that a stopped run has left is removed first: what it found is of another time."""
         self._remove([made])
         try:
-            self._cluster.create(made)
+            metadata = self._cluster.create(made)["metadata"]
+            self._uids[metadata["namespace"], metadata["name"]] = metadata["uid"]
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -113,12 +119,16 @@ class Prover:
         """A pod that stays holds a virtual function, so its end is waited for; what was proven is told all the same."""
         names = [(made["metadata"]["namespace"], made["metadata"]["name"]) for made in pods]
         with contextlib.suppress(ApiError):
-            left = [item for item in names if self._cluster.delete("Pod", *item, grace_seconds=1)]
+            left = [item for item in names if self._cluster.delete("Pod", *item, grace_seconds=1, only=self._only(item))]
             end = self._clock() + REMOVAL
             while left and self._clock() < end:
                 left = [item for item in left if self._there(*item)]
                 if left:
                     self._pause(LOOK)
+
+    def _only(self, item: typing.Tuple[str, str]) -> typing.Optional[typing.Dict[str, str]]:
+        """The pod that this run made; whatever has the name, before it made one."""
+        return {"uid": self._uids[item]} if item in self._uids else None
 
     def _there(self, namespace: str, name: str) -> bool:
         try:

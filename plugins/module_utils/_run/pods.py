@@ -50,6 +50,7 @@ class Plan:
     :ivar rails: which HCA is on which rail. A node that is missing has one rail, of whatever HCA
     :ivar parallel: pairs that are measured at once, at most
     :ivar pod_seconds: limit of the wait for the pods, and of their removal
+    :ivar run: who owns the pods
     """
 
     fabrics: typing.Tuple[Fabric, ...]
@@ -58,6 +59,7 @@ class Plan:
     rails: Rails = dataclasses.field(default_factory=dict)
     parallel: int = 512
     pod_seconds: float = 300.0
+    run: str = ""
 
 
 @contextlib.contextmanager
@@ -94,7 +96,10 @@ def failure_of(result: CommandResult) -> typing.Optional[Failure]:
 
 
 class Pods:
-    """The pods of one run."""
+    """The pods of one run.
+
+    Whoever works with them holds the Lease of the cluster (_lease.py). So no other run is alive, and the pods of others are those of dead ones.
+    """
 
     def __init__(self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
         self._cluster = cluster
@@ -106,6 +111,8 @@ class Pods:
         self._over = False
         #: by the pod's name; a pod is in one measurement at a time, so that no two threads share one
         self._shells: typing.Dict[str, Shell] = {}
+        #: likewise: what somebody else makes under such a name is not ours to delete
+        self._uids: typing.Dict[str, str] = {}
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
@@ -177,7 +184,8 @@ class Pods:
         try:
             planned = measurements.round_plan(fabric, len(self._plan.nodes), self._plan.parallel).most_seconds
             lifetime = max(LIFETIME_SECONDS, int(planned + self._plan.pod_seconds))
-            self._cluster.create(pod(fabric, self._plan.cluster, node, number, lifetime))
+            made = self._cluster.create(pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime))
+            self._uids[result.name] = made["metadata"]["uid"]
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -333,16 +341,20 @@ class Pods:
         shell = self._shells.pop(item.name, None)
         if shell is not None:
             shell.close()
-        with contextlib.suppress(ApiError):
-            self._cluster.delete("Pod", item.namespace, item.name, grace_seconds=1)
+        uid = self._uids.get(item.name)
+        # one that could not be made, and whatever has its name
+        if uid is not None:
+            with contextlib.suppress(ApiError):
+                self._cluster.delete("Pod", item.namespace, item.name, grace_seconds=1, only={"uid": uid})
 
     def remove(self) -> typing.Tuple[str, ...]:
-        """Delete all pods of ours and wait until they are gone; the names of those that were there."""
+        """Delete all pods of this run, and of those that are no more, and wait until they are gone; the names of those that were there."""
         found = self._cluster.list("Pod", selector=SELECTOR).items
         for item in found:
             # those of the last fabric are on their way already
             if not item["metadata"].get("deletionTimestamp"):
-                self._cluster.delete("Pod", item["metadata"]["namespace"], item["metadata"]["name"], grace_seconds=1)
+                metadata = item["metadata"]
+                self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=1, only={"uid": metadata["uid"]})
         end = self._clock() + self._plan.pod_seconds
         while found and self._clock() < end and self._cluster.list("Pod", selector=SELECTOR).items:
             self._pause(1.0)

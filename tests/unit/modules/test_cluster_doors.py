@@ -18,6 +18,7 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.linerate.rdma.plugins.filter.render import FilterModule
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow, run_with_progress
+from ansible_collections.linerate.rdma.tests.unit.fake_api import LeaseHolder
 
 FABRIC = {
     "name": "storage",
@@ -129,10 +130,11 @@ def test_what_is_not_asked_for_touches_no_cluster(name, arguments, answer, capsy
     assert {key: result[key] for key in answer} == answer
 
 
-class OnePolicy:
+class OnePolicy(LeaseHolder):
     """A cluster whose ClusterPolicy does not load nvidia-peermem; keeps whether it was only asked."""
 
     def __init__(self):
+        super().__init__()
         self.dry = []
 
     def list(self, kind):
@@ -188,7 +190,7 @@ def test_a_selector_without_our_label_is_refused(capsys, monkeypatch):
     assert "app.kubernetes.io/managed-by=linerate.rdma" in result["msg"]
 
 
-class Refuses:
+class Refuses(LeaseHolder):
     """A cluster that refuses one of two objects."""
 
     def get(self, kind, namespace, name):

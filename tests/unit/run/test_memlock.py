@@ -34,9 +34,10 @@ class Api:
         if self.refuses:
             raise ApiError(403, "Forbidden", "violates PodSecurity", "POST")
         assert name not in self.pods, "the pod of an earlier run is still there"
-        self.pods[name] = {**definition, "status": {"phase": "Pending"}}
+        metadata = {**definition["metadata"], "uid": f"uid-{len(self.made)}"}
+        self.pods[name] = {**definition, "metadata": metadata, "status": {"phase": "Pending"}}
         self.made.append(definition)
-        return definition
+        return self.pods[name]
 
     def get(self, kind: str, namespace: str, name: str) -> typing.Any:
         if name not in self.pods:
@@ -46,7 +47,9 @@ class Api:
     def log(self, namespace: str, name: str, seconds: int) -> str:
         return self.log_text
 
-    def delete(self, kind: str, namespace: str, name: str, grace_seconds: int) -> bool:
+    def delete(self, kind: str, namespace: str, name: str, grace_seconds: int, only: typing.Any = None) -> bool:
+        if only is not None and only != {"uid": self.pods.get(name, {}).get("metadata", {}).get("uid")}:
+            return False
         return self.pods.pop(name, None) is not None
 
     def clock(self) -> float:
@@ -109,7 +112,7 @@ def test_a_server_that_goes_away_is_an_error_and_the_pods_are_tried_to_be_remove
     def away(*_arguments: typing.Any) -> typing.Any:
         raise ApiError(0, "Unreachable", "refused", "GET")
 
-    def delete(kind: str, namespace: str, name: str, grace_seconds: int) -> bool:
+    def delete(kind: str, namespace: str, name: str, grace_seconds: int, only: typing.Any) -> bool:
         deleted.append(name)
         return False
 

@@ -102,15 +102,19 @@ class Api:
         annotations = {**definition["metadata"]["annotations"], "k8s.v1.cni.cncf.io/network-status": json.dumps(status)}
         self.pods[name] = {
             "kind": "Pod",
-            "metadata": {**definition["metadata"], "annotations": annotations},
+            "metadata": {**definition["metadata"], "annotations": annotations, "uid": f"uid-{number}"},
             "node": definition["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchFields"][0][
                 "values"
             ][0],
             "status": {"conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]},
         }
+        return self.pods[name]
 
-    def delete(self, kind, namespace, name, grace_seconds=None, dry_run=False):
-        return self.pods.pop(name, None) is not None
+    def delete(self, kind, namespace, name, grace_seconds=None, dry_run=False, only=None):
+        # a pod that somebody else made since under this name is another one
+        if name not in self.pods or only != {"uid": self.pods[name]["metadata"]["uid"]}:
+            return False
+        return self.pods.pop(name) is not None
 
     def get(self, kind, namespace, name):
         if name not in self.pods or name in self.gone:
@@ -172,8 +176,9 @@ def test_the_pods_of_one_fabric_go_before_those_of_the_next_come():
 
     class Counting(Api):
         def create(self, definition):
-            super().create(definition)
+            made = super().create(definition)
             most.append(len(self.pods))
+            return made
 
     api = Counting()
     intent = parse_intent([FABRIC, {**FABRIC, "name": "other"}])
@@ -286,10 +291,40 @@ def test_rping_s_server_may_fail_after_a_good_run():
 
 def test_leftovers_are_removed_first_and_named():
     api = Api()
-    api.pods["old"] = {"kind": "Pod", "metadata": {"name": "old", "namespace": "test"}}
+    api.pods["old"] = {"kind": "Pod", "metadata": {"name": "old", "namespace": "test", "uid": "uid-old"}}
     facts, lines = run(api)
     assert facts.leftovers == ("test/old",)
     assert "interrupted earlier run: test/old" in lines[0]
+
+
+def test_pods_carry_their_run_and_those_of_others_under_their_names_are_left_alone():
+    """While a run hangs, another one takes over, removes its pods and makes its own: what has the same names now is not the first one's to delete."""
+
+    class TakenOver(Api):
+        def ran_by(self, node, command):
+            for name, pod in self.pods.items():
+                pod["metadata"] = {**pod["metadata"], "uid": f"of-the-other-{name}", "labels": {**pod["metadata"]["labels"], "linerate.rdma/run": "run-2"}}
+            return super().ran_by(node, command)
+
+        def list(self, kind, namespace="", selector=""):
+            # one that has lost the Lease gets no further than this; see test_lease.py
+            return super().list(kind, namespace, selector) if kind != "Pod" or not self.ran else Listing((), "1")
+
+    api = TakenOver()
+    intent = parse_intent([FABRIC])
+    plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=2, pod_seconds=60.0, run="20260102T030405Z-a1b2c3")
+    labels = [pod["metadata"]["labels"]["linerate.rdma/run"] for pod in made_by(api, plan)]
+    assert labels == ["20260102T030405Z-a1b2c3"] * 2
+    assert sorted(api.pods) == ["linerate-storage-a", "linerate-storage-b"]
+    assert {pod["metadata"]["labels"]["linerate.rdma/run"] for pod in api.pods.values()} == {"run-2"}
+
+
+def made_by(api, plan):
+    """Definitions of the pods of a whole run."""
+    made, create = [], api.create
+    api.create = lambda definition: (made.append(definition), create(definition))[1]
+    Bench(api, plan, Clock(), lambda seconds: None, lambda line: None).run()
+    return made
 
 
 def test_an_interrupt_leaves_no_pod():
@@ -500,10 +535,11 @@ def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it()
 def test_an_image_that_cannot_even_sleep():
     class Pause(Api):
         def create(self, definition):
-            super().create(definition)
+            made = super().create(definition)
             text = 'exec: "sleep": executable file not found in $PATH: unknown'
             terminated = {"terminated": {"reason": "StartError", "message": text}}
-            self.pods[definition["metadata"]["name"]]["status"] = {"phase": "Failed", "containerStatuses": [{"state": terminated}]}
+            made["status"] = {"phase": "Failed", "containerStatuses": [{"state": terminated}]}
+            return made
 
     facts, _lines = run(Pause())
     assert [pod.cause for pod in facts.pods] == ["no_tool"] * 2
@@ -525,10 +561,10 @@ def test_the_pod_network_is_measured_over_the_pods_own_interface():
     class Own(Api):
         def create(self, definition):
             assert definition["metadata"]["annotations"] == {}
-            super().create(definition)
-            pod = self.pods[definition["metadata"]["name"]]
+            pod = super().create(definition)
             pod["metadata"]["annotations"] = {}
             pod["status"]["podIP"] = f"10.244.0.{len(self.made)}"
+            return pod
 
         def greeting(self, pod, node):
             return CommandResult("shell", 0, f'rdma [{{"ifname":"siw-{node}","netdev":"eth0"}}]\n')

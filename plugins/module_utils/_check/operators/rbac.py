@@ -11,6 +11,8 @@ import typing
 
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric, Intent
+from ..._model.lease import NAME as LEASE
+from ..._model.lease import NAMESPACE as LEASE_NAMESPACE
 from ..._model.profiles import PLAIN, attachment_kind, carries_rdma, needs_nic_policy, traits
 from ..._model.rights import Right, RightsFacts
 
@@ -45,6 +47,9 @@ def needed(intent: Intent) -> typing.Tuple[Right, ...]:
     rights = [Right(*row) for row in _READ]
     rights += [Right("network", "list", "Service", "default"), Right("operators", "get", "ConfigMap", operator, name="supported-nic-ids")]
     rights += [Right("operators", "list", kind, operator) for kind in ("ClusterServiceVersion", "Subscription")]
+    # whatever changes the cluster holds it; a name can't be asked for what is not there yet
+    rights.append(Right("network", "create", "Lease", LEASE_NAMESPACE))
+    rights += [Right("network", verb, "Lease", LEASE_NAMESPACE, name=LEASE) for verb in ("get", "update", "delete")]
     # the config daemon says only in its log why a sync fails
     rights.append(Right("network", "get", "Pod", operator, "log"))
     if intent.cluster.node_pool is not None:

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where modules get the right to change a cluster: the one place in which they take, keep and give back the Lease of their run.
+
+That a run holds the Lease is also kept in its folder, as ``lease.json``. A run that held it and finds another one in it has lost what it built on, and
+a report that nobody needs a cluster for gives nothing back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+import socket
+import time
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ._cluster import end_by_interrupt, progress
+from ._fact_modules import folder_of
+from ._model.lease import WAIT, Holder
+from ._model.load import to_data
+from ._observe import process
+from ._observe.files import read_json, remove, write_text
+from ._observe.kubernetes import Cluster
+from ._run.lease import Keeper
+
+#: option of a module that needs the Lease; its documentation is the fragment linerate.rdma._options.lease
+LEASE_SPEC: typing.Dict[str, typing.Any] = {"holder": {"type": "str"}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """A cluster that may be changed.
+
+    :ivar cluster: the API server; it writes nothing once the Lease is lost
+    :ivar run: who owns what is made now
+    """
+
+    cluster: Cluster
+    run: str
+
+
+@contextlib.contextmanager
+def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Held]:
+    """Hold the Lease while the module changes the cluster. In check mode nothing is changed, and nothing held.
+
+    :raises LeaseHeld: another run has it
+    :raises LeaseLost: this run had it
+    :raises ApiError: the server refuses, or cannot be reached
+    """
+    me, note = _me(module), _note(module)
+    if module.check_mode:
+        yield Held(cluster, me.run)
+        return
+    end_by_interrupt()
+    keeper = Keeper(cluster, me, _name(module))
+    with progress(module.params.get("progress_file")) as say:
+        keeper.take(_is_noted(note, me), time.sleep, say, WAIT)
+    if note:
+        write_text(note, json.dumps(to_data(me)) + "\n")
+    try:
+        with keeper.working(stays=bool(note)):
+            yield Held(cluster.guarded(keeper.check), me.run)
+    except KeyboardInterrupt:
+        if note:
+            remove(note)
+        raise
+
+
+@contextlib.contextmanager
+def waiting(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]:
+    """For a module that changes nothing, and may take longer than a Lease lasts between two modules: keep it, if the run holds it.
+
+    :raises LeaseLost: it was lost
+    """
+    note = _note(module)
+    if note and not module.check_mode and _is_noted(note, _me(module)):
+        with working(module, cluster) as held:
+            yield held.cluster
+    else:
+        yield cluster
+
+
+def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Cluster]) -> bool:
+    """Give the Lease back; False where this run does not hold it. A run that never held it asks no API server.
+
+    :raises ApiError: the server refuses, or cannot be reached
+    """
+    me, note = _me(module), _note(module)
+    if not note or module.check_mode or not _is_noted(note, me):
+        return False
+    remove(note)
+    return Keeper(connect(module), me, _name(module)).release()
+
+
+def _name(module: AnsibleModule) -> str:
+    """Without its collection."""
+    return str(module._name).rpartition(".")[2]
+
+
+def _me(module: AnsibleModule) -> Holder:
+    """Who works: the run, or a module that belongs to none."""
+    run, host = module.params.get("run"), socket.gethostname()
+    if run:
+        return Holder(run, host, module.params.get("holder") or "")
+    return Holder(f"{_name(module)}-{secrets.token_hex(3)}", host, process.identity(os.getpid()))
+
+
+def _note(module: AnsibleModule) -> str:
+    """Path of the note in the run's folder; empty for a module that belongs to no run."""
+    folder = folder_of(module)
+    return os.path.join(folder.report_dir, "lease.json") if folder else ""
+
+
+def _is_noted(note: str, me: Holder) -> bool:
+    found = read_json(note) if note else None
+    return isinstance(found, dict) and (found.get("run"), found.get("process")) == (me.run, me.process)

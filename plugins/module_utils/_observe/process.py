@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Identity of a process of this machine, and whether it still runs. A number alone is used again; with boot, namespace and start it is not."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+
+def identity(pid: int, proc: str = "/proc") -> str:
+    """``boot/namespace/pid/start``; a part that this system does not tell is empty."""
+    return "/".join((*_place(proc), str(pid), _start(pid, proc)))
+
+
+def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
+    """Whether the process of an identity runs; None where that can't be known from here: another machine or container, or a system without procfs."""
+    boot, _slash, rest = name.partition("/")
+    namespace, _slash, rest = rest.partition("/")
+    number, _slash, start = rest.partition("/")
+    if not (boot and namespace and start and number.isdigit()) or (boot, namespace) != _place(proc):
+        return None
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        # of somebody else: procfs may hide it (hidepid), and then its start is not known
+        pass
+    now = _start(int(number), proc)
+    return now == start if now else None
+
+
+def _place(proc: str) -> typing.Tuple[str, str]:
+    """This boot of the machine, and the namespace in which process numbers count."""
+    try:
+        return _text(os.path.join(proc, "sys/kernel/random/boot_id")), os.readlink(os.path.join(proc, "self/ns/pid")).strip("pid:[]")
+    except OSError:
+        return "", ""
+
+
+def _start(pid: int, proc: str) -> str:
+    """In clock ticks since boot [proc_pid_stat(5), field 22]; empty where it can't be read. The name before it may hold anything, also brackets."""
+    try:
+        fields = _text(os.path.join(proc, str(pid), "stat")).rpartition(")")[2].split()
+    except OSError:
+        return ""
+    if len(fields) < 20:
+        return ""
+    # what has ended and was not waited for starts nothing any more
+    return "ended" if fields[0] in ("Z", "X") else fields[19]
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read().strip()

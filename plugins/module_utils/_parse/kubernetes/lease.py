@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The Lease (coordination.k8s.io/v1) of the run that changes the cluster."""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+import typing
+
+from ..._model.lease import BETWEEN, Holder, Lease
+from .resource import Resource
+
+#: annotations: who holds it, in more words than spec.holderIdentity has
+RUN, HOST, PROCESS, DOING = (f"linerate.rdma/{name}" for name in ("run", "host", "process", "module"))
+
+
+def lease(resource: Resource) -> Lease:
+    """A Lease as anybody may have written it: what can't be read counts as not told, and never as free.
+
+    A holder without our annotations is named by spec.holderIdentity.
+    """
+    metadata, spec = resource.get("metadata") or {}, resource.get("spec") or {}
+    told, identity = metadata.get("annotations") or {}, str(spec.get("holderIdentity") or "")
+    seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    return Lease(
+        # an empty identity is a Lease that was let go, whatever its annotations say
+        Holder(str(told.get(RUN) or identity), str(told.get(HOST) or ""), str(told.get(PROCESS) or "")) if identity else Holder(""),
+        _time(spec.get("acquireTime")),
+        _time(spec.get("renewTime")),
+        seconds if isinstance(seconds, int) and seconds > 0 else BETWEEN,
+        transitions if isinstance(transitions, int) else 0,
+        str(told.get(DOING) or ""),
+        str(metadata.get("uid") or ""),
+        str(metadata.get("resourceVersion") or ""),
+    )
+
+
+def http_date(text: str) -> typing.Optional[datetime.datetime]:
+    """Header Date of an answer (RFC 9110, 5.6.7) as UTC; None when it is absent or no date."""
+    try:
+        found = email.utils.parsedate_to_datetime(text)
+    except (TypeError, ValueError, IndexError):
+        return None
+    return found.replace(tzinfo=found.tzinfo or datetime.timezone.utc).astimezone(datetime.timezone.utc)
+
+
+def _time(text: typing.Any) -> typing.Optional[datetime.datetime]:
+    """MicroTime (RFC 3339 with microseconds), also with fewer digits."""
+    for form in ("%Y-%m-%dT%H:%M:%S.%fZ", "%Y-%m-%dT%H:%M:%SZ"):
+        try:
+            return datetime.datetime.strptime(str(text), form).replace(tzinfo=datetime.timezone.utc)
+        except ValueError:
+            continue
+    return None

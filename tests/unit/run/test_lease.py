@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One run at a time: who may take the Lease, who waits, who is refused, and that nothing is written without it. The API server is played over HTTP."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import (
+    BETWEEN,
+    DEADLINE,
+    NAME,
+    NAMESPACE,
+    RENEWAL,
+    SKEW,
+    WAIT,
+    WORKING,
+    Holder,
+    Lease,
+    LeaseHeld,
+    LeaseLost,
+    decide,
+    describe,
+    taken,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import process
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import lease as parse
+from ansible_collections.linerate.rdma.plugins.module_utils._render import lease as render
+from ansible_collections.linerate.rdma.plugins.module_utils._run.lease import Keeper
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
+
+NOON = datetime.datetime(2026, 1, 2, 12, 0, 0, tzinfo=datetime.timezone.utc)
+PATH = path_of("Lease", NAMESPACE, NAME)
+ONE = Holder("run-1", "control-1", "boot/ns/42/100")
+TWO = Holder("run-2", "control-2", "boot2/ns/77/100")
+
+
+def at(seconds):
+    return NOON + datetime.timedelta(seconds=seconds)
+
+
+def held(seconds=WORKING, renewed=0, holder=ONE):
+    return Lease(holder, at(-600), at(renewed), seconds, 3, "rdma_bandwidth", "uid-1", "7")
+
+
+@pytest.mark.parametrize(
+    ("lease", "me", "now", "unchanged", "alive", "verdict"),
+    [
+        (None, TWO, NOON, 0, None, "free"),
+        (held(holder=Holder("")), TWO, NOON, 0, None, "free"),
+        (held(), ONE, at(10000), 0, None, "mine"),
+        (held(), TWO, at(WORKING), 0, None, "held"),
+        (held(), TWO, at(WORKING + SKEW), 0, None, "held"),
+        (held(), TWO, at(WORKING + SKEW + 1), 0, None, "expired"),
+        (held(BETWEEN), TWO, at(WORKING + SKEW + 1), 0, None, "held"),
+        # a process that lives does not make a silent holder speak, and one that is gone needs no waiting
+        (held(), TWO, at(WORKING + SKEW + 1), 0, True, "expired"),
+        (held(), TWO, at(1), 0, False, "dead"),
+        (held(), TWO, at(1), 0, True, "held"),
+        # the server's clock tells nothing: how long it was seen unchanged from here
+        (held(), TWO, None, WORKING, None, "held"),
+        (held(), TWO, None, WORKING + SKEW + 1, None, "expired"),
+        (held(renewed=9999), TWO, NOON, 0, None, "held"),
+        (held(renewed=9999), TWO, NOON, WORKING + SKEW + 1, None, "expired"),
+        (dataclasses.replace(held(), renewed=None), TWO, at(10000), 0, None, "held"),
+        # the same run goes on by another ansible-playbook: at once, but not beside one that still lives
+        (held(), Holder("run-1", "control-1", "boot/ns/43/200"), at(1), 0, None, "resumed"),
+        (held(), Holder("run-1", "control-1", "boot/ns/43/200"), at(1), 0, False, "dead"),
+        (held(), Holder("run-1", "control-1", "boot/ns/43/200"), at(1), 0, True, "held"),
+    ],
+)
+def test_who_may_take_it(lease, me, now, unchanged, alive, verdict):
+    assert decide(lease, me, now, unchanged, alive) == verdict
+
+
+def test_a_new_holder_begins_and_the_same_one_renews():
+    new = taken(held(), TWO, NOON, WORKING, "vf_pods")
+    assert (new.holder, new.since, new.renewed, new.transitions, new.version) == (TWO, NOON, NOON, 4, "7")
+    again = taken(new, TWO, at(15), BETWEEN, "custom_resources")
+    assert (again.since, again.renewed, again.transitions, again.seconds, again.doing) == (NOON, at(15), 4, BETWEEN, "custom_resources")
+
+
+def test_it_reads_back_as_it_was_written():
+    for lease in (held(), taken(None, TWO, at(0.25), BETWEEN, "vf_pods"), held(holder=Holder("custom_resources-a1b2c3"))):
+        assert parse.lease(json.loads(json.dumps(render.lease(lease)))) == lease
+    assert render.lease(held())["spec"] == {
+        "holderIdentity": "run-1@control-1",
+        "leaseDurationSeconds": 60,
+        "leaseTransitions": 3,
+        "acquireTime": "2026-01-02T11:50:00.000000Z",
+        "renewTime": "2026-01-02T12:00:00.000000Z",
+    }
+
+
+def test_what_nobody_of_us_wrote_is_never_taken_for_free():
+    # as client-go's leader election writes it, and with what no field of it may be
+    spec = {"holderIdentity": "host_6f1d", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T12:00:00Z", "acquireTime": "soon", "leaseTransitions": "x"}
+    lease = parse.lease({"metadata": {"uid": "u"}, "spec": spec})
+    assert (lease.holder, lease.seconds, lease.renewed, lease.since, lease.transitions) == (Holder("host_6f1d"), 15, NOON, None, 0)
+    assert parse.lease({"spec": {"holderIdentity": "x", "leaseDurationSeconds": -1}}).seconds == BETWEEN
+    # as client-go gives it back
+    assert parse.lease({"metadata": {"annotations": {parse.RUN: "run-1"}}, "spec": {"holderIdentity": ""}}).holder.run == ""
+    assert parse.lease({}).holder.run == ""
+
+
+def test_dates_of_answers():
+    assert parse.http_date("Fri, 02 Jan 2026 12:00:00 GMT") == NOON
+    assert [parse.http_date(text) for text in ("", "yesterday", "Fri, 99 Foo 2026")] == [None] * 3
+
+
+def test_a_refusal_names_the_holder_and_the_way_out():
+    text = str(LeaseHeld(held(), at(12)))
+    assert text == (
+        "run run-1 on host control-1 (process 42), since 2026-01-02 11:50:00 UTC, last seen 12 s ago in rdma_bandwidth, holds this cluster, and nothing "
+        "was changed. Wait until it ends, or end it there. If it is dead, its hold runs out within 58 s; at once with: kubectl delete lease linerate-rdma "
+        "-n default"
+    )
+    assert "60 s after its last sign of life" in str(LeaseHeld(held(), None))
+    assert describe(Lease(Holder("x")), NOON) == "run x"
+    lost = str(LeaseLost(TWO, held(), at(12)))
+    assert "run run-2 lost its hold on this cluster" in lost and "run run-1 on host control-1" in lost and "run all stages again" in lost
+    assert "nobody has it now" in str(LeaseLost(TWO, None))
+
+
+class Clock:
+    """Of this machine, and with it that of the API server: ``pause`` lets both go on."""
+
+    def __init__(self, api):
+        self.api = api
+        self.now = 0.0
+        self.pauses = []
+        self.set()
+
+    def __call__(self):
+        return self.now
+
+    def set(self):
+        if not isinstance(self.api.date, str):
+            self.api.date = at(self.now).timestamp()
+
+    def pause(self, seconds):
+        self.pauses.append(seconds)
+        self.now += seconds
+        self.set()
+
+
+@pytest.fixture
+def api():
+    server = FakeApi()
+    server.serve("Lease", [], NAMESPACE)
+    server.serve("Pod", [], "test")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def clock(api):
+    return Clock(api)
+
+
+def keeper(api, clock, me=ONE, alive=lambda identity: None, **rest):
+    return Keeper(api.client(api.url), me, "rdma_bandwidth", clock, alive, **rest)
+
+
+def take(kept, clock, continues=False, said=None):
+    kept.take(continues, clock.pause, (said if said is not None else []).append, WAIT)
+
+
+def seen(api):
+    found = api.object(PATH)
+    return (found["spec"]["holderIdentity"], found["spec"]["leaseDurationSeconds"], found["spec"]["leaseTransitions"]) if found else None
+
+
+def test_a_run_takes_it_keeps_it_and_gives_it_back(api, clock):
+    mine = keeper(api, clock)
+    take(mine, clock)
+    assert seen(api) == ("run-1@control-1", WORKING, 0)
+    with mine.working(stays=True):
+        mine.check()
+    assert seen(api) == ("run-1@control-1", BETWEEN, 0)
+    # the next module of the run
+    clock.pause(BETWEEN - 1)
+    take(keeper(api, clock), clock, continues=True)
+    assert seen(api) == ("run-1@control-1", WORKING, 0)
+    assert keeper(api, clock, TWO).release() is False
+    assert keeper(api, clock).release() is True
+    assert (seen(api), keeper(api, clock).release()) == (None, False)
+
+
+def test_a_module_outside_of_a_run_holds_it_while_it_works(api, clock):
+    mine = keeper(api, clock)
+    take(mine, clock)
+    with mine.working(stays=False):
+        assert seen(api)
+    assert seen(api) is None
+
+
+def test_a_second_run_is_refused_by_name_while_the_first_one_renews(api, clock):
+    first = keeper(api, clock)
+    take(first, clock)
+
+    def pause(seconds):
+        clock.pause(seconds)
+        first.renew(WORKING)
+
+    said = []
+    with pytest.raises(LeaseHeld, match="run run-1 on host control-1"):
+        keeper(api, clock, TWO).take(False, pause, said.append, WAIT)
+    assert WAIT <= clock.now < WAIT + 10
+    assert len(said) == 1 and "waiting for at most 90 s: run run-1" in said[0]
+    assert seen(api)[0] == "run-1@control-1"
+
+
+def test_a_second_run_gets_it_as_soon_as_the_first_one_ends(api, clock):
+    first = keeper(api, clock)
+    take(first, clock)
+
+    def pause(seconds):
+        clock.pause(seconds)
+        if clock.now >= 20:
+            first.release()
+
+    keeper(api, clock, TWO).take(False, pause, lambda line: None, WAIT)
+    assert (clock.now, seen(api)[0]) == (20, "run-2@control-2")
+
+
+@pytest.mark.parametrize("date", [None, ""])
+def test_a_dead_run_is_taken_over_after_its_time(api, clock, date):
+    """Also where no answer has a date: by how long it was seen unchanged."""
+    take(keeper(api, clock), clock)
+    api.date = date if date is not None else api.date
+    take(keeper(api, clock, TWO), clock)
+    assert WORKING < clock.now <= WAIT
+    assert seen(api) == ("run-2@control-2", WORKING, 1)
+
+
+def test_a_run_that_died_between_two_modules_is_taken_over_without_a_wait_when_its_time_is_over(api, clock):
+    mine = keeper(api, clock)
+    take(mine, clock)
+    with mine.working(stays=True):
+        pass
+    clock.pause(BETWEEN + SKEW + 1)
+    clock.pauses.clear()
+    take(keeper(api, clock, TWO), clock)
+    assert (clock.pauses, seen(api)[0]) == ([], "run-2@control-2")
+
+
+def test_clocks_of_the_hosts_do_not_matter(api, clock):
+    """The first host's clock is a day behind, the second one's a day ahead: neither is read."""
+    take(keeper(api, clock), clock)
+    other = Clock(api)
+    other.now, other.set = 86400.0, lambda: None
+    with pytest.raises(LeaseHeld):
+        keeper(api, other, TWO).take(False, lambda seconds: setattr(other, "now", other.now + 50), lambda line: None, wait=50)
+
+
+def test_a_run_of_this_machine_that_was_killed_is_taken_over_at_once(api, clock):
+    take(keeper(api, clock), clock)
+    take(keeper(api, clock, TWO, alive=lambda identity: False if identity == ONE.process else None), clock)
+    assert (clock.pauses, seen(api)[0]) == ([], "run-2@control-2")
+
+
+def test_the_run_that_lost_it_writes_nothing_more(api, clock):
+    first = keeper(api, clock)
+    take(first, clock)
+    cluster = api.client(api.url).guarded(first.check)
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "test"}})
+    # it hangs, and another run takes over
+    clock.pause(WORKING + SKEW + 1)
+    take(keeper(api, clock, TWO), clock)
+    writes = [
+        lambda: cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "test"}}),
+        lambda: cluster.delete("Pod", "test", "a"),
+        lambda: cluster.patch("Pod", "test", "a", {}),
+        lambda: cluster.replace({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "test"}}),
+        lambda: cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "test"}}, "us", dry_run=False),
+    ]
+    for write in writes:
+        with pytest.raises(LeaseLost, match="run run-2 on host control-2"):
+            write()
+    # it may still look
+    assert [item["metadata"]["name"] for item in cluster.list("Pod", "test").items] == ["a"]
+    assert not any(name.startswith(("delete", "put /api/v1", "patch")) for name in api.requests)
+    # and it takes nothing back that is not its own any more
+    assert first.release() is False and seen(api)[0] == "run-2@control-2"
+
+
+def test_what_it_says_after_it_lost_the_lease_is_but_the_consequence(api, clock):
+    first = keeper(api, clock)
+    take(first, clock)
+
+    def lose():
+        api.write("DELETE", PATH, {})
+        take(keeper(api, clock, TWO), clock)
+
+    with pytest.raises(LeaseLost) as caught, first.working(stays=True):
+        lose()
+        raise ApiError(404, "NotFound", "the pod was evicted or deleted", "GET")
+    assert isinstance(caught.value.__cause__, ApiError)
+    # likewise of one that saw nothing amiss
+    again = keeper(api, clock, Holder("run-3"))
+    api.write("DELETE", PATH, {})
+    take(again, clock)
+    with pytest.raises(LeaseLost), again.working(stays=True):
+        lose()
+    assert seen(api)[0] == "run-2@control-2"
+
+
+def test_a_run_whose_hold_was_another_one_s_in_between_does_not_go_on(api, clock):
+    first = keeper(api, clock)
+    take(first, clock)
+    clock.pause(1000)
+    second = keeper(api, clock, TWO)
+    take(second, clock)
+    second.release()
+    with pytest.raises(LeaseLost, match="nobody has it now"):
+        take(keeper(api, clock), clock, continues=True)
+    # nobody had it: nothing is lost
+    take(keeper(api, clock), clock)
+    clock.pause(1000)
+    take(keeper(api, clock), clock, continues=True)
+
+
+def test_of_two_that_want_it_the_server_takes_one(api, clock):
+    """Another one writes between the look and the write: first when there is none, then when the old one is dead."""
+    for expected in ("post", "put"):
+        mine, other = keeper(api, clock, TWO), keeper(api, clock, Holder("run-3", "control-3"))
+        look, raced = mine._look, []
+
+        def late(look=look, raced=raced, other=other):
+            found = look()
+            if not raced:
+                raced.append(True)
+                take(other, clock)
+            return found
+
+        mine._look = late
+        with pytest.raises(LeaseHeld, match="run-3 on host control-3"):
+            mine.take(False, clock.pause, lambda line: None, wait=0)
+        assert raced and any(name.startswith(expected) for name in api.requests)
+        clock.pause(WORKING + SKEW + 1)
+
+
+def test_a_server_that_is_away_is_asked_again_and_nothing_is_written_meanwhile(api, clock):
+    mine = keeper(api, clock)
+    take(mine, clock)
+    mine.check()
+    api.stop()
+    answers = iter([False, False, True])
+    mine.keep(lambda seconds: next(answers))
+    mine.check()
+    clock.now += DEADLINE + 1
+    with pytest.raises(ApiError, match="no answer from the API server"):
+        mine.check()
+    api.start()
+    mine.check()
+    assert seen(api)[0] == "run-1@control-1"
+
+
+def test_the_thread_renews_until_it_is_over_or_lost(api, clock):
+    mine = keeper(api, clock)
+    take(mine, clock)
+    waits = []
+
+    def wait(seconds):
+        waits.append(seconds)
+        clock.pause(seconds)
+        if len(waits) == 3:
+            api.write("DELETE", PATH, {})
+        return False
+
+    mine.keep(wait)
+    assert waits == [RENEWAL] * 3
+    assert api.requests[f"put {PATH}"] == 2
+    with pytest.raises(LeaseLost, match="nobody has it now"):
+        mine.check()
+
+
+def test_a_module_works_under_a_thread_that_renews(api, clock, monkeypatch):
+    monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._run.lease.RENEWAL", 0.001)
+    mine = keeper(api, clock)
+    take(mine, clock)
+    renewed, put = threading.Event(), api.write
+
+    def write(method, path, body):
+        renewed.set()
+        return put(method, path, body)
+
+    api.write = write
+    with mine.working(stays=True):
+        assert renewed.wait(10)
+    assert seen(api)[1] == BETWEEN
+
+
+@pytest.mark.parametrize(("error", "left"), [(KeyboardInterrupt, None), (SystemExit, BETWEEN), (ApiError(500, "", "x", "y"), BETWEEN)])
+def test_an_interrupted_module_frees_the_cluster_and_a_failed_one_does_not(api, clock, error, left):
+    mine = keeper(api, clock)
+    take(mine, clock)
+    with pytest.raises(error if isinstance(error, type) else type(error)), mine.working(stays=True):
+        raise error
+    assert (seen(api) or (None, None))[1] == left
+
+
+def test_a_module_whose_ansible_playbook_is_gone_ends(api, clock):
+    ended = []
+    mine = keeper(api, clock, alive=lambda identity: False, end=lambda: ended.append(True))
+    take(mine, clock)
+    mine.keep(lambda seconds: False)
+    assert ended == [True] and api.requests[f"put {PATH}"] == 0
+
+
+def test_a_refused_right_is_no_wait(api, clock):
+    def refuse(method, path, body):
+        return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "may not create leases"}
+
+    api.write = refuse
+    with pytest.raises(ApiError, match=r"docs/rbac\.yml"):
+        take(keeper(api, clock), clock)
+    assert clock.pauses == []
+
+
+def test_processes_of_this_machine():
+    mine = process.identity(os.getpid())
+    assert process.alive(mine) is True
+    boot, namespace, _pid, start = mine.split("/")
+    assert process.alive("/".join((boot, namespace, str(os.getpid()), "1"))) is False, "its number was used again"
+    assert process.alive("/".join(("other", namespace, str(os.getpid()), start))) is None, "another machine, or another boot of it"
+    assert process.alive("/".join((boot, "1", str(os.getpid()), start))) is None, "another container"
+    assert [process.alive(name) for name in ("", "///", "a/b", f"{boot}/{namespace}/x/1", f"{boot}/{namespace}/{10**30}/1")] == [None] * 5
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        other = process.identity(child.pid)
+        assert process.alive(other) is True
+        child.kill()
+        # also before anybody has waited for it
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert process.alive(other) is False
+    assert process.alive(other) is False
+    assert process.identity(1, "/nowhere") == "//1/" and process.alive("//1/") is None
