@@ -217,6 +217,13 @@ hcas:
           returned: success
           type: str
           sample: "off"
+        held:
+          description:
+            - What of the function a pod has in its own network namespace, where the node does not show it. V(null) where the node has all of it.
+            - C(netdevs) by their names there, C(names) that they had on the node where that is known, and, with RDMA in exclusive mode, C(rdma_device),
+              C(node_guid) and C(ports).
+          returned: success
+          type: dict
         unread:
           description: Files that are there but could not be read or understood. Their values are V(null) and unknown.
           returned: success
@@ -338,7 +345,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import clock, ip_link, platform, sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import clock, ip_link, namespaces, platform, sysfs
 
 SUBSETS = ("hcas", "platform", "clock")
 
@@ -353,7 +360,7 @@ def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
     subsets = chosen(params["gather_subset"])
     answer: typing.Dict[str, typing.Any] = {}
     if "hcas" in subsets or "platform" in subsets:
-        hcas = sysfs.read_node(params["sysfs"], params["netdevs"])
+        hcas = sysfs.read_node(params["sysfs"], params["netdevs"], namespaces.held_parts(params["sysfs"]))
         if "hcas" in subsets:
             answer["hcas"] = to_data(ip_link.with_vf_settings(hcas))
         if "platform" in subsets:

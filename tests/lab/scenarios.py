@@ -660,6 +660,18 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
         "tests/lab/test_faults.py::test_what_an_interrupted_measurement_left_is_removed_and_named",
     ),
     Elsewhere(
+        "two runs at once",
+        "the test starts both",
+        "the second one waits, or is refused by the name of the first",
+        "tests/lab/test_at_once.py::test_two_runs_at_once_do_not_disturb_each_other",
+    ),
+    Elsewhere(
+        "a run that hung, and was taken over",
+        "the test plays the API server and the clock",
+        "the run ends before it makes or deletes anything",
+        "tests/unit/run/test_lease.py::test_the_run_that_lost_it_writes_nothing_more",
+    ),
+    Elsewhere(
         "a user without rights",
         "a user that the test makes in the lab",
         "operators.rights",

@@ -157,6 +157,22 @@ class VfAdministration:
 
 
 @dataclasses.dataclass(frozen=True)
+class HeldParts:
+    """What of a function is in another network namespace than the node's own: a pod has it. The node's sysfs shows none of it then.
+
+    :ivar netdevs: by the names that they have there
+    :ivar names: that they had on the node, where the CNI plugin keeps them
+    :ivar rdma_device: with its ``node_guid`` and ``ports``; in exclusive mode only, where an RDMA device goes with its interface
+    """
+
+    netdevs: typing.Tuple[Netdev, ...] = ()
+    names: typing.Tuple[str, ...] = ()
+    rdma_device: typing.Optional[str] = None
+    node_guid: typing.Optional[str] = None
+    ports: typing.Tuple[Port, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class Hca:
     """One PCI function of the network, physical or virtual, or an RDMA device without one.
 
@@ -166,6 +182,7 @@ class Hca:
     :ivar vf_index: for a VF
     :ivar administration: for a VF, where anything shows it
     :ivar sriov_absence: for a physical function without SR-IOV files, where its configuration space can be read (as root)
+    :ivar held: what of it a pod has; None where the node has all of it
     :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None, and unknown
     """
 
@@ -184,11 +201,27 @@ class Hca:
     vf_index: typing.Optional[int] = None
     administration: typing.Optional[VfAdministration] = None
     sriov_absence: typing.Optional[SriovAbsence] = None
+    held: typing.Optional[HeldParts] = None
     unread: typing.Tuple[str, ...] = ()
 
     @property
     def is_virtual(self) -> bool:
         return self.physical_function is not None
+
+    @property
+    def all_netdevs(self) -> typing.Tuple[Netdev, ...]:
+        """Its network interfaces, those that a pod has as well."""
+        return (*self.netdevs, *(self.held.netdevs if self.held else ()))
+
+    @property
+    def all_ports(self) -> typing.Tuple[Port, ...]:
+        """Its ports, also where a pod has the RDMA device."""
+        return self.ports or (self.held.ports if self.held else ())
+
+    @property
+    def names(self) -> typing.Tuple[str, ...]:
+        """Of its network interfaces, as the node calls them, or did before a pod got them."""
+        return (*(netdev.name for netdev in self.netdevs), *(self.held.names if self.held else ()))
 
 
 @dataclasses.dataclass(frozen=True)

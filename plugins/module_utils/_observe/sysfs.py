@@ -14,7 +14,7 @@ import re
 import typing
 
 from .._model.errors import ParseError
-from .._model.hca import Hca, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov, SriovAbsence, VfAdministration
+from .._model.hca import Hca, HeldParts, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov, SriovAbsence, VfAdministration
 from .._parse.node import pci_config
 from .._parse.node import sysfs as parse
 from .._parse.node.ethtool import LinkModes
@@ -124,13 +124,14 @@ def natural(name: str) -> typing.Tuple[typing.Tuple[int, int, str], ...]:
     return tuple((1, int(part), "") if place % 2 else (0, 0, part) for place, part in enumerate(parts) if part)
 
 
-def read_node(roots: typing.Sequence[str], netdevs: typing.Container[str] = ()) -> NodeHcas:
+def read_node(roots: typing.Sequence[str], netdevs: typing.Container[str] = (), held: typing.Optional[typing.Mapping[str, HeldParts]] = None) -> NodeHcas:
     """All network functions of interest below the given sysfs roots, as one list.
 
     Of interest: every RDMA device; every PCI network function with SR-IOV, or that is a VF, or of class InfiniBand, or of an HCA vendor, or named.
 
     :param roots: usually just /sys. What a later root repeats is left out, and said
     :param netdevs: names of interfaces that are of interest whatever carries them
+    :param held: what pods have, by PCI address (_observe/namespaces.py)
     """
     found: typing.Dict[str, Hca] = {}
     errors: typing.List[str] = []
@@ -138,7 +139,7 @@ def read_node(roots: typing.Sequence[str], netdevs: typing.Container[str] = ()) 
         top = Reader(root)
         if not top.names("class") and not top.names("bus"):
             errors.append(f"{root}: no sysfs here: neither {root}/class nor {root}/bus holds anything")
-        for hca in _read_root(root, netdevs, errors):
+        for hca in _read_root(root, netdevs, held or {}, errors):
             if hca.name in found:
                 errors.append(f"{root}: {hca.name} is there twice: the second one is left out")
             else:
@@ -147,7 +148,7 @@ def read_node(roots: typing.Sequence[str], netdevs: typing.Container[str] = ()) 
     return NodeHcas(tuple(hcas), tuple(errors))
 
 
-def _read_root(root: str, netdevs: typing.Container[str], errors: typing.List[str]) -> typing.Iterator[Hca]:
+def _read_root(root: str, netdevs: typing.Container[str], held: typing.Mapping[str, HeldParts], errors: typing.List[str]) -> typing.Iterator[Hca]:
     top = Reader(root)
     rdma = _by_pci_address(top, "class/infiniband")
     nets = _by_pci_address(top, "class/net")
@@ -164,7 +165,10 @@ def _read_root(root: str, netdevs: typing.Container[str], errors: typing.List[st
     for job_address, job_device, job_folder in jobs:
         reader = Reader(os.path.join(root, job_folder))
         names = nets.get(job_address, ()) if job_address else ()
-        hca = _read_hca(root, reader, job_address, job_device, names, any(name in netdevs for name in names))
+        parts = held.get(job_address or "")
+        # an interface in a pod whose name on the node nobody kept may be the one
+        named = any(name in netdevs for name in (*names, *(parts.names if parts else ()))) or bool(parts and parts.netdevs and not parts.names)
+        hca = _read_hca(root, reader, job_address, job_device, names, named, parts)
         errors.extend(reader.errors)
         folders = (reader.folder, os.path.join(root, f"class/infiniband/{job_device}")) if job_device else (reader.folder,)
         gone = [path for path in folders if not os.path.exists(path)]
@@ -187,7 +191,13 @@ def _by_pci_address(top: Reader, folder: str) -> typing.Dict[typing.Optional[str
 
 
 def _read_hca(
-    root: str, reader: Reader, address: typing.Optional[str], device: typing.Optional[str], netdev_names: typing.Sequence[str], named: bool
+    root: str,
+    reader: Reader,
+    address: typing.Optional[str],
+    device: typing.Optional[str],
+    netdev_names: typing.Sequence[str],
+    named: bool,
+    held: typing.Optional[HeldParts],
 ) -> typing.Optional[Hca]:
     """One function, or None when it is of no interest."""
     if device is None and not _is_network(reader):
@@ -203,11 +213,11 @@ def _read_hca(
         netdev_names = (parent,) if parent and "/" not in parent else ()
     # the kernel knows the interfaces of its own sysfs only
     real = os.path.realpath(root) == "/sys"
-    found = (_read_netdev(Reader(os.path.join(root, f"class/net/{name}")), name, reader, real) for name in netdev_names)
+    found = (read_netdev(Reader(os.path.join(root, f"class/net/{name}")), name, reader, real) for name in netdev_names)
     netdevs = tuple(netdev for netdev in found if netdev is not None)
     index = _vf_index(reader, address, physical_function) if physical_function else None
     # one function may carry several devices: the name of the RDMA device comes first
-    name = device or (netdevs[0].name if netdevs else None) or address or ""
+    name = next(filter(None, (device, *(netdev.name for netdev in netdevs), *(held.names if held else ()), address)), "")
     hca = Hca(
         name=name,
         rdma_device=device,
@@ -218,12 +228,13 @@ def _read_hca(
         firmware=(rdma.text("fw_ver") or None) if rdma else None,
         board=(rdma.text("board_id") or None) if rdma else None,
         hca_type=(rdma.text("hca_type") or None) if rdma else None,
-        ports=_read_ports(rdma, netdevs) if rdma else (),
+        ports=read_ports(rdma, netdevs) if rdma else (),
         sriov=sriov,
         physical_function=physical_function,
         vf_index=index,
         administration=_read_administration(reader, physical_function, index) if physical_function and index is not None else None,
         sriov_absence=_sriov_absence(reader) if pci and sriov is None and physical_function is None else None,
+        held=held,
         unread=tuple(reader.unread + (rdma.unread if rdma else [])),
     )
     if rdma is not None:
@@ -311,7 +322,7 @@ def _read_administration(reader: Reader, physical_function: str, index: int) -> 
     return administration if folder.unread or administration != VfAdministration() else None
 
 
-def _read_netdev(reader: Reader, name: str, owner: Reader, real: bool) -> typing.Optional[Netdev]:
+def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) -> typing.Optional[Netdev]:
     """A network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None also for a representor.
 
     In switchdev mode the interfaces that stand for VFs at the switch of a physical function hang below that function, and are none of its ports.
@@ -350,7 +361,8 @@ def _read_netdev(reader: Reader, name: str, owner: Reader, real: bool) -> typing
     return netdev
 
 
-def _read_ports(reader: Reader, netdevs: typing.Sequence[Netdev]) -> typing.Tuple[Port, ...]:
+def read_ports(reader: Reader, netdevs: typing.Sequence[Netdev]) -> typing.Tuple[Port, ...]:
+    """Of an RDMA device, by its folder and the network interfaces of its function."""
     names = [name for name in reader.names("ports") if re.match(r"\A[0-9]{1,3}\Z", name)]
     return tuple(_read_port(reader, int(name), [netdev.mtu for netdev in netdevs if netdev.port == int(name) and netdev.mtu is not None]) for name in names)
 

@@ -11,7 +11,17 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet, SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port, Sriov, VfAdministration
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    HeldParts,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+    Port,
+    Sriov,
+    VfAdministration,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
@@ -189,7 +199,7 @@ def reported(mtu, told=9000):
         (sized(1500, 1500, 1500), reported(1500, 0), "fail", "Operator: it wants no MTU"),
         (sized(1500, 1500, 1500), reported(1500), "fail", "Config daemon: it was told 9000 and the physical function has 1500"),
         (sized(9000, 9000, 1500), reported(9000), "fail", "Kernel: the physical function has it, and these have not: 0000:01:10.2"),
-        (sized(9000, 9000, None), reported(9000), "warn", "Kernel: 1 of 2 VFs have no network interface on the node"),
+        (sized(9000, 9000, None), reported(9000), "warn", "Kernel: 1 of 2 VFs show no network interface on the node"),
         (sized(9000, None, None), reported(9000), "unknown", "Kernel: 2 of 2 VFs"),
         (sized(None), reported(9000), "unknown", "Kernel: the physical function has no network interface"),
     ],
@@ -349,6 +359,69 @@ def test_an_rdma_device_goes_into_a_pod_in_exclusive_mode_only(mode, netdevs, st
     assert of_hca(given, "guids").status == "unknown"
 
 
+def in_pod(index, mode="exclusive", mtu=4092):
+    """A VF that the pod of a job has: its interface, and in exclusive mode its RDMA device, are in the pod's network namespace."""
+    free = ib_vf(index)
+    netdev = Netdev("net1", "00:00", mtu, "up", port_guid=free.node_guid)
+    if mode == "shared":
+        return dataclasses.replace(free, netdevs=(), held=HeldParts((netdev,)))
+    parts = HeldParts((netdev,), (), free.rdma_device, free.node_guid, free.ports)
+    return dataclasses.replace(free, name=free.pci.address, rdma_device=None, netdevs=(), node_guid=None, ports=(), held=parts)
+
+
+def test_a_node_whose_vfs_are_all_in_pods_is_as_good_as_an_idle_one():
+    for mode in ("shared", "exclusive", ""):
+        given = ib_facts(in_pod(0, mode or "exclusive"), ib_vf(1) if not mode else in_pod(1, mode), mode=mode)
+        # set when a pod takes the VF
+        vfs = [
+            dataclasses.replace(hca, administration=VfAdministration(hca.administration.node_guid, None, "Up"))
+            for hca in given.nodes["worker-1"].value.hcas[1:]
+        ]
+        given = dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((given.nodes["worker-1"].value.hcas[0], *vfs)))})
+        intent = parse_intent([{**INFINIBAND, "mtu": 4092, "network": {**FABRIC["network"], "link_state": "enable"}}])
+        told = dataclasses.replace(given.operators.states[0], wanted=(dataclasses.replace(given.operators.states[0].wanted[0], mtu=4092),))
+        given = dataclasses.replace(given, operators=dataclasses.replace(given.operators, states=(told,)))
+        assert [(item.check, item.status, item.why) for item in check(intent, given) if item.status != "pass"] == [], mode
+        assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all different", mode
+
+
+def test_ethernet_vfs_in_pods_are_seen_there():
+    def taken(index, mtu):
+        return dataclasses.replace(virtual(ADDRESSES[index], mtu=None), held=HeldParts((Netdev("net1", "2e:4a", mtu, "up"),)))
+
+    physical = sized()[0]
+    assert found(facts(physical, (taken(0, 9000), taken(1, 9000)), state=reported(9000)), "mtu", ask(mtu=9000)).status == "pass"
+    # a network of its own may ask for less; that is no fault of the node
+    finding = found(facts(physical, (taken(0, 1500), taken(1, 9000)), state=reported(9000)), "mtu", ask(mtu=9000))
+    assert (finding.status, finding.why[:10]) == ("warn", "CNI plugin")
+    assert {finding.status for finding in check(INTENT, facts(vfs=(taken(0, 1500), taken(1, 1500))))} == {"pass"}
+
+
+def test_a_guid_of_a_vf_in_a_pod_is_read_where_it_is_shown():
+    bare = dataclasses.replace(in_pod(1), held=None, administration=None)
+    shown = {
+        "the RDMA device in the pod": dataclasses.replace(bare, held=in_pod(1).held),
+        "the interface in the pod": dataclasses.replace(bare, held=HeldParts(in_pod(1).held.netdevs)),
+        "ip link on the node": dataclasses.replace(bare, administration=VfAdministration(port_guid=ib_vf(1).node_guid)),
+    }
+    for where, vf in shown.items():
+        assert of_hca(ib_facts(ib_vf(0), vf), "guids").status == "pass", where
+        twin = ib_facts(ib_vf(0), vf, more=(ib_vf(1), ib_vf(2, node=2)))
+        assert of_hca(twin, "guids", subject=ib_vf(1).node_guid).status == "fail", where
+        zero = dataclasses.replace(vf, held=HeldParts((Netdev("net1", "00", port_guid=ZERO),)), administration=None)
+        assert of_hca(ib_facts(ib_vf(0), zero), "guids").status == "fail", where
+    assert of_hca(ib_facts(ib_vf(0), bare), "guids").status == "unknown"
+
+
+def test_an_rdma_device_that_is_seen_nowhere_is_missed_unless_its_interface_is_in_a_pod():
+    lost = [dataclasses.replace(in_pod(index), held=HeldParts(in_pod(index).held.netdevs)) for index in (0, 1)]
+    assert of_hca(ib_facts(*lost, mode="exclusive"), "rdma_device").status == "warn"
+    assert of_hca(ib_facts(*(dataclasses.replace(vf, held=None) for vf in lost), mode="exclusive"), "rdma_device").status == "unknown"
+    # in shared mode it would be on the node
+    assert of_hca(ib_facts(*lost, mode="shared"), "rdma_device").status == "fail"
+    assert of_hca(ib_facts(*lost, mode=""), "rdma_device").status == "fail"
+
+
 def test_rdma_device_where_the_fabric_asks_for_one():
     intent = parse_intent([{**FABRIC, "rdma": True}])
     assert found(facts(), "rdma_device", intent).status == "fail"
@@ -433,3 +506,16 @@ def test_a_setting_that_nobody_shows_is_not_proven(administration):
 def test_without_a_pod_nothing_is_proven(given, reason):
     finding = found(given, "settings", SETTING)
     assert (finding.status, finding.measured) == ("unknown", "not seen") and reason in finding.why
+
+
+def test_a_vf_of_a_job_that_is_set_as_asked_proves_it_where_none_is_free():
+    full = dataclasses.replace(POD, pci=None, error="Unschedulable: Insufficient openshift.io/igb")
+    busy = [
+        dataclasses.replace(virtual(address, mtu=None), held=HeldParts((Netdev("net1", "2e:4a", 1500, "up"),)), administration=TAKEN) for address in ADDRESSES
+    ]
+    given = dataclasses.replace(facts(vfs=tuple(busy)), pods=(full,), held={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *busy)))})
+    finding = found(given, "settings", SETTING)
+    assert (finding.status, ADDRESSES[0] in finding.measured) == ("pass", True)
+    # one on a network of its own proves nothing, and is no fault
+    other = [dataclasses.replace(vf, administration=dataclasses.replace(TAKEN, vlan=7)) for vf in busy]
+    assert found(dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *other)))}), "settings", SETTING).status == "unknown"

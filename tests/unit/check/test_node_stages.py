@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import HeldParts, Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform, PciEvidence
@@ -143,6 +143,42 @@ def test_an_interface_that_goes_into_pods_may_be_down_and_a_virtio_nic_has_no_pc
         discover, discovered(worker_1=ObservedHcas(world.node(1, vnic0=nic)), worker_2=ObservedHcas(world.node(2, vnic0=nic))), world.intent(macvlan)
     )
     assert one(findings, "discover.port", "worker-1 vnic0").status == "warn"
+
+
+def test_an_interface_that_a_pod_has_is_counted_by_the_name_that_it_had() -> None:
+    vnic = dataclasses.replace(
+        world.storage(netdev=("vnic0",), vendor=None, device=None), name="vnic", profile="host_device", virtual_functions=0, resource_name="", rdma=False
+    )
+    virtio = PciFunction("0000:00:03.0", "1af4", "1000", "0200", "virtio-pci")
+    taken = HeldParts((Netdev("net1", "52:54:00:98:00:01", 1500, "up"),), ("vnic0",))
+    nic = dataclasses.replace(world.igb(), name="vnic0", pci=virtio, sriov=None, netdevs=(), held=taken)
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, vnic0=nic))), world.intent(vnic))
+    assert [one(findings, check, "worker-1").status for check in ("discover.hcas", "discover.driver", "discover.port")] == ["pass"] * 3
+    assert one(findings, "discover.port", "worker-1").measured == "in a pod: net1 up"
+    # nobody kept its name: it may be the one, and nothing else is
+    unnamed = dataclasses.replace(nic, held=dataclasses.replace(taken, names=()))
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, vnic0=unnamed))), world.intent(vnic))
+    found = one(findings, "discover.hcas", "worker-1")
+    assert (found.status, "select.pci" in found.remedy) == ("warn", True)
+    # one that is another's, or that nobody has, is missing as before
+    for other in (dataclasses.replace(nic, held=dataclasses.replace(taken, names=("vnic7",))), dataclasses.replace(nic, held=None)):
+        findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, vnic0=other))), world.intent(vnic))
+        assert one(findings, "discover.hcas", "worker-1").status == "fail"
+    # a fabric whose interface stays on the node has lost it
+    macvlan = dataclasses.replace(vnic, profile="macvlan")
+    findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, vnic0=nic))), world.intent(macvlan))
+    assert one(findings, "discover.port", "worker-1").status == "warn"
+
+
+def test_an_hca_that_a_pod_has_in_exclusive_mode_is_no_missing_one() -> None:
+    free = world.hca(1, 0)
+    lost = dataclasses.replace(free, rdma_device=None, netdevs=(), ports=(), node_guid=None)
+    taken = dataclasses.replace(lost, held=HeldParts(free.netdevs, (), "mlx5_0", free.node_guid, free.ports))
+    intent = world.intent(world.fabric(hcas_per_node=6))
+    for hca, status in ((taken, "pass"), (lost, "fail")):
+        findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, mlx5_0=hca))), intent)
+        assert one(findings, "discover.hcas", "worker-1").status == status
+        assert one(findings, "discover.driver", "worker-1 mlx5_0").status == status
 
 
 @pytest.mark.parametrize(

@@ -101,12 +101,16 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[
     else:
         findings = [ok("discover.hcas", f"{name} {label}", measured, expected)]
     # a function without RDMA device shows no link layer: its class says what it would be
-    mute = [hca for hca in node.hcas if _is_infiniband_function(hca) and not hca.rdma_device and any(selects(fabric.select, hca) for fabric in fabrics)]
+    mute = [
+        hca
+        for hca in node.hcas
+        if _is_infiniband_function(hca) and not hca.rdma_device and hca not in hcas and any(selects(fabric.select, hca) for fabric in fabrics)
+    ]
     for hca in (*hcas, *mute):
         findings.append(_spared(_check_driver(name, hca, True, node), len(hcas), wanted))
-    usable = sum(any(_trouble(port) is None for port in hca.ports if port.link_layer == "InfiniBand") for hca in hcas)
+    usable = sum(any(_trouble(port) is None for port in hca.all_ports if port.link_layer == "InfiniBand") for hca in hcas)
     for hca in hcas:
-        for port in hca.ports:
+        for port in hca.all_ports:
             if port.link_layer == "InfiniBand":
                 findings.append(_spared(_check_port(f"{name} {hca.name} port {port.number}", port), usable, wanted))
     capable = sum(hca.sriov is not None and bool(hca.sriov.total) for hca in hcas)
@@ -146,6 +150,9 @@ def _check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
         remedy = f"Take it back: driverctl unset-override {hca.pci.address if hca.pci else ''}, or end what holds it."
         return Finding("discover.driver", subject, FAIL, driver, expected, why, remedy)
     carrier = node.carrier(hca)
+    held = hca.held.rdma_device if hca.held else None
+    if rdma and not hca.rdma_device and held:
+        return ok("discover.driver", subject, f"{driver}, {held} in a pod", expected)
     if rdma and not hca.rdma_device and carrier is None:
         why, remedy = f"The driver {driver} has made no RDMA device of it.", "Load the RDMA driver (modprobe mlx5_ib); see dmesg for this function."
         return Finding("discover.driver", subject, FAIL, f"{driver}, no RDMA device", expected, why, remedy)
@@ -239,6 +246,11 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
     measured = f"{len(hcas)} NICs" + (f": {', '.join(_describe(hca) for hca in hcas)}" if hcas else "")
     expected = f"{wanted} NICs for {fabric.name}"
     subject = f"{name} {fabric.name}"
+    nameless = _nameless(fabric, node) if len(hcas) < wanted else []
+    if nameless and len(hcas) + len(nameless) >= wanted:
+        why = f"Pods have the interfaces of these, and nothing keeps the names that they had on the node: {', '.join(map(_describe, nameless))}."
+        remedy = f"Name the functions themselves, in select.pci of the fabric '{fabric.name}': a pod does not change that."
+        return [Finding("discover.hcas", subject, WARN, measured, expected, why, remedy)]
     if len(hcas) != wanted:
         others = ", ".join(_describe(hca) for hca in node.hcas if not hca.is_virtual and hca not in hcas) or "none"
         why = f"The selectors of the fabric fit {len(hcas)} physical functions of the node. Others that it has: {others}."
@@ -262,9 +274,20 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
     return findings
 
 
+def _nameless(fabric: Fabric, node: NodeHcas) -> typing.List[Hca]:
+    """Functions that the fabric may have selected by the name of an interface, before a pod got it."""
+    if not (moves(fabric) and fabric.select.netdev):
+        return []
+    select = dataclasses.replace(fabric.select, netdev=())
+    return [hca for hca in node.hcas if hca.held and hca.held.netdevs and not hca.names and selects(select, hca)]
+
+
 def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
     """:param moved: into pods, which set it up; back on the node it is down"""
     expected = "a network interface, up or down" if moved else "a network interface that is up"
+    if moved and hca.held and hca.held.netdevs:
+        shown = ", ".join(f"{netdev.name} {netdev.state or 'unread'}" for netdev in hca.held.netdevs)
+        return ok("discover.port", subject, f"in a pod: {shown}", expected)
     if not hca.netdevs:
         return Finding(
             "discover.port", subject, WARN, "no network interface", expected,
@@ -315,12 +338,11 @@ def _misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
     """Which part of the intent a listed function contradicts."""
     if selects(fabric.select, hca):
         return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"
-    pci, names = hca.pci, ", ".join(netdev.name for netdev in hca.netdevs) or "none"
+    pci, names = hca.pci, ", ".join(hca.names) or "none"
     wrong = {
         f"vendor {fabric.select.vendor}, it has {pci.vendor if pci else 'none'}": pci and fabric.select.vendor in (None, pci.vendor),
         f"device {fabric.select.device}, it has {pci.device if pci else 'none'}": pci and fabric.select.device in (None, pci.device),
-        f"netdev {', '.join(fabric.select.netdev)}, it has {names}": not fabric.select.netdev
-        or any(netdev.name in fabric.select.netdev for netdev in hca.netdevs),
+        f"netdev {', '.join(fabric.select.netdev)}, it has {names}": not fabric.select.netdev or any(name in fabric.select.netdev for name in hca.names),
     }
     return "another selector contradicts: " + "; ".join(text for text, fits in wrong.items() if not fits)
 

@@ -64,7 +64,7 @@ def selects(select: Select, hca: Hca) -> bool:
     address, vendor, device = (hca.pci.address, hca.pci.vendor, hca.pci.device) if hca.pci else ("", "", "")
     return (
         (not select.pci or address in {item.lower() for item in select.pci})
-        and (not select.netdev or any(netdev.name in select.netdev for netdev in hca.netdevs))
+        and (not select.netdev or any(name in select.netdev for name in hca.names))
         and (select.vendor is None or vendor == select.vendor.lower())
         and (select.device is None or device == select.device.lower())
     )
@@ -74,8 +74,8 @@ def candidates(fabric: Fabric, node: NodeHcas) -> typing.Tuple[Hca, ...]:
     """The HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and what the intent's lists allow."""
     chosen = (hca for hca in node.hcas if traits(fabric).members and selects(fabric.select, hca))
     if is_infiniband(fabric):
-        return tuple(hca for hca in chosen if any(port.link_layer == "InfiniBand" for port in hca.ports))
-    return tuple(hca for hca in chosen if hca.pci is not None and not any(port.link_layer == "InfiniBand" for port in hca.ports))
+        return tuple(hca for hca in chosen if any(port.link_layer == "InfiniBand" for port in hca.all_ports))
+    return tuple(hca for hca in chosen if hca.pci is not None and not any(port.link_layer == "InfiniBand" for port in hca.all_ports))
 
 
 def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:

@@ -63,11 +63,24 @@ class Layers:
         """VFs without a network interface on the node: a pod has it, or there is none."""
         return tuple(vf for vf in self.vfs if not vf.netdevs)
 
+    @property
+    def hidden(self) -> typing.Tuple[Hca, ...]:
+        """VFs whose network interface was seen nowhere: not on the node, and not in a pod of it."""
+        return tuple(vf for vf in self.vfs if not vf.all_netdevs)
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether an RDMA device goes into a pod with its interface. Where the config daemon does not say, the VFs do: free ones have one, these not."""
+        mode = self.state.rdma_mode if self.state else ""
+        return mode == "exclusive" or (
+            not mode and any(vf.rdma_device and vf.netdevs for vf in self.vfs) and all(vf.held for vf in self.vfs if not vf.rdma_device)
+        )
+
 
 def mtu(layers: Layers) -> Finding:
     """Whether physical and virtual functions have the MTU that the intent asks for; without one, whether kernel and report agree."""
     check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
-    own, others = _mtu(layers.hca), {vf.name: _mtu(vf) for vf in layers.vfs if vf.netdevs}
+    own, others = _mtu(layers.hca), {vf.name: _mtu(vf) for vf in layers.vfs if vf.all_netdevs}
     shown = ", ".join(sorted({str(value) for value in others.values()})) or "not seen"
     measured = f"PF {own or 'not seen'}, VFs {shown}, report {reported.mtu if reported and reported.mtu else 'none'}"
     if own is None:
@@ -81,7 +94,13 @@ def mtu(layers: Layers) -> Finding:
     if wanted is None:
         return ok(check, layers.subject, measured, "any, the same in each layer")
     expected = f"{wanted} in each layer"
-    wrong = [name for name, value in others.items() if value != wanted]
+    in_pods = {vf.name for vf in layers.in_pods}
+    wrong = [name for name, value in others.items() if value != wanted and name not in in_pods]
+    smaller = [name for name, value in others.items() if value != wanted and name in in_pods]
+    if own >= wanted and smaller and not wrong:
+        why = f"CNI plugin: pods have these VFs with another MTU: {', '.join(smaller[:8])}. Their own network may ask for it; free VFs have the right one."
+        remedy = f"Compare mtu in their NetworkAttachmentDefinition with that of the fabric '{layers.fabric.name}'; pods keep theirs until they are made anew."
+        return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
     if own >= wanted and not wrong:
         return _seen(check, layers, measured, expected, "their MTU")
     desired = layers.desired.mtu if layers.desired else 0
@@ -102,15 +121,15 @@ def mtu(layers: Layers) -> Finding:
 
 
 def _mtu(hca: Hca) -> typing.Optional[int]:
-    return max((netdev.mtu for netdev in hca.netdevs if netdev.mtu is not None), default=None)
+    return max((netdev.mtu for netdev in hca.all_netdevs if netdev.mtu is not None), default=None)
 
 
 def _seen(check: str, layers: Layers, measured: str, expected: str, what: str) -> Finding:
     """A pass over the VFs that could be looked at; what is in pods was not."""
-    hidden = layers.in_pods
+    hidden = layers.hidden
     if not hidden:
         return ok(check, layers.subject, measured, expected)
-    why = f"Kernel: {len(hidden)} of {len(layers.vfs)} VFs have no network interface on the node, so {what} is not seen: pods have them, or no driver."
+    why = f"Kernel: {len(hidden)} of {len(layers.vfs)} VFs show no network interface on the node or in a pod of it, so {what} is not seen."
     remedy = "No action if pods are running on this network. Otherwise see virtual_functions.driver. Stage bandwidth shows whether they work."
     return Finding(check, layers.subject, UNKNOWN if len(hidden) == len(layers.vfs) else WARN, measured, expected, why, remedy)
 
@@ -123,7 +142,7 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
     """
     check, wanted = "virtual_functions.link_state", layers.fabric.network.link_state
     policies = {vf.name: vf.administration.link_policy for vf in layers.vfs if vf.administration and vf.administration.link_policy}
-    states = {vf.name: port.state for vf in layers.vfs for port in vf.ports[:1] if port.state is not None}
+    states = {vf.name: port.state for vf in layers.vfs for port in vf.all_ports[:1] if port.state is not None}
     counted = _counts(policies.values()) or "not shown by the driver"
     measured = f"policy {counted}" + (f", ports {_counts(value or '' for value in states.values())}" if states else "")
     expected = f"link_state {wanted}, set when a pod takes the VF" if wanted else "links that come up by themselves"
@@ -156,18 +175,22 @@ def _counts(values: typing.Iterable[str]) -> str:
     return ", ".join(f"{seen.count(value)} {value}" for value in sorted(set(seen)))
 
 
-def settings(fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: ObservedHcas) -> Finding:
+def settings(fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: ObservedHcas, others: typing.Sequence[Hca] = ()) -> Finding:
     """Whether the VFs that pods of ours had on a node were set as the network asks.
 
     The CNI plugin sets them when a pod takes the VF and takes them back when the pod goes, so a VF that no pod has proves nothing.
     [sriov-cni pkg/sriov/sriov.go ApplyVFConfig, ResetVFConfig]
 
     :param held: answer of node_info while the pods had them
+    :param others: VFs of the fabric that other pods have. One of them that is set as asked proves it too; one that is not may be on a network of its own
     """
     wanted = fabric.network.vf_settings
     check, subject, expected = "virtual_functions.settings", f"{fabric.name} {node}", _words(wanted)
     vfs = {hca.pci.address: hca for hca in (held.value.hcas if held.value else ()) if hca.pci}
     taken = [vfs[pod.pci] for pod in pods if pod.pci in vfs]
+    alike = [vf for vf in others if all(getattr(vf.administration, name, None) == value for name, value in wanted.items())]
+    if not taken and alike:
+        return ok(check, subject, f"{', '.join(vf.name for vf in alike)}, which other pods have: {expected}", expected)
     if not taken:
         reason = next((pod.error for pod in pods if pod.error), held.error) or "no pod of ours has one that the node shows"
         why = f"CNI plugin: it sets them when a pod takes a virtual function, and nothing was seen of that: {reason}."
@@ -201,9 +224,9 @@ def _word(value: typing.Union[int, bool, None]) -> str:
 def guids(layers: Layers) -> Finding:
     """Whether each InfiniBand VF has a GUID, the same in each layer."""
     check, expected = "virtual_functions.guids", "a GUID for each VF, the same in each layer"
-    nameless = [vf.name for vf in layers.vfs if vf.rdma_device is None]
+    nameless = [vf.name for vf in layers.vfs if _guid(vf) is None]
     measured = f"{len(layers.vfs) - len(nameless)} of {len(layers.vfs)} seen"
-    zero = [vf for vf in layers.vfs if vf.node_guid in _NO_GUIDS or any(port.guid in _NO_GUIDS for port in vf.ports)]
+    zero = [vf for vf in layers.vfs if _guid(vf) in _NO_GUIDS or any(port.guid in _NO_GUIDS for port in vf.all_ports)]
     if zero:
         given = [vf.name for vf in zero if vf.administration and vf.administration.node_guid not in (None, *_NO_GUIDS)]
         names = ", ".join(vf.name for vf in zero[:8])
@@ -226,9 +249,19 @@ def guids(layers: Layers) -> Finding:
         remedy = "Run the stage again; if it stays, delete the config daemon's pod on the node, so that it looks again."
         return Finding(check, layers.subject, FAIL, f"{len(stale)} of {len(layers.vfs)} stale", expected, why, remedy)
     if nameless:
-        why = f"Kernel: these VFs show no RDMA device, and so no GUID: {', '.join(nameless[:8])}."
+        why = f"Kernel: these VFs show no RDMA device on the node or in a pod of it, and ip link shows no GUID of theirs: {', '.join(nameless[:8])}."
         return Finding(check, layers.subject, UNKNOWN, measured, expected, why, "See the finding virtual_functions.rdma_device of this function.")
     return ok(check, layers.subject, measured, expected)
+
+
+def _guid(vf: Hca) -> typing.Optional[str]:
+    """GUID of a VF: of its RDMA device, else of its interface in a pod, else what the physical function has set; None where none of them is seen."""
+    if vf.node_guid is not None or vf.rdma_device is not None:
+        return vf.node_guid
+    parts = vf.held
+    shown = (parts.node_guid, *(netdev.port_guid for netdev in parts.netdevs)) if parts else ()
+    set_for = (vf.administration.node_guid, vf.administration.port_guid) if vf.administration else ()
+    return next((guid for guid in (*shown, *set_for) if guid is not None), None)
 
 
 def _same(reported: typing.Optional[str], guid: str) -> bool:
@@ -245,8 +278,9 @@ def duplicate_guids(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding
     owners: typing.Dict[str, typing.Dict[str, bool]] = {}
     for name, node in nodes.items():
         for hca in node.hcas:
-            if any(port.link_layer == "InfiniBand" for port in hca.ports):
-                for guid in (hca.node_guid, *(port.guid for port in hca.ports)):
+            infiniband = any(port.link_layer == "InfiniBand" for port in hca.all_ports) or (hca.pci is not None and hca.pci.device_class == "0207")
+            if infiniband:
+                for guid in (_guid(hca), *(port.guid for port in hca.all_ports)):
                     if guid is not None and guid not in _NO_GUIDS:
                         owners.setdefault(guid, {})[f"{name} {hca.name}"] = hca.is_virtual
     findings = []

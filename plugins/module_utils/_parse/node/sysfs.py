@@ -147,6 +147,11 @@ def numa_node(text: str) -> typing.Optional[int]:
     return None if node < 0 else node
 
 
+def pci_address_of_link(text: str) -> typing.Optional[str]:
+    """The PCI function below which a class's link leads, as ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``; None where it is none."""
+    return next((part for part in reversed(text.split("/")) if is_pci_address(part)), None)
+
+
 def is_pci_address(name: str) -> bool:
     """Whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
     return bool(_PCI_ADDRESS.match(name))
