@@ -69,12 +69,20 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 
 
 def _check_node(name: str, hcas: NodeHcas, platform: NodePlatform, intent: Intent, memberships: typing.Mapping[str, Membership]) -> typing.List[Finding]:
-    findings = [_check_iommu(name, platform), _bios(name), _firmware(name)]
+    findings = [*_check_read(name, platform), _check_iommu(name, platform), _bios(name), _firmware(name)]
     evidence = {function.address: function for function in platform.functions}
     for fabric in (fabric for fabric in intent.fabrics if fabric.name in memberships):
         for member in memberships[fabric.name].members.get(name, ()):
             findings += _check_hca(f"{name} {member.hca.name}", fabric, member.hca, evidence)
     return findings
+
+
+def _check_read(name: str, platform: NodePlatform) -> typing.List[Finding]:
+    """What this stage asks for is unknown by itself where it could not be read; the reader is told of the rest too."""
+    if not platform.errors:
+        return []
+    why = f"These could not be read, so what they would say is unknown: {'; '.join(platform.errors[:10])}."
+    return [Finding("platform.node", name, WARN, f"{len(platform.errors)} unread", "0 unread", why, f"Read them on {name} by hand, as root.")]
 
 
 def _check_iommu(name: str, platform: NodePlatform) -> Finding:
@@ -117,7 +125,11 @@ def _check_hca(subject: str, fabric: Fabric, hca: Hca, evidence: typing.Mapping[
         why = "The device has no PCI function that node_info saw, so it can't make VFs or could not be read."
         return [Finding("platform.sriov", subject, UNKNOWN, "no PCI function", expected, why, "Look at node_info's answer on the node: HCAs and platform.")]
     findings = [_check_sriov(subject, fabric, hca, function, expected)]
-    if function.driver is None:
+    if function.driver == "vfio-pci":
+        why = "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't make VFs of it."
+        remedy = f"Take it back: driverctl unset-override {function.address}, or end what holds it."
+        findings.append(Finding("platform.driver", subject, FAIL, function.driver, "a driver of the node's own", why, remedy))
+    elif function.driver is None:
         why = "No driver is bound to the physical function; without one it makes no VF."
         findings.append(
             Finding("platform.driver", subject, FAIL, "no driver", "a driver", why, "Load its driver; see dmesg for why it does not take the function.")

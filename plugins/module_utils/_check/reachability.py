@@ -144,7 +144,8 @@ def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typin
     if not ports:
         why = f"The fabric has no port on any of the {len(membership.members)} nodes that were read."
         return [Finding("reachability.scope", fabric.name, UNKNOWN, "no port", "every port as client and as server", why, "See the findings of stage fabric.")]
-    pairs = _pairs(ports, facts)
+    strays: typing.Dict[_Port, typing.List[int]] = {}
+    pairs = _pairs(ports, facts, strays)
     as_client: typing.Dict[_Port, typing.List[_Pair]] = {port: [] for port in ports}
     as_server: typing.Dict[_Port, typing.List[_Pair]] = {port: [] for port in ports}
     for pair in pairs:
@@ -157,7 +158,7 @@ def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typin
     found = suspects([trial(fabric.name, pair.client.place, pair.server.place, pair.passed) for pair in trials]) if failed else ()
     return [
         *_judge_pairs(fabric, pairs, found, facts),
-        *(_judge_port(fabric, port, as_client[port], as_server[port]) for port in ports),
+        *(_judge_port(fabric, port, as_client[port], as_server[port], strays.get(port, ())) for port in ports),
         *_judge_suspects(fabric, pairs, found, membership, facts),
         _judge_scope(fabric, ports, as_client),
     ]
@@ -184,8 +185,11 @@ def _judge_scope(fabric: Fabric, ports: typing.Sequence[_Port], as_client: typin
     return ok("reachability.scope", fabric.name, measured, "every port as client and as server")
 
 
-def _pairs(ports: typing.Sequence[_Port], facts: Facts) -> typing.List[_Pair]:
-    """What was planned between these ports, each with its measurement."""
+def _pairs(ports: typing.Sequence[_Port], facts: Facts, strays: typing.Dict[_Port, typing.List[int]]) -> typing.List[_Pair]:
+    """What was planned between these ports, each with its measurement.
+
+    :param strays: gets the LIDs that a client was to ping, and that no port of its rail has
+    """
     servers = {(port.rail, port.lid): port for port in ports if port.lid is not None}
     measured = {
         (name, ping.rdma_device, ping.port, ping.destination_lid): ping
@@ -201,7 +205,8 @@ def _pairs(ports: typing.Sequence[_Port], facts: Facts) -> typing.List[_Pair]:
             for lid in task.lids:
                 server = servers.get((client.rail, lid))
                 if server is None:
-                    # a plan of older facts: what it measured belongs to no port that is known now
+                    # the plan was made when another port had this LID, or the port was there
+                    strays.setdefault(client, []).append(lid)
                     continue
                 ping = measured.get((client.node, client.device, client.number, lid))
                 if ping is None:
@@ -366,7 +371,7 @@ def _why_no_server(port: _Port, facts: Facts) -> str:
     return "it was not started"
 
 
-def _judge_port(fabric: Fabric, port: _Port, as_client: typing.Sequence[_Pair], as_server: typing.Sequence[_Pair]) -> Finding:
+def _judge_port(fabric: Fabric, port: _Port, as_client: typing.Sequence[_Pair], as_server: typing.Sequence[_Pair], strays: typing.Sequence[int]) -> Finding:
     """A port is proven when it was client and server at least once, and nothing of that failed."""
     subject, expected = f"{fabric.name} rail {port.rail} {port}", "proven as client and as server"
     passed = [sum(pair.passed for pair in group) for group in (as_client, as_server)]
@@ -386,6 +391,9 @@ def _judge_port(fabric: Fabric, port: _Port, as_client: typing.Sequence[_Pair], 
             "Put a second node into the group rdma_nodes, or see the findings of stage fabric for the others.",
         )
     if all(pair.passed for pair in (*as_client, *as_server)):
+        if strays:
+            why = f"It was to ping LIDs that no port of its rail has: {', '.join(map(str, strays[:8]))}. LIDs or ports changed since the pings were planned."
+            return Finding("reachability.port", subject, UNKNOWN, measured, expected, why, "Run the stages fabric and reachability again.")
         return ok("reachability.port", subject, measured, expected)
     bad = [pair for pair in (*as_client, *as_server) if pair.ping is not None and not pair.passed]
     parted = [found for found in (pair.apart for pair in bad) if found]

@@ -56,6 +56,8 @@ def test_a_limit_that_is_proven() -> None:
         (changed(registered=0, evidence="Couldn't register MR"), "fail", "not by the limit"),
         (changed(soft=1 << 30), "fail", "NCCL fall back to TCP in silence"),
         (changed(user=0), "unknown", "ran as root"),
+        (changed(user=None), "unknown", "As which user the pod ran is not known"),
+        (changed(asked=1 << 20, registered=1 << 20), "unknown", "less than the intent asks it to prove"),
         (changed(error="the node offers no openshift.io/mlx", soft=None, registered=None), "unknown", "the node offers no openshift.io/mlx"),
         (None, "unknown", "no pod was started"),
     ],
@@ -99,7 +101,7 @@ def test_check_mode_proves_nothing() -> None:
 
 
 def test_no_limit_is_warned_of_and_must_be_none_in_the_pod() -> None:
-    memlock = Memlock("containerd", unlimited=True)
+    memlock = Memlock("containerd", unlimited=True, proof_mib=64)
     (limit,) = [item for item in host.check(intent(memlock), host.Facts(("a",))) if item.check == "host.memlock_limit"]
     assert limit.status == "warn" and "kubelet" in limit.why
     assert judged(changed(soft=-1), memlock).status == "pass"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import typing
 
@@ -24,6 +25,7 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
         why = "The cluster was not asked which addresses it uses."
         remedy = "Run the stage again; the error beside it says why it was not asked."
         return tuple(Finding("network.addresses", fabric.name, UNKNOWN, "nothing", need(fabric, len(nodes)), why, remedy) for fabric, _ipam in fabrics)
+    seen = _legible(seen)
     ours = {f"{fabric.network.namespace}/{fabric.network.name}" for fabric in intent.fabrics}
     findings: typing.List[Finding] = []
     for fabric, ipam in fabrics:
@@ -38,6 +40,21 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
             findings.append(_pool(fabric, pool, nodes, seen))
         findings.append(_overlap(fabric, ipam, pool.network, [taken for taken in seen.taken if taken.owner not in ours]))
     return (*findings, *_compared(seen))
+
+
+def _legible(seen: AddressFacts) -> AddressFacts:
+    """The same, where what is no network counts as unread."""
+    wrong = [item for item in seen.taken if not _is_network(item.network)]
+    errors = (*seen.errors, *(f"{item.owner}: '{item.network}' is no network" for item in wrong))
+    return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
 
 
 def refused(intent: Intent, findings: typing.Sequence[Finding]) -> typing.Dict[str, str]:

@@ -22,6 +22,7 @@ from .error_counters import check_errors
 from .names import TOOLS, FabricFacts, words_of_ports
 from .subnet_managers import check_islands, check_managers, check_no_manager
 from .topology import check_topology
+from .whole import check_whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +143,7 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
     if seen is None or seen.topology is None:
         remedy = f"Run ibnetdiscover by hand on a node of the fabric, as root; {TOOLS} must be there."
         return [*findings, Finding("fabric.topology", fabric.name, UNKNOWN, "no topology", "a topology from one port", why_none, remedy)]
+    findings += check_whole(fabric, seen.topology)
     findings += check_topology(fabric, membership, seen.topology, seen.capabilities, world)
     return findings + check_errors(fabric, membership, seen.topology, seen.errors)
 

@@ -35,7 +35,7 @@ def _place(node: str, member: Member, ends: typing.Mapping[str, typing.Tuple[Lin
     # a CA may be cabled to another CA, or to a router: neither is a leaf
     if far is None or far[0].kind != "Switch":
         return Place(node, member.hca.name, member.rail)
-    return Place(node, member.hca.name, member.rail, names[far[0].guid], far[0].port)
+    return Place(node, member.hca.name, member.rail, names.get(far[0].guid, far[0].guid), far[0].port)
 
 
 def far_ends(topology: Topology) -> typing.Dict[str, typing.Tuple[LinkEnd, Link]]:

@@ -95,6 +95,9 @@ def _policy(facts: Facts, loaded: bool) -> Finding:
         why = "It was switched on just now, so the operator renews the driver's pods." if seen.changed else "The operator has not made all of it."
         remedy = "Wait until kubectl get clusterpolicy says ready, then run the stages platform and host again."
         return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, remedy)
+    if not seen.rdma:
+        why = "It is switched off, and was not switched on: the operator does not load nvidia-peermem."
+        return Finding("host.cluster_policy", subject, FAIL, measured, expected, why, "Set driver.rdma.enabled: true in it, or run the stage again.")
     return ok("host.cluster_policy", subject, measured, expected)
 
 
@@ -137,6 +140,9 @@ def _proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof],
         remedy = "Run without check mode." if facts.check_mode else "Read the text. The node needs a free virtual function, and the image ibv_rc_pingpong."
         return Finding("host.memlock", subject, UNKNOWN, proof.evidence if proof and proof.evidence else "not tried", expected, why, remedy)
     measured = f"ulimit -l {_size(proof.soft)} (hard {_size(proof.hard)}) as user {proof.user}, {_size(proof.registered or 0)} registered on {proof.device}"
+    if proof.user is None:
+        why, remedy = "As which user the pod ran is not known, and root may lock all memory.", "Run the stage again; see the log of the pod."
+        return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, remedy)
     if proof.user == 0:
         why = "The pod ran as root, so it proves nothing of users that are not."
         return Finding(
@@ -160,6 +166,9 @@ def _proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof],
     if low:
         why = "The runtime gives containers less than the intent asks for, so a job that registers more would fail, or NCCL fall back to TCP in silence."
         return Finding("host.memlock", subject, FAIL, measured, expected, why, _remedy(memlock))
+    if proof.registered < memlock.proof_bytes:
+        why = f"The pod registered {_size(proof.registered)}, less than the intent asks it to prove."
+        return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, "Run the stage again, so that a pod of this intent proves it.")
     return ok("host.memlock", subject, measured, expected)
 
 

@@ -84,6 +84,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
     findings += [_shared(item) for item in facts.applied if not item.fabric]
     findings += machine_config.findings(facts.rolls, facts.roll_error)
+    findings += machine_config.not_rolled(facts.plan, facts.rolls) if not facts.unwritten and not facts.roll_error else ()
     findings += machine_config.kubelet(facts.kubelet, facts.unwritten) if intent.cluster.host.kubelet is not None else ()
     for fabric in intent.fabrics:
         findings += _objects(fabric, facts)

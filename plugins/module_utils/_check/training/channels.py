@@ -93,8 +93,11 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> ty
         for rank in communicator.ranks:
             subject = subject_of(rank, None if communicator is job else communicator)
             process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
+            if (rank.host, rank.pid) not in processes:
+                why = "Nothing of its process is in the log, so it is not known which devices it opened."
+                findings.append(Finding("training.ranks", subject, UNKNOWN, "no process", "the lines of its process", why, _WHOLE))
             findings += [_channels(subject, communicator, rank), _transport(subject, communicator, rank, process)]
-            over = [route for route in rank.routes if route.gpu_direct is not None and route.via != "Socket"]
+            over = [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
             if over:
                 findings.append(_gpu_direct(subject, over, process, gpu_direct))
     return findings + [_problem(problem) for problem in log.problems]
@@ -233,7 +236,8 @@ def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclPro
 
 
 def _problem(problem: NcclProblem) -> Finding:
-    status, why, remedy = CAUSES[problem.kind]
+    # a log that another version has read may name a kind that this one does not know
+    status, why, remedy = CAUSES.get(problem.kind, CAUSES[""])
     where = f"{', '.join(problem.hosts[:3]) or 'job'} line {problem.line}"
     measured = problem.text + (f" ({problem.count} times)" if problem.count > 1 else "")
     return Finding("training.problem", where, status, measured, "no warning", why, remedy)

@@ -62,7 +62,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     used = _used(facts.log)
     fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
     members = _members(fabrics, facts)
-    for host in dict.fromkeys(process.host for process in facts.log.processes):
+    ranks = [rank for communicator in facts.log.communicators for rank in communicator.ranks]
+    for host in dict.fromkeys([*(process.host for process in facts.log.processes), *(rank.host for rank in ranks)]):
         findings.append(_oob(host, [process for process in facts.log.processes if process.host == host], several))
         if not several:
             findings.append(_one_host(host))
@@ -99,11 +100,15 @@ def _used(log: NcclLog) -> typing.Dict[str, typing.Dict[str, bool]]:
     for communicator in log.communicators:
         for rank in communicator.ranks:
             for route in rank.routes:
-                if route.device is None or route.via == "Socket" or route.transport != "NET":
+                if route.via == "Socket" or route.transport != "NET":
                     continue
-                name = names.get((rank.host, rank.pid), {}).get(route.device)
+                name = names.get((rank.host, rank.pid), {}).get(-1 if route.device is None else route.device)
                 # NCCL's own name of an HCA's second PCI function towards the GPU (Direct NIC)
-                parts = [part[:-4] if part.endswith("_dma") else part for part in name.split("+")] if name else [f"device {route.device}"]
+                parts = (
+                    [part[:-4] if part.endswith("_dma") else part for part in name.split("+")]
+                    if name
+                    else [f"device {'without a number' if route.device is None else route.device}"]
+                )
                 found.setdefault(rank.host, {}).update(dict.fromkeys(parts, name is not None))
     return found
 

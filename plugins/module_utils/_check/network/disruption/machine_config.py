@@ -131,6 +131,9 @@ def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.rol
             why = f"Its nodes did not all come to the new configuration: {roll.error}."
             remedy = "oc describe machineconfigpool, and the log of the machine-config-daemon on the node that hangs; then run the stage again."
             yield Finding(check, subject, FAIL, measured, expected, why, remedy)
+        elif roll.updated < roll.machines:
+            why = "Its nodes have not all come to the new configuration."
+            yield Finding(check, subject, FAIL, measured, expected, why, "See oc describe machineconfigpool, then run the stage again.")
         elif roll.rolls > 1:
             why = "Something else gave the pool another configuration while it rolled, so nodes rebooted more often than was planned."
             yield Finding(check, subject, FAIL, measured, expected, why, "See who else changes MachineConfigs (oc get machineconfig), before the next change.")
@@ -139,6 +142,16 @@ def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.rol
             yield Finding(check, subject, WARN, measured, expected, why, "oc describe node of each of them: one that is NotReady takes nothing.")
         else:
             yield ok(check, subject, measured, expected)
+
+
+def not_rolled(planned: typing.Optional[DisruptionPlan], rolls: typing.Iterable[Roll], check: str = "network.roll") -> typing.Iterator[Finding]:
+    """Pools that the plan rolls, and of which nobody saw that they did."""
+    seen = {roll.pool for roll in rolls}
+    for pool in planned.pools if planned else ():
+        if pool.machines and pool.name not in seen:
+            expected, why = "all machines on the new configuration, after 1 roll", "The plan rolls this pool, and nobody waited for it."
+            remedy = "See the stage's other findings, then run the stage again."
+            yield Finding(check, f"MachineConfigPool {pool.name}", UNKNOWN, "not waited for", expected, why, remedy)
 
 
 def kubelet(stand: typing.Optional[KubeletStand], check_mode: bool) -> typing.Iterator[Finding]:
