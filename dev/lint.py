@@ -14,7 +14,15 @@ from .tree import TREE, make_tree
 #: what is strictly typed of the plugins, by the name under which Ansible finds them; modules are not all so yet
 PLUGINS = [f"ansible_collections/linerate/rdma/plugins/{name}" for name in ("module_utils", "plugin_utils", "action", "filter", "lookup", "modules")]
 #: and of all else; the other unit tests have functions without types
-OTHERS = ("dev", "lab", "tests/conftest.py", "tests/unit/conftest.py", "tests/benchmarks", "tests/lab", "tests/unit/house", "tests/unit/lab", "tests/unit/plan")
+OTHERS = (
+    "dev",
+    "lab",
+    "tests/conftest.py",
+    "tests/unit/conftest.py",
+    "tests/benchmarks",
+    "tests/lab",
+    *(f"tests/unit/{name}" for name in ("house", "lab", "plan", "truth")),
+)
 
 
 def main() -> None:

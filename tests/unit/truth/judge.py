@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a run says of a fleet of which one fact is broken."""
+
+from __future__ import annotations
+
+import functools
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import WARN, Finding, judge
+
+from .breaks import Break, Case
+from .fleet import Fleet
+
+#: from a closed gate to nothing at all
+CLOSED, WARNED, SILENT = ORDER = ("closed", "warned", "silent")
+
+
+@functools.lru_cache(maxsize=None)
+def stages_of(source: typing.Any) -> typing.Tuple[str, ...]:
+    """The stages that are judged by a fact."""
+    return tuple(stage for stage in TABLE if source in SOURCES[stage].values())
+
+
+def findings(fleet: Fleet, stage: str, facts: typing.Any = None) -> typing.Tuple[Finding, ...]:
+    found: typing.Tuple[Finding, ...] = TABLE[stage][1](fleet.intent, fleet.of(stage, facts))
+    return found
+
+
+def verdict(fleet: Fleet, broken: Break) -> str:
+    """Whether a stage closes its gate; if none does, whether one warns."""
+    result = SILENT
+    for stage in stages_of(broken.source):
+        gate = judge(findings(fleet, stage, broken.facts), fleet.intent.waivers)
+        if not gate.open:
+            return CLOSED
+        if any(item.finding.status == WARN for item in gate.judged):
+            result = WARNED
+    return result
+
+
+class Outcome(typing.NamedTuple):
+    """What came of a case. words: the break of which least is said."""
+
+    verdict: str
+    words: str
+
+
+def outcomes(fleet: Fleet, breaks: typing.Iterable[Break]) -> typing.Dict[Case, Outcome]:
+    """Of each case what the run says at least: of a hundred places one that is not noticed is enough."""
+    found: typing.Dict[Case, Outcome] = {}
+    for broken in breaks:
+        before = found.get(broken.case)
+        if before is None or before.verdict != SILENT:
+            now = Outcome(verdict(fleet, broken), broken.words)
+            if before is None or ORDER.index(now.verdict) > ORDER.index(before.verdict):
+                found[broken.case] = now
+    return found

@@ -1,0 +1,505 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a run does not notice, and why that is no false green. The tests hold each row to what the checks do; docs/truth.md is made of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import typing
+
+from .breaks import Case
+
+_BAD = ("broken", "another's")
+BROKEN, NUMBER, LESS, OTHER = ("broken",), ("more", "less"), ("less",), ("another's",)
+INFINIBAND, ROCE = "InfiniBand", "RoCE"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Some facts that may be broken.
+
+    :ivar kinds: of fact, as the folder of the report has them
+    :ivar facts: fields; * stands for any text. Each must be there, and none may be noticed
+    :ivar hows: ways to break it; empty: all
+    :ivar on: fleets of InfiniBand, or of RoCE; empty: both
+    :ivar warns: a finding warns of it, and the gate stays open
+    """
+
+    kinds: typing.Tuple[str, ...]
+    facts: typing.Tuple[str, ...]
+    why: str
+    hows: typing.Tuple[str, ...] = ()
+    on: str = ""
+    warns: bool = False
+
+    def named(self, case: Case) -> typing.List[typing.Tuple[str, str]]:
+        """Kind and text of each of its facts that is that of the case."""
+        if case.kind not in self.kinds or (self.hows and case.how not in self.hows) or (self.on and (self.on == ROCE) != case.roce):
+            return []
+        return [(case.kind, fact) for fact in self.facts if _pattern(fact).fullmatch(case.fact)]
+
+
+@functools.lru_cache(maxsize=None)
+def _pattern(text: str) -> typing.Pattern[str]:
+    return re.compile(re.escape(text).replace(r"\*", ".*"))
+
+
+def _under(prefix: str, *names: str) -> typing.Tuple[str, ...]:
+    return tuple(f"{prefix}{name}" for name in names)
+
+
+_PF, _VF = "node.hcas(PF).", "node.hcas(VF)"
+_LOOKS = ("hcas", "hcas_after_network", "hcas_in_use")
+_TOPOLOGY = "node[].topology."
+
+_NAMES = "A name for the reader; nothing is judged by it."
+_CARD = "It describes the card; what the card can do is measured."
+_SLOT = "What a slow slot costs is measured by stage bandwidth."
+_LATER = "Stages network and virtual_functions judge what the operator makes of a node; here it only tells causes."
+_FIRST = "Stage operators has judged it; after the network is made only what the operator wants and reports of functions counts."
+_EITHER = "An observer gives a value or an error, not both."
+_ETHERNET = "Nothing of Ethernet is known by it."
+_EXPLAINS = "It explains what is absent, and nothing is."
+_PROVEN = "The packets that came back prove the server."
+_BEFORE = "Before the network is made a node need not have VFs; stage virtual_functions looks again."
+_IN_FORCE = "All machines have the configuration that the pool wants."
+_DONE = "Stages discover and fabric have judged it; after the network is made VFs are judged, and what they carry by stage bandwidth."
+_CNI = "The CNI plugin sets it when a pod takes the VF; where the intent asks for it, a pod of ours does."
+_BOUGHT = "iblinkinfo says that the two ends of the link can't do more: it runs as it was bought."
+_MANAGER = "The subnet manager is asked itself; where it is, is for the reader."
+_DERIVED = "The parser works it out of the same lines as what is judged."
+
+_VF_PARTS = (
+    "rdma_device",
+    "netdevs*",
+    "pci",
+    "pci.vendor",
+    "pci.device*",
+    "pci.driver",
+    "pci.numa_node",
+    "pci.link*",
+    "node_*",
+    "firmware",
+    "board",
+    "hca_type",
+)
+_VF_IN_USE = (
+    "name", "rdma_device", "netdevs", "pci.vendor", "pci.device*", "pci.driver", "pci.numa_node", "pci.link*", "node_*", "firmware", "board", "hca_type",
+    "ports*", "sriov*", "physical_function", "vf_index", "unread",
+)  # fmt: skip
+_VF_MORE = ("ports*", "sriov*", "vf_index", "administration*", "unread")
+
+ROWS: typing.Tuple[Row, ...] = (
+    # the run
+    Row(("run.nodes",), ("[]",), "The inventory is the user's word: a node that it does not name is none of the fleet.", ("left out",)),
+    Row(("run.variables",), ("", "[]"), "A variable that is not set can't be misspelt.", ("unread", "left out")),
+    Row(("run.check_mode",), ("",), "Everything is in place, so a dry run finds the same. The report says that it was one, and is never green."),
+    # HCAs, at the first look
+    Row(("hcas", "hcas_after_network"), ("node.hcas(VF).name",), _NAMES),
+    Row(("hcas", "hcas_after_network"), ("node.hcas(PF).name",), _NAMES, ("unread", "broken")),
+    Row(("hcas",), ("node.hcas(PF).name",), _NAMES, OTHER, ROCE),
+    Row(("hcas_after_network",), ("node.hcas(PF).name",), _NAMES, OTHER),
+    Row(
+        ("hcas", "hcas_after_network"),
+        _under(_PF, "netdevs[].name", "netdevs[].hardware_address", "netdevs[].port_guid", "netdevs[].subnet_prefix", "netdevs[].queue_pair", "netdevs[].port"),
+        "Names and addresses of an interface of the node, which pods do not use.",
+    ),
+    Row(("hcas",), _under(_PF, "netdevs", "netdevs[]", "netdevs[].state"), "IPoIB of the node: RDMA over InfiniBand needs no interface.", on=INFINIBAND),
+    Row(
+        ("hcas",),
+        _under(_PF, "netdevs", "netdevs[]", "netdevs[].state"),
+        "The interface may be in another network namespace. Whether VFs carry traffic is measured by stage bandwidth.",
+        on=ROCE,
+        warns=True,
+    ),
+    Row(("hcas",), _under(_PF, "netdevs[].mtu", "ports[].mtu"), "Before the network is made any MTU is right; stage virtual_functions compares it after."),
+    Row(("hcas", "hcas_after_network"), _under(_PF, "netdevs[].bond"), "A bond with one part is none."),
+    Row(("hcas", "hcas_after_network"), _under(_PF, "pci.vendor", "pci.device"), "This intent does not select by it.", on=INFINIBAND),
+    Row(("hcas", "hcas_after_network"), _under(_PF, "pci.device_class", "firmware", "board", "hca_type", "pci.numa_node"), _CARD),
+    Row(("hcas",), _under(_PF, "rdma_device"), "Where the PCI address tells rails, the name of the device does not count; pods have those of VFs.", _BAD, ROCE),
+    Row(("hcas",), _under(_PF, "pci.address"), "The kernel has no two functions of one address.", OTHER),
+    Row(("hcas",), _under(_PF, "pci.driver"), "The port works, so something drives it; stage platform reads the driver for itself.", on=INFINIBAND, warns=True),
+    Row(("hcas",), _under(_PF, "pci.link.current_speed", "pci.link.current_width"), _SLOT, ("unread", "less"), warns=True),
+    Row(("hcas",), _under(_PF, "pci.link.max_speed", "pci.link.max_width"), _SLOT, ("unread", "more"), warns=True),
+    Row(("hcas",), _under(_PF, "pci.link.current_speed", "pci.link.current_width"), "The link is faster than the card needs.", ("more",)),
+    Row(("hcas",), _under(_PF, "pci.link.max_speed", "pci.link.max_width"), "The link is faster than the card needs.", LESS),
+    Row(("hcas",), _under(_PF, "node_guid"), "Ports have GUIDs of their own; only a second owner does harm.", ("unread", "broken"), INFINIBAND),
+    Row(("hcas",), _under(_PF, "node_description"), "GUIDs tell HCAs apart.", ("unread", "broken"), INFINIBAND),
+    Row(("hcas",), _under(_PF, "node_description"), "GUIDs tell HCAs apart; the tools of the fabric show two of one name.", OTHER, INFINIBAND, warns=True),
+    Row(("hcas",), _under(_PF, "node_guid", "node_description"), _ETHERNET, on=ROCE),
+    Row(("hcas", "hcas_after_network"), _under(_PF, "ports[].width", "ports[].speed"), "The rate is their product."),
+    Row(("hcas",), _under(_PF, "ports[].sm_lid"), "The manager is known by its GUID, asked through the port.", NUMBER, INFINIBAND),
+    Row(("hcas",), _under(_PF, "ports[].rate_gbps"), _BOUGHT, NUMBER, INFINIBAND, warns=True),
+    Row(("hcas", "hcas_after_network"), _under(_PF, "ports[].pkeys*"), "Pods use the partition of their VF; stage bandwidth proves that packets pass."),
+    Row(
+        ("hcas", "hcas_after_network"),
+        _under(_PF, "ports", "ports[]", "ports[].number", "ports[].state", "ports[].physical_state", "ports[].rate_gbps"),
+        "On Ethernet the network interface is judged, and what pods get of the port by stage bandwidth.",
+        on=ROCE,
+    ),
+    Row(("hcas", "hcas_after_network"), _under(_PF, "ports[].link_layer"), "On Ethernet the network interface is judged.", ("unread",), ROCE),
+    Row(("hcas", "hcas_after_network"), _under(_PF, "ports[].lid", "ports[].sm_lid", "ports[].guid"), _ETHERNET, on=ROCE),
+    Row(("hcas",), _under(_PF, "sriov.total"), "These are still as many VFs as the intent asks for.", NUMBER),
+    Row(("hcas",), _under(_PF, "sriov.current"), "Before the network is made any number of VFs is right."),
+    Row(("hcas", "hcas_after_network"), _under(_PF, "vf_index", "administration", "sriov_absence", "unread"), _EXPLAINS),
+    Row(("hcas",), ("node.errors",), "What the stages need of the node was read, and is judged.", warns=True),
+    Row(("hcas",), (_VF, *_under(f"{_VF}.", *_VF_PARTS, *_VF_MORE)), _BEFORE),
+    Row(("hcas",), _under(f"{_VF}.", "pci.address", "physical_function"), _BEFORE, _BAD),
+    Row(("hcas",), _under(f"{_VF}.", "pci.address"), _BEFORE, ("unread",)),
+    Row(("hcas",), _under(f"{_VF}.", "physical_function"), "It looks like one more PF; the intent does not select it.", ("unread",), ROCE),
+    Row(("hcas",), _under(f"{_VF}.", "physical_function"), "It looks like one more PF, which other nodes do not have.", ("unread",), INFINIBAND, warns=True),
+    # other facts of nodes
+    Row(("clock",), ("node.synchronised",), "The clock is right now, and may drift.", warns=True),
+    Row(("clock",), ("node.error_seconds",), "The difference is measured."),
+    Row(("subnets",), ("node[].master.lid", "node[].master.priority", "node[].master.activity"), "A manager is known by its GUID."),
+    Row(("subnets",), ("node[].master.state",), "The managers of the fabric are asked after this, and their own word counts."),
+    Row(("subnets",), ("node[].error", "node[].silent", "node[].lost", "node[].barrier", "node[].linked"), _EITHER),
+    Row(("subnets", "topologies"), ("", "unasked node*"), "Nothing is asked of a fabric of Ethernet.", on=ROCE),
+    Row(("topologies",), ("unasked node*",), "One port of a fabric shows it; the others are not asked.", on=INFINIBAND),
+    Row(("ping_plan",), ("node.servers*",), _PROVEN),
+    Row(("ping_plan",), ("node.clients[].lids[]",), "The plan says what is asked for; each port is client and server at least once.", ("left out",)),
+    Row(("ping_servers",), ("node[]*",), _PROVEN),
+    Row(("ping_servers_stopped",), ("node[]*",), "A server that can't be ended is an error of the node."),
+    # the topology
+    Row(("topologies",), (f"{_TOPOLOGY}links(uplink).width", f"{_TOPOLOGY}links(uplink).speed"), _BOUGHT, ("more", "less", "broken")),
+    Row(
+        ("topologies",),
+        tuple(f"{_TOPOLOGY}nodes({kind}).{field}" for kind in ("HCA", "leaf", "manager", "spine") for field in ("description", "ports", "lid")),
+        "GUIDs tell what is what; this is for the reader.",
+    ),
+    Row(("topologies",), (f"{_TOPOLOGY}links(*).a.lid", f"{_TOPOLOGY}links(*).b.lid"), "GUIDs tell what is what; this is for the reader."),
+    Row(
+        ("topologies",),
+        (f"{_TOPOLOGY}links(*).a.port", f"{_TOPOLOGY}links(*).b.port"),
+        "The number of a port tells the reader where to look; only two cables on one port do harm.",
+        NUMBER,
+    ),
+    Row(
+        ("topologies",), (f"{_TOPOLOGY}links(HCA).a.port",), "The number of a port tells the reader where to look; only two cables on one port do harm.", OTHER
+    ),
+    Row(("topologies",), (f"{_TOPOLOGY}links(*).a.port_guid", f"{_TOPOLOGY}links(uplink).b.port_guid"), "Ports of switches have no GUID."),
+    Row(("topologies",), (f"{_TOPOLOGY}links(manager)", *_under(f"{_TOPOLOGY}links(manager).", "b.port_guid", "width", "speed")), _MANAGER),
+    Row(("topologies",), _under(f"{_TOPOLOGY}links(HCA).", "width", "speed"), "The port of the HCA shows its rate itself."),
+    Row(
+        ("topologies",),
+        (*(f"{_TOPOLOGY}nodes({kind}).aggregation" for kind in ("HCA", "leaf", "manager", "spine")),),
+        "Then it is less than an HCA, and the ports of our HCAs are looked up all the same.",
+    ),
+    Row(("topologies",), ("node.error", "node[].error", "node[].managers.ports[].error", "node[].managers.error", "node[].errors.error"), _EITHER),
+    Row(("topologies",), ("node[].managers.ports[]", "node[].managers.ports[].lid"), "The master is known by the ports of the fabric; a standby is warned of."),
+    Row(("topologies",), _under("node[].managers.ports[].manager.", "lid", "guid", "activity"), "The master is known by the ports of the fabric."),
+    Row(("topologies",), ("node[].managers.ports[].manager.state",), "A standby may be on its way to be one.", warns=True),
+    Row(("topologies",), ("node[].managers.ports[].manager.priority",), "They are still different.", NUMBER),
+    Row(("topologies",), ("node[].managers.ports[].manager.priority",), "The lower GUID wins.", OTHER, warns=True),
+    Row(("topologies",), ("node[].managers.activity_first",), "A manager that was started anew counts from 0.", ("more",), warns=True),
+    Row(("topologies",), ("node[].managers.activity_later",), "A manager that was started anew counts from 0.", LESS, warns=True),
+    Row(("topologies",), ("node[].managers.activity_first",), "It still rises.", LESS),
+    Row(("topologies",), ("node[].managers.activity_later",), "It still rises.", ("more",)),
+    Row(("topologies",), ("node[].managers.activity_seconds",), "It rises, in whatever time."),
+    Row(("topologies",), ("node[].capabilities.slow",), "A fabric of older cables runs as it was bought.", warns=True),
+    Row(("topologies",), ("node[].capabilities.links", "node[].errors.first.checked", "node[].errors.later.checked"), "All were looked at.", ("more",)),
+    Row(("topologies",), ("node[].capabilities.unread",), "All ends of links were read, whatever that line was."),
+    Row(
+        ("topologies",),
+        ("node[].errors.first.ports", "node[].errors.first.ports[]", *_under("node[].errors.first.ports[].", "guid", "port", "counters*")),
+        "Three errors in 10 s: the standard allows a link of 400 Gb/s as many.",
+        warns=True,
+    ),
+    Row(("topologies",), _under("node[].errors.later.ports[].", "guid", "port"), "Three errors in 10 s: the standard allows as many.", warns=True),
+    Row(("topologies",), ("node[].errors.later.ports[].counters[SymbolErrorCounter]",), "The standard allows as many.", NUMBER, warns=True),
+    Row(("topologies",), ("node[].errors.later.ports", "node[].errors.later.ports[]", "node[].errors.later.ports[].counters"), "Nothing is counted any more."),
+    Row(("topologies",), ("node[].errors.later.ports[].counters[SymbolErrorCounter]",), "Nothing is counted any more.", ("left out",)),
+    Row(("topologies",), ("node[].errors.first.ports[].wide", "node[].errors.later.ports[].wide"), "No counter is at its maximum."),
+    Row(("topologies",), ("node[].errors.first.unread", "node[].errors.later.unread"), "None of the ports of the fabric.", warns=True),
+    Row(("topologies",), ("node[].errors.seconds",), "Nothing was counted, in whatever time."),
+    # platform
+    Row(
+        ("platform",), ("node.kernel", "node.gpu.open", "node.gpu.version"), "nvidia-peermem, which the intent asks for, does not depend on it.", on=INFINIBAND
+    ),
+    Row(("platform",), ("node.gpu.version",), "Old drivers have no open kernel modules.", ("unread",), ROCE),
+    Row(("platform",), ("node.gpu.peermem", "node.gpu.peer_clients*"), "DMA-BUF, which the intent asks for, does not depend on it.", on=ROCE),
+    Row(("platform",), ("node.gpu.peer_clients[]",), "It still names peermem.", BROKEN, INFINIBAND),
+    Row(("platform",), ("node.machine", "node.kernel_arguments*", "node.gpu.ofed"), "It is told beside what is judged."),
+    Row(("platform",), ("node.iommu_devices[]", "node.acpi_tables[]"), "An IOMMU that translates is there; its name and how many do not count."),
+    Row(("platform",), ("node.iommu_groups",), "There are groups, which proves the IOMMU.", NUMBER),
+    Row(("platform",), ("node.functions(PF).sriov_total",), "These are still as many VFs as the intent asks for.", NUMBER),
+    Row(("platform",), _under("node.functions(PF).", "sriov_current", "iommu_group", "physical_function", "unread"), "It is told beside what is judged."),
+    Row(("platform",), ("node.functions(VF)*",), "VFs are judged by stage virtual_functions, from what sysfs shows of them."),
+    Row(("platform",), ("node.errors",), "What the stages need of the node was read, and is judged.", warns=True),
+    # operators, before the network
+    Row(("operators",), _under("installations[].", "deployment.name", "deployment.images*", "deployment.nodes", "origin"), _NAMES),
+    Row(("operators",), ("installations[].version",), "Which version it is decides nothing.", BROKEN),
+    Row(("operators",), ("installations[].version",), "Which version it is decides nothing, and the reader should know it.", ("unread",), warns=True),
+    Row(
+        ("operators",),
+        ("installations[].resource_prefix",),
+        "Stage virtual_functions counts what nodes offer under the prefix of the intent.",
+        ("unread",),
+        warns=True,
+    ),
+    Row(("operators",), ("installations[].deployment.ready",), "These are more than it takes.", ("more",)),
+    Row(("operators",), ("nodes[].labels[worker]", "nodes[].boot_id", "nodes[].not_ready"), "No stage asks for it here."),
+    Row(("operators",), ("nodes[].allocatable*",), "Stage virtual_functions counts what nodes offer after the network is made."),
+    Row(("operators",), ("states[].wanted*", "states[].interfaces*", "states[].last_sync_error", "states[].current_state", "states[].desired_state"), _LATER),
+    Row(("operators",), ("states[].generation", "states[].rdma_mode"), _LATER),
+    Row(("operators",), ("states[].sync_status",), "The daemon reports. Whether what it does succeeds is waited for by stage network.", BROKEN),
+    Row(("operators",), _under("daemon.", "name", "namespace", "wanted", "ready", "images"), "The nodes on which it is ready count."),
+    Row(("operators",), ("policies*", "supported_nics*"), "The linter of stage network judges by it, before anything is applied."),
+    Row(("operators",), ("discovery*",), "It explains an absent label, and none is absent."),
+    Row(("operators",), ("multus", "multus[]", "multus[].name", "multus[].namespace", "multus[].images", "multus[].nodes*"), "Pods carry the mark of multus."),
+    Row(("operators",), ("multus[].wanted",), "These are more than it takes.", LESS),
+    Row(("operators",), ("multus[].ready",), "These are more than it takes.", ("more",)),
+    Row(("operators",), ("multus_pods", "attachments", "nic_policies"), "It is a second proof of what is proven, or of another profile."),
+    Row(("access.rights",), ("asked",), "The list of rights is made of the intent; each that is denied is named.", NUMBER),
+    # network
+    Row(("applied",), ("(Namespace)", *_under("(Namespace).", "kind", "name", "namespace", "fabric")), "Objects in a namespace that is not there are refused."),
+    Row(("applied",), _under("(SriovNetworkNodePolicy).", "name", "namespace"), "The collection gives the name."),
+    Row(("applied",), _under("(SriovIBNetwork).", "name", "namespace"), "The collection gives the name.", on=INFINIBAND),
+    Row(("applied",), _under("(SriovNetwork).", "name", "namespace"), "The collection gives the name.", on=ROCE),
+    Row(("applied",), ("*.refusal", "*.reason"), "The API server took the object."),
+    Row(("applied",), ("*.warnings",), "The API server took the object; what it warns of is told."),
+    Row(("applied.leftovers",), ("objects",), "Another intent may need what is left.", warns=True),
+    Row(("sync",), ("finished", "timed_out", "waited_seconds"), "Each node has its own state."),
+    Row(("sync",), ("nodes[].detail", "nodes[].remedy", "nodes[].matched*"), "What is ready is ready; the number that the node offers is judged."),
+    Row(("addresses",), ("taken", *_under("taken(", "pods)", "services)", "node)", "attachment)")), "What nobody uses can't be met."),
+    Row(("addresses",), ("taken(*).kind", "taken(*).owner", "taken(*).ipam"), "The network counts, whosever it is."),
+    Row(("addresses",), ("taken(attachment).network",), "whereabouts gives each address out once.", BROKEN, INFINIBAND, warns=True),
+    Row(("addresses",), ("pods",), "The number of pods is for the reader.", NUMBER),
+    Row(("addresses",), ("leaks",), "An address outside of the range is none of ours."),
+    Row(("addresses",), ("pools",), "A pool of nv-ipam is nothing to whereabouts.", BROKEN, INFINIBAND),
+    Row(
+        ("addresses",),
+        ("pools", "pools[]", "pools[].kind", "pools[].namespace", "pools[].name"),
+        "The stage makes the pool, and waits for shares of it.",
+        on=ROCE,
+    ),
+    Row(("addresses",), ("pools[].network", "pools[].share"), "The stage changes the pool, and waits for shares of it.", on=ROCE, warns=True),
+    Row(("addresses",), ("unclear",), "An attachment of somebody else, to be compared by hand.", warns=True),
+    Row(("disruption.allowed",), ("",), "It follows from the plan, which is judged."),
+    Row(("disruption.plan",), ("nodes[].action",), "The intent allows this as well.", BROKEN),
+    Row(("disruption.plan",), ("nodes[].reasons*", "nodes[].pods*", "nodes[].pool", "nodes[].rolled_by", "drains"), "The plan tells it to the reader."),
+    Row(("disruption.plan",), ("nodes[].listed",), "Nodes of the inventory are asked for by name."),
+    Row(("disruption.plan",), ("nodes[].lost",), "The intent allows drains.", warns=True),
+    Row(("disruption.plan",), ("nodes[].blockers", "unread"), "Nothing is drained.", on=INFINIBAND),
+    Row(("disruption.plan",), ("pools",), "An order of turns; what comes of it is judged.", on=INFINIBAND),
+    Row(
+        ("disruption.plan",),
+        ("pools", "pools[]", *_under("pools[].", "nodes*", "at_once", "waves", "limit", "machines")),
+        "What comes of it is judged.",
+        on=ROCE,
+    ),
+    Row(("rolls",), ("[].config", "[].seconds"), "It is told beside what is judged."),
+    Row(("rolls",), ("[].rolls", "[].machines"), "All machines have come.", LESS),
+    Row(("rolls",), ("[].updated",), "All machines have come.", ("more",)),
+    Row(("rolls.kubelet",), _under("wanted[].", "kind", "name", "what", "labels"), _NAMES),
+    Row(
+        ("rolls.kubelet",),
+        ("wanted[].generated", "wanted[].generated[]"),
+        "The first KubeletConfig of a pool has a name that is known.",
+        ("unread", "left out"),
+    ),
+    Row(("rolls.kubelet",), ("others*",), "It is of another pool."),
+    Row(("rolls.kubelet",), ("pools[].selector*", *_under("pools[].", "paused*", "degraded", "message", "max_unavailable", "conditions")), _IN_FORCE),
+    Row(("rolls.kubelet",), ("pools[].conditions[Degraded]",), _IN_FORCE),
+    Row(("rolls.kubelet",), ("pools[].conditions[Updating]",), _IN_FORCE, ("left out",)),
+    Row(
+        ("rolls.kubelet",),
+        ("pools[].config_selector.labels", "pools[].config_selector.labels[role]"),
+        "Then it takes all MachineConfigs.",
+        ("unread", "left out"),
+    ),
+    Row(("rolls.kubelet",), ("pools[].sources[]",), "Of somebody else.", ("left out", "broken")),
+    Row(("roll_prepared.error",), ("",), "Nothing went wrong; how the pools rolled is another fact.", ("left out",)),
+    # after the network
+    Row(("hcas_after_network",), _under(_PF, "rdma_device", "pci.address"), "The kernel has no two functions of one name or address.", OTHER),
+    Row(
+        ("hcas_after_network",),
+        _under(_PF, "rdma_device"),
+        "Where the PCI address tells rails, the name of the device does not count.",
+        ("unread", "broken"),
+        ROCE,
+    ),
+    Row(("hcas_after_network",), _under(_PF, "pci.driver", "pci.link*", "netdevs[].state", "node_guid", "node_description", "sriov", "sriov.*"), _DONE),
+    Row(
+        ("hcas_after_network",),
+        _under(_PF, "ports[].state", "ports[].physical_state", "ports[].rate_gbps", "ports[].lid", "ports[].sm_lid", "ports[].guid"),
+        _DONE,
+        on=INFINIBAND,
+    ),
+    Row(("hcas_after_network",), _under(_PF, "ports[].mtu"), "The interface's MTU is compared."),
+    Row(("hcas_after_network",), _under(f"{_VF}.", "rdma_device"), "It has a device, whatever its name.", _BAD),
+    Row(("hcas_after_network",), _under(f"{_VF}.", "netdevs", "netdevs[]"), "A pod may have it.", on=ROCE, warns=True),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.netdevs[].", "name", "hardware_address", "state", "port_guid", "subnet_prefix", "queue_pair", "port", "bond"),
+        "The CNI plugin sets it when a pod takes the VF.",
+    ),
+    Row(("hcas_after_network",), _under(f"{_VF}.", "pci.vendor", "pci.device*", "pci.numa_node", "pci.link*", "firmware", "board", "hca_type"), _CARD),
+    Row(("hcas_after_network",), _under(f"{_VF}.", "node_description", "vf_index", "sriov*", "unread"), _NAMES),
+    Row(("hcas_after_network",), _under(f"{_VF}.", "node_guid"), _ETHERNET, on=ROCE),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.ports", "", "[]", "[].number", "[].state", "[].physical_state", "[].link_layer", "[].rate_gbps", "[].width", "[].speed", "[].lid"),
+        "The link of a VF comes up when a pod takes it; stage bandwidth proves it.",
+    ),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.ports", "[].sm_lid", "[].pkeys*", "[].mtu"),
+        "The link of a VF comes up when a pod takes it; stage bandwidth proves it.",
+    ),
+    Row(("hcas_after_network",), _under(f"{_VF}.", "ports[].guid"), "The GUID of the VF is judged, and no other's may be the same.", ("unread", "broken")),
+    Row(("hcas_after_network",), _under(f"{_VF}.", "administration"), "The driver does not show it; stage bandwidth proves the link.", warns=True),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.", "administration.link_policy"),
+        "The driver does not show it; stage bandwidth proves the link.",
+        ("unread",),
+        warns=True,
+    ),
+    Row(("hcas_after_network",), _under(f"{_VF}.", "administration.link_policy"), "The CNI plugin sets it when a pod takes the VF.", BROKEN),
+    Row(("hcas_after_network",), _under(f"{_VF}.administration.", "port_guid", "vlan*", "trust", "spoof_check", "min_tx_rate", "max_tx_rate"), _CNI),
+    Row(("hcas_after_network",), _under(f"{_VF}.administration.", "node_guid"), "The driver shows the GUID of the VF itself.", ("unread",), INFINIBAND),
+    Row(("hcas_after_network",), _under(f"{_VF}.administration.", "node_guid"), _ETHERNET, on=ROCE),
+    Row(("operators_after_network.operators",), ("crds*", "installations*", "configs*", "daemon*", "policies*", "supported_nics*", "discovery*"), _FIRST),
+    Row(("operators_after_network.operators",), ("olm*", "multus*", "attachments", "nic_policies", "troubles"), _FIRST),
+    Row(("operators_after_network.operators",), _under("nodes[].", "labels*", "ready", "unschedulable", "boot_id", "not_ready"), _FIRST),
+    Row(("operators_after_network.operators",), ("errors",), "What the stage needs of it was read."),
+    Row(
+        ("operators_after_network.operators",),
+        _under(
+            "states[].interfaces[].", "name", "vendor", "device", "driver", "link_type", "total_vfs", "eswitch_mode", "admin_state", "vfs[].index", "vfs[].name"
+        ),
+        "The kernel shows the function itself.",
+    ),
+    Row(("operators_after_network.operators",), ("states[].interfaces[].mtu", "states[].interfaces[].vfs[].guid"), "Older daemons do not say it.", ("unread",)),
+    Row(("operators_after_network.operators",), ("states[].interfaces[].vfs[].guid",), _ETHERNET, BROKEN, ROCE),
+    Row(("operators_after_network.operators",), ("states[].interfaces[].vfs[].mtu",), "The kernel shows the MTU of the VF itself."),
+    Row(
+        ("operators_after_network.operators",),
+        ("states[].generation", "states[].wanted_rdma_mode", "states[].rdma_mode"),
+        "Its effect is judged: the RDMA devices.",
+    ),
+    Row(("operators_after_network.operators",), ("states[].wanted[].name", "states[].wanted[].groups*", "states[].wanted[].external"), _NAMES),
+    Row(("operators_after_network.operators",), ("states[].wanted[].link_type", "states[].wanted[].eswitch_mode"), "The kernel shows what the function is."),
+    Row(
+        ("vf_pods.pods",),
+        _under(
+            "[].",
+            "name",
+            "namespace",
+            "device",
+            "address",
+            "interface",
+            "rate_gbps",
+            "pcie_gbps",
+            "error",
+            "rail",
+            "physical_function",
+            "cpus",
+            "binding",
+            "cause",
+        ),
+        "What its node shows of the VF that the pod has is judged.",
+    ),
+    Row(("hcas_in_use",), (_PF[:-1], f"{_PF}*", _VF, f"{_VF}.*", "node.errors", "node.error"), "Only VFs in pods are judged here."),
+    Row(
+        ("hcas_in_use",),
+        _under("node.hcas(VF in a pod).", *_VF_IN_USE),
+        "Only the settings of the VF are judged here.",
+    ),
+    Row(
+        ("hcas_in_use",),
+        _under("node.hcas(VF in a pod).administration.", "node_guid", "port_guid", "link_policy", "vlan_qos", "spoof_check", "min_tx_rate", "max_tx_rate"),
+        "The network sets nothing of it.",
+    ),
+    # host
+    Row(("memlock.proofs",), ("[].pod", "[].device", "[].evidence", "[].hard"), "It is told beside what is judged."),
+    Row(("memlock.proofs",), ("[].user",), "It is still not root.", NUMBER),
+    Row(("memlock.proofs",), ("[].soft", "[].registered"), "It is more than the intent asks for.", ("more",)),
+    Row(("memlock.proofs",), ("[].asked",), "What was registered is judged.", NUMBER),
+    Row(("cluster_policy.policies",), ("names[]",), _NAMES, BROKEN),
+    # what pods do
+    Row(
+        ("bandwidth",),
+        _under("pods[].", "name", "namespace", "address", "pci", "interface", "physical_function", "cpus", "binding", "cause"),
+        "The measurement went through the pod, and is judged.",
+    ),
+    Row(("bandwidth",), ("pods[].rate_gbps", "pods[].pcie_gbps"), "The slower end bounds the floor, and the best pair of the rail the others.", NUMBER),
+    Row(("bandwidth",), ("pods[].pcie_gbps",), "The rate of the port bounds the floor.", ("unread",)),
+    Row(("bandwidth",), ("pairs[].pings",), "These are more than it takes.", ("more",)),
+    Row(
+        ("bandwidth",),
+        _under("pairs[].", "ping_evidence", "peak_gbps", "message_bytes", "iterations", "evidence", "seconds", "commands*", "streams"),
+        "It is told beside what is judged.",
+    ),
+    Row(("bandwidth",), ("pairs[].again",), "It is judged like any other."),
+    Row(("bandwidth",), ("pairs[].sweep", "pairs[].sweep_failure"), "The intent asks for no sweep.", on=INFINIBAND),
+    Row(("bandwidth",), ("pairs[].sweep[]*",), "The sweep is for the report; the measurement is judged.", on=ROCE),
+    Row(("bandwidth",), ("leftovers",), "They are gone.", warns=True),
+    Row(("bandwidth.fabrics",), _under("[].", "measured", "worst", "median", "best", "transport"), "Worked out of the pairs, which stage bandwidth judges."),
+    # training
+    Row(("nccl_log.log",), ("versions[]",), "It is one, whatever its name.", BROKEN),
+    Row(
+        ("nccl_log.log",),
+        _under("processes[].", "version", "network", "oob_interface", "oob_address", "dma_buf", "without_ib", "environment"),
+        "Channels show what was used; this tells why.",
+    ),
+    Row(
+        ("nccl_log.log",),
+        _under("processes[].devices[].", "port", "link", "rail", "gpu_direct", "reasons"),
+        "That a device is listed proves nothing; channels do.",
+    ),
+    Row(
+        ("nccl_log.log",),
+        _under("communicators[].", "name", *_under("ranks[].", "gpu", "bus_id", "point_to_point_channels", "trees", "rings", "nodes")),
+        "It is told beside what is judged.",
+    ),
+    Row(("nccl_log.log",), ("communicators[].ranks[].channels",), _DERIVED, NUMBER),
+    Row(("nccl_log.log",), ("communicators[].ranks[].host", "communicators[].ranks[].pid"), _DERIVED, OTHER),
+    Row(("nccl_log.log",), ("communicators[].ranks[].routes(*)",), _DERIVED),
+    Row(
+        ("nccl_log.log",),
+        _under("communicators[].ranks[].routes(*).", "transport", "direction", "connection", "proxy", "channels*", "lines"),
+        _DERIVED,
+    ),
+    Row(("nccl_log.log",), ("communicators[].ranks[].routes(*).via",), _DERIVED, ("unread",)),
+    Row(("nccl_log.log",), ("communicators[].ranks[].routes(NET).device",), _DERIVED, ("more", "less", "another's")),
+    Row(("nccl_log.log",), ("communicators[].ranks[].routes(P2P).device", "communicators[].ranks[].routes(P2P).gpu_direct"), "Nothing goes over the network."),
+    Row(
+        ("nccl_log.log",),
+        ("processes[].devices", *_under("processes[].devices[]", "", ".index", ".name")),
+        "Of a rank that has no channel over the network.",
+        on=INFINIBAND,
+    ),
+    Row(("nccl_log.log",), ("processes[].devices[].name",), "Another rank's name of a device that the host uses.", OTHER, ROCE),
+    Row(("nccl_log.log",), ("problems",), "It is not known whether it matters; the channels show what it did.", warns=True),
+    Row(("nccl_log.log",), ("lines", "nccl_lines", "torn", "cut"), "A channel that is lost with a line is unknown."),
+    Row(("job_pods.pods",), ("[].name", "[].functions[].interface"), _NAMES),
+    Row(("job_pods.pods",), ("[].node",), "Nodes are alike.", OTHER),
+    Row(("job_pods.pods",), ("[].functions[].rdma_device",), "The node shows it.", ("unread",)),
+    Row(("job_pods.pods",), ("[].error",), _EITHER),
+)
+
+#: what should be noticed, and is not yet
+GAPS: typing.Tuple[Row, ...] = (
+    Row(("topologies",), ("node[].managers.master",), "It is not compared with the manager that the ports see."),
+    Row(("topologies",), ("node[].managers.others_refreshed",), "With a standby that polls, a count that rises proves no sweep.", ("unread",)),
+    Row(("operators",), ("troubles",), "Pods of the operator that are not ready are told only beside another finding."),
+    Row(("hcas_after_network",), ("node.errors",), "What could not be read after the network was made is told nowhere."),
+    Row(("hcas_after_network",), _under(f"{_VF}.", "node_guid"), "A GUID that could not be read passes.", ("unread",), INFINIBAND),
+    Row(
+        ("operators_after_network.operators",),
+        ("states[].wanted", "states[].wanted[]", *_under("states[].wanted[].", "address", "vfs_count", "mtu")),
+        "The operator wants something else than there is, and will make it.",
+    ),
+    Row(
+        ("operators_after_network.operators",),
+        _under("states[].", "sync_status", "last_sync_error", "current_state", "desired_state"),
+        "The operator is not done, or has failed.",
+    ),
+    Row(("bandwidth",), ("pods[].device",), "A pod without an RDMA device passes on a fabric with RDMA."),
+    Row(("bandwidth",), ("pairs[].transport",), "TCP passes on a fabric with RDMA."),
+    Row(("bandwidth",), ("pairs[].server",), "A pair of one pod counts.", OTHER, INFINIBAND),
+)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Facts that contradict each other, or are but half there: no such run is green, and the finding says what does not fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedTopologies
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclProblem
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform
+
+from .breaks import kind_of
+from .fleet import MIXED, PAIR, ROCE, Shape, healthy
+from .judge import findings
+
+Change = typing.Callable[[typing.Any], typing.Any]
+
+
+def replaced(**changes: typing.Any) -> Change:
+    return lambda value: dataclasses.replace(value, **changes)
+
+
+def first(change: Change) -> Change:
+    """A change of the first entry of a list."""
+    return lambda items: (change(items[0]), *items[1:])
+
+
+def on_first_node(change: Change) -> Change:
+    """A change of what the first node answered."""
+
+    def changed(nodes: typing.Any) -> typing.Any:
+        name = next(iter(nodes))
+        return {**nodes, name: dataclasses.replace(nodes[name], value=change(nodes[name].value))}
+
+    return changed
+
+
+def vfio(value: NodePlatform) -> NodePlatform:
+    return dataclasses.replace(value, functions=first(replaced(driver="vfio-pci"))(value.functions))
+
+
+def without_a_leaf(value: typing.Any) -> typing.Any:
+    seen = value[0]
+    nodes = tuple(node for node in seen.topology.nodes if node.description != "leaf-1-1")
+    return (dataclasses.replace(seen, topology=dataclasses.replace(seen.topology, nodes=nodes)),)
+
+
+def another_destination(plan: typing.Any) -> typing.Any:
+    """The first port was to ping a LID that no port has."""
+    name = next(iter(plan))
+    task = plan[name].clients[0]
+    clients = (dataclasses.replace(task, lids=(7, *task.lids[1:])), *plan[name].clients[1:])
+    return {**plan, name: dataclasses.replace(plan[name], clients=clients)}
+
+
+def only_one_gpu_direct(log: typing.Any) -> typing.Any:
+    """The log does not say of one connection over the network whether it is GPUDirect RDMA."""
+    ranks = log.communicators[0].ranks
+    routes = tuple(dataclasses.replace(route, gpu_direct=None) if route.transport == "NET" else route for route in ranks[0].routes)
+    changed = (dataclasses.replace(ranks[0], routes=routes), *ranks[1:])
+    return dataclasses.replace(log, communicators=(dataclasses.replace(log.communicators[0], ranks=changed),))
+
+
+class Contradiction(typing.NamedTuple):
+    """check, subject, status and words of the finding that must come of it."""
+
+    shape: Shape
+    kind: str
+    change: Change
+    check: str
+    subject: str
+    status: str
+    says: str
+
+
+CASES = (
+    Contradiction(PAIR, "platform", on_first_node(vfio), "platform.driver", "node-1 mlx5_0", "fail", "given away as a whole"),
+    Contradiction(PAIR, "platform", on_first_node(replaced(errors=("functions: I/O error",))), "platform.node", "node-1", "warn", "functions: I/O error"),
+    Contradiction(PAIR, "topologies", on_first_node(without_a_leaf), "fabric.topology", "compute links", "unknown", "Switch 0x0300000001000000"),
+    Contradiction(
+        MIXED, "ping_plan", another_destination, "reachability.port", "compute rail 0 node-01 mlx5_0 port 1", "unknown", "no port of its rail has: 7"
+    ),
+    Contradiction(ROCE, "rolls", lambda rolls: (), "network.roll", "MachineConfigPool worker", "unknown", "nobody waited for it"),
+    Contradiction(ROCE, "rolls", first(replaced(updated=2)), "network.roll", "MachineConfigPool worker", "fail", "not all come"),
+    Contradiction(
+        PAIR,
+        "addresses",
+        lambda seen: dataclasses.replace(seen, taken=first(replaced(network="10.244.0.0/99"))(seen.taken)),
+        "network.address_overlap",
+        "cluster",
+        "unknown",
+        "'10.244.0.0/99' is no network",
+    ),
+    Contradiction(PAIR, "cluster_policy.policies", replaced(rdma=False), "host.cluster_policy", "ClusterPolicy cluster-policy", "fail", "switched off"),
+    Contradiction(PAIR, "memlock.proofs", first(replaced(user=None)), "host.memlock", "compute node-1", "unknown", "is not known"),
+    Contradiction(PAIR, "memlock.proofs", first(replaced(registered=1 << 20)), "host.memlock", "compute node-1", "unknown", "registered 1 MiB"),
+    Contradiction(PAIR, "nccl_log.log", replaced(processes=()), "training.oob", "job-worker-1", "unknown", "The line that says it is missing"),
+    Contradiction(PAIR, "nccl_log.log", replaced(processes=()), "training.ranks", "job-worker-1 rank 4", "unknown", "Nothing of its process"),
+    Contradiction(PAIR, "nccl_log.log", only_one_gpu_direct, "training.gpu_direct", "job-worker-0 rank 0", "fail", "does not say why"),
+    Contradiction(
+        PAIR,
+        "nccl_log.log",
+        replaced(problems=(NcclProblem("of a newer version", "text", "", ("job-worker-0",), 1, 9),)),
+        "training.problem",
+        "job-worker-0 line 9",
+        "warn",
+        "it is not known here whether it matters",
+    ),
+)
+
+
+def test_what_does_not_fit_is_named() -> None:
+    wrong = []
+    for case in CASES:
+        fleet = healthy(case.shape)
+        source = next(item for sources in SOURCES.values() for item in sources.values() if kind_of(item) == case.kind)
+        found = findings(fleet, case.check.partition(".")[0], {**fleet.facts, source: case.change(fleet.facts[source])})
+        same = [item for item in found if (item.check, item.subject, item.status) == (case.check, case.subject, case.status)]
+        if not any(case.says in item.why for item in same):
+            wrong.append(f"{case.check} {case.subject}: {[item for item in found if item.check == case.check][:4]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_leaf_that_is_not_among_the_nodes_is_called_by_its_guid() -> None:
+    """A suspect must have a name, also where the discovery missed it."""
+    fleet = healthy(PAIR)
+    source = next(item for item in SOURCES["fabric"].values() if kind_of(item) == "topologies")
+    seen = {name: ObservedTopologies(without_a_leaf(item.value)) if item.value else item for name, item in fleet.facts[source].items()}
+    assert {item.status for item in findings(fleet, "reachability", {**fleet.facts, source: seen})} == {"pass"}

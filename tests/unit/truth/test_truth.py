@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Never a green run that is not true: each fact of a healthy fleet is broken in turn, and the run must not be green, or the table says why it may."""
+
+from __future__ import annotations
+
+import pathlib
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, judge
+
+from . import page
+from .breaks import Case, cases
+from .fleet import FEW, LARGE, MIXED, PAIR, ROCE, SHAPES, Shape, healthy
+from .judge import CLOSED, ORDER, SILENT, WARNED, Outcome, findings, outcomes
+from .table import GAPS, ROWS, Row
+
+ALL = (*ROWS, *GAPS)
+DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
+
+
+def test_healthy_fleets_are_green() -> None:
+    for shape in SHAPES:
+        fleet = healthy(shape)
+        for stage in TABLE:
+            gate = judge(findings(fleet, stage), fleet.intent.waivers)
+            assert gate.open, (shape.name, stage)
+            assert [item.finding for item in gate.judged if item.finding.status != PASS and item.waiver is None] == [], (shape.name, stage)
+
+
+def test_each_fact_of_a_small_fleet_is_noticed_or_the_table_says_why_not() -> None:
+    wrong: typing.List[str] = []
+    unused = {(row, kind, fact) for row in ALL for kind in row.kinds for fact in row.facts}
+    for case, outcome in small_fleets().items():
+        named = [(row, kind, fact) for row in ALL if case.kind in row.kinds for kind, fact in row.named(case)]
+        unused.difference_update(named)
+        wrong += problems(case, outcome, [row for row, _kind, _fact in named])
+    wrong += [f"no such fact: {kind} {fact} ({row.why})" for row, kind, fact in unused]
+    assert not wrong, "correct the check, or the table in tests/unit/truth/table.py:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(("shape", "every"), [(MIXED, 8), (LARGE, 20)])
+def test_a_large_fleet_hides_nothing(shape: Shape, every: int) -> None:
+    """Some of what small fleets notice, each at one place of many."""
+    fleet = healthy(shape)
+    first = {broken.case: broken for broken in cases(fleet, "one") if not any(row.named(broken.case) for row in ALL)}
+    seen = outcomes(fleet, list(first.values())[::every])
+    assert len(seen) > 20
+    assert {outcome.words: outcome.verdict for outcome in seen.values() if outcome.verdict != CLOSED} == {}
+
+
+def test_the_page_is_made_of_the_table() -> None:
+    assert (DOCS / "truth.md").read_text(encoding="utf-8") == page.page(), "run: python -m tests.unit.truth.page > docs/truth.md"
+
+
+def small_fleets() -> typing.Dict[Case, Outcome]:
+    """Of each case what is said at least."""
+    seen: typing.Dict[Case, Outcome] = {}
+    for shape in (PAIR, FEW, ROCE):
+        for case, outcome in outcomes(healthy(shape), cases(healthy(shape))).items():
+            if case not in seen or ORDER.index(outcome.verdict) > ORDER.index(seen[case].verdict):
+                seen[case] = outcome
+    return seen
+
+
+def problems(case: Case, outcome: Outcome, rows: typing.Sequence[Row]) -> typing.Iterator[str]:
+    where = f"{case.kind} {case.fact}, {case.how}, {'RoCE' if case.roce else 'InfiniBand'}"
+    if outcome.verdict == CLOSED:
+        yield from (f"noticed, so that the row is not needed: {where} ({row.why})" for row in rows)
+    elif not rows:
+        yield f"not noticed ({outcome.verdict}), and not in the table: {where}: {outcome.words}"
+    elif len(rows) > 1:
+        yield f"in {len(rows)} rows: {where}"
+    elif outcome.verdict != (WARNED if rows[0].warns else SILENT):
+        yield f"{outcome.verdict}, which the row does not say: {where} ({rows[0].why})"
