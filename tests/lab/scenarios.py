@@ -672,6 +672,18 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
         "tests/unit/run/test_lease.py::test_the_run_that_lost_it_writes_nothing_more",
     ),
     Elsewhere(
+        "a controller without library, kubeconfig, rights or Helm, told before the first node is looked at",
+        "no fault of the lab: the controller",
+        "validate.api_server",
+        "tests/unit/check/test_controller.py::test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_none_does",
+    ),
+    Elsewhere(
+        "multus that runs everywhere but on our nodes, and a NotReady node of somebody else",
+        "the lab's multus is no DaemonSet",
+        "operators.multus",
+        "tests/unit/observe/test_sriov_operator.py::test_where_multus_is_ready_not_how_often",
+    ),
+    Elsewhere(
         "a user without rights",
         "a user that the test makes in the lab",
         "operators.rights",
