@@ -164,7 +164,7 @@ def test_without_what_the_links_could_carry_there_is_no_floor(seen, text):
     # that is nobody's fault
     assert found(given, "suspect", "compute").status == "pass"
     # what it shall be is as good
-    assert found(given, "floor", AB, intent(expected_gbps=400)).status == ("pass" if "rate" in text or "iblinkinfo" in text else "unknown")
+    assert found(given, "floor", AB, intent(expected_gbps=400)).status == "pass"
 
 
 def test_the_fleet_catches_the_slow_direction():

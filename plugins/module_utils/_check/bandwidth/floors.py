@@ -148,6 +148,9 @@ class Ground:
 def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> Carried:
     if pod.error:
         return Carried(unknown=f"{pod.node} has no pod")
+    expected = fabric.line_rate.expected_gbps
+    if found is None and expected is not None:
+        found = HcaRates("", pod.rail, pod.rate_gbps, expected, "line_rate.expected_gbps")
     if found is None:
         unknown = f"what the link of {pod.node} could carry is not known: node_info shows no HCA for its pod"
         own = (Limit(pod.rate_gbps, f"port of {pod.node} {pod.rate_gbps:g}"),) if pod.rate_gbps else ()
