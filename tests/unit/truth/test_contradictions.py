@@ -84,7 +84,6 @@ CASES = (
         MIXED, "ping_plan", another_destination, "reachability.port", "compute rail 0 node-01 mlx5_0 port 1", "unknown", "no port of its rail has: 7"
     ),
     Contradiction(ROCE, "rolls", lambda rolls: (), "network.roll", "MachineConfigPool worker", "unknown", "nobody waited for it"),
-    Contradiction(ROCE, "rolls", first(replaced(updated=2)), "network.roll", "MachineConfigPool worker", "fail", "not all come"),
     Contradiction(
         PAIR,
         "addresses",
