@@ -670,10 +670,11 @@ def test_a_tcp_client_that_came_too_early_is_tried_again():
 def test_a_network_of_ipv6_addresses():
     class Six(Api):
         def create(self, definition):
-            super().create(definition)
-            annotations = self.pods[definition["metadata"]["name"]]["metadata"]["annotations"]
+            made = super().create(definition)
+            annotations = made["metadata"]["annotations"]
             status = annotations["k8s.v1.cni.cncf.io/network-status"].replace("10.0.0.", "fd00::")
             annotations["k8s.v1.cni.cncf.io/network-status"] = status
+            return made
 
     api = Six()
     facts, _lines = run(api)
@@ -701,7 +702,7 @@ def test_the_plan_is_told_before_anything_is_started_and_kept():
     class Timed(Api):
         def create(self, definition):
             lives.append(definition["spec"]["activeDeadlineSeconds"])
-            super().create(definition)
+            return super().create(definition)
 
     nodes = ("a", "b", "c", "d")
     facts, lines = run(Timed(nodes), nodes, bandwidth={"rounds": 2})
