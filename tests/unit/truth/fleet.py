@@ -89,7 +89,7 @@ LABEL = "feature.node.kubernetes.io/network-sriov.capable"
 OPERATOR = "sriov-network-operator"
 #: hosts of the job whose log is judged
 JOB_HOSTS = 2
-_PCIE = PcieLink(32.0, 16, 32.0, 16)
+_PCIE = PcieLink(32.0, 16, 32.0, 16, 32.0, 16, 512, 512)
 
 Facts = typing.Mapping[Source, typing.Any]
 
@@ -317,7 +317,7 @@ class _Made:
 
     def _netdev(self, name: str, port: Port) -> Netdev:
         if not self.shape.infiniband:
-            return Netdev(name, "94:6d:ae:00:00:01", 4092, "up", port=1, speed_gbps=RATE, supported_gbps=RATE)
+            return Netdev(name, "94:6d:ae:00:00:01", 4092, "up", port=1, speed_gbps=RATE, supported_gbps=RATE, partner_gbps=RATE)
         return Netdev(name, "00:00:10:49:fe:80", 4092, "up", port.guid, "0xfe80000000000000", 4169, 1)
 
     def _virtual(self, at: _Hca, index: int, taken: bool) -> Hca:

@@ -67,6 +67,7 @@ _BEFORE = "Before the network is made a node need not have VFs; stage virtual_fu
 _IN_FORCE = "All machines have the configuration that the pool wants."
 _DONE = "Stages discover and fabric have judged it; after the network is made VFs are judged, and what they carry by stage bandwidth."
 _CNI = "The CNI plugin sets it when a pod takes the VF; where the intent asks for it, a pod of ours does."
+_ETHERNET_ONLY = "Nothing of InfiniBand is known by it."
 _BOUGHT = "iblinkinfo says that the two ends of the link can't do more: it runs as it was bought."
 _MANAGER = "The subnet manager is asked itself; where it is, is for the reader."
 _DERIVED = "The parser works it out of the same lines as what is judged."
@@ -109,7 +110,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("hcas",), _under(_PF, "netdevs", "netdevs[]", "netdevs[].state"), "IPoIB of the node: RDMA over InfiniBand needs no interface.", on=INFINIBAND),
     Row(
         ("hcas",),
-        _under(_PF, "netdevs", "netdevs[]", "netdevs[].state"),
+        _under(_PF, "netdevs[].state"),
         "The interface may be in another network namespace. Whether VFs carry traffic is measured by stage bandwidth.",
         on=ROCE,
         warns=True,
@@ -121,7 +122,19 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("hcas",), _under(_PF, "rdma_device"), "Where the PCI address tells rails, the name of the device does not count; pods have those of VFs.", _BAD, ROCE),
     Row(("hcas",), _under(_PF, "pci.address"), "The kernel has no two functions of one address.", OTHER),
     Row(("hcas",), _under(_PF, "pci.driver"), "The port works, so something drives it; stage platform reads the driver for itself.", on=INFINIBAND, warns=True),
-    Row(("hcas",), _under(_PF, "pci.link.current_speed", "pci.link.current_width"), _SLOT, ("unread", "less"), warns=True),
+    Row(("hcas",), _under(_PF, "pci.link.current_speed", "pci.link.current_width"), _SLOT, ("unread",), warns=True),
+    Row(("hcas",), _under(_PF, "pci.link.slot*", "pci.link.payload*"), "It tells why a link is slow; how fast it is, is judged."),
+    Row(("hcas",), _under(_PF, "netdevs[].speed_gbps", "netdevs[].supported_gbps", "netdevs[].partner_gbps"), _ETHERNET_ONLY, on=INFINIBAND),
+    Row(("hcas",), _under(_PF, "netdevs[].speed_gbps"), "The port shows its rate as well.", ("unread", "more"), ROCE),
+    Row(("hcas",), _under(_PF, "netdevs[].supported_gbps"), "The partner bounds it, or the speed is more than enough.", NUMBER, ROCE),
+    Row(("hcas",), _under(_PF, "netdevs[].partner_gbps"), "The port bounds it, or the speed is more than enough.", on=ROCE),
+    Row(("hcas", "hcas_after_network"), ("node.hcas(PF).held", "node.hcas(VF).held"), "What is on the node is in no pod."),
+    Row(("hcas_in_use",), ("node.hcas(VF in a pod).held",), "Only the settings of the VF are judged here."),
+    Row(
+        ("hcas_after_network",),
+        tuple(f"node.hcas({kind}).netdevs[].{name}_gbps" for kind in ("PF", "VF") for name in ("speed", "supported", "partner")),
+        "Stage bandwidth judges the link by the first look.",
+    ),
     Row(("hcas",), _under(_PF, "pci.link.max_speed", "pci.link.max_width"), _SLOT, ("unread", "more"), warns=True),
     Row(("hcas",), _under(_PF, "pci.link.current_speed", "pci.link.current_width"), "The link is faster than the card needs.", ("more",)),
     Row(("hcas",), _under(_PF, "pci.link.max_speed", "pci.link.max_width"), "The link is faster than the card needs.", LESS),
@@ -293,7 +306,8 @@ ROWS: typing.Tuple[Row, ...] = (
     ),
     Row(("rolls",), ("[].config", "[].seconds"), "It is told beside what is judged."),
     Row(("rolls",), ("[].rolls",), "It rolled once at most.", LESS),
-    Row(("rolls",), ("[].machines", "[].updated"), "The wait ends with an error unless each node of the inventory has come."),
+    Row(("rolls",), ("[].machines",), "All machines have come.", LESS),
+    Row(("rolls",), ("[].updated",), "All machines have come.", ("more",)),
     Row(("rolls",), ("[].others",), "Each node of the inventory has come.", warns=True),
     Row(("rolls.kubelet",), _under("wanted[].", "kind", "name", "what", "labels"), _NAMES),
     Row(
@@ -430,14 +444,18 @@ ROWS: typing.Tuple[Row, ...] = (
         _under("pods[].", "name", "namespace", "address", "pci", "interface", "physical_function", "cpus", "binding", "cause"),
         "The measurement went through the pod, and is judged.",
     ),
-    Row(("bandwidth",), ("pods[].rate_gbps", "pods[].pcie_gbps"), "The slower end bounds the floor, and the best pair of the rail the others.", NUMBER),
+    Row(("bandwidth",), ("pods[].rate_gbps",), "What the HCA's link can do is looked up on the node."),
+    Row(("bandwidth",), ("pods[].pcie_gbps",), "More than it takes.", ("more",)),
+    Row(("bandwidth",), ("plans",), "How long it takes is for the reader."),
     Row(("bandwidth",), ("pods[].pcie_gbps",), "The rate of the port bounds the floor.", ("unread",)),
     Row(("bandwidth",), ("pairs[].pings",), "These are more than it takes.", ("more",)),
     Row(
         ("bandwidth",),
-        _under("pairs[].", "ping_evidence", "peak_gbps", "message_bytes", "iterations", "evidence", "seconds", "commands*", "streams"),
+        _under("pairs[].", "ping_evidence", "evidence", "seconds", "commands*", "streams"),
         "It is told beside what is judged.",
     ),
+    Row(("bandwidth",), ("pairs[].peak_gbps",), "The average counts.", ("unread", "more")),
+    Row(("bandwidth",), ("pairs[].iterations",), "The average counts.", NUMBER),
     Row(("bandwidth",), ("pairs[].again",), "It is judged like any other."),
     Row(("bandwidth",), ("pairs[].sweep", "pairs[].sweep_failure"), "The intent asks for no sweep.", on=INFINIBAND),
     Row(("bandwidth",), ("pairs[].sweep[]*",), "The sweep is for the report; the measurement is judged.", on=ROCE),
@@ -492,7 +510,6 @@ GAPS: typing.Tuple[Row, ...] = (
     Row(("topologies",), ("node[].managers.others_refreshed",), "With a standby that polls, a count that rises proves no sweep.", ("unread",)),
     Row(("operators",), ("troubles",), "Pods of the operator that are not ready are told only beside another finding."),
     Row(("hcas_after_network",), ("node.errors",), "What could not be read after the network was made is told nowhere."),
-    Row(("hcas_after_network",), _under(f"{_VF}.", "node_guid"), "A GUID that could not be read passes.", ("unread",), INFINIBAND),
     Row(
         ("operators_after_network.operators",),
         ("states[].wanted", "states[].wanted[]", *_under("states[].wanted[].", "address", "vfs_count", "mtu")),
