@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import typing
 
@@ -29,24 +30,23 @@ class ActionModule(Observer):
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
         """Stamp the node's clock with the controller's: only between asking and answer is it known what it is compared with.
 
-        The first answer of a node may take long, as ssh and the module have to get there. Then the clock is asked for once more, alone.
+        A module takes its time to get there and to start, up to a minute on a busy node. Then the time is asked for once more, by the shortest way.
         """
-        answer = self._stamped(arguments, task_vars)
-        if _span(answer) > _SLOW_SECONDS:
-            again = self._stamped({**arguments, "gather_subset": ["clock"]}, task_vars)
-            if 0 <= _span(again) < _span(answer):
-                answer["clock"] = again["clock"]
-        return answer
-
-    def _stamped(self, arguments: Result, task_vars: Variables) -> Result:
         asked = time.time()
         answer = super().ask(arguments, task_vars)
-        if isinstance(answer.get("clock"), dict):
-            answer["clock"].update(asked=asked, answered=time.time())
+        clock = answer.get("clock")
+        if isinstance(clock, dict):
+            clock.update(asked=asked, answered=time.time())
+            if clock["answered"] - asked > _SLOW_SECONDS:
+                clock.update(self._time(clock["answered"] - asked))
         return answer
 
-
-def _span(answer: Result) -> float:
-    """Seconds between asking and answer; -1 without a clock."""
-    clock = answer.get("clock")
-    return float(clock["answered"] - clock["asked"]) if isinstance(clock, dict) else -1.0
+    def _time(self, least: float) -> Result:
+        """The node's time and when it was asked for; nothing where that took no less than ``least`` seconds, or brought no answer."""
+        asked = time.time()
+        told = self._low_level_execute_command("date +%s.%N")
+        answered = time.time()
+        # busybox knows no %N
+        if told["rc"] != 0 or not re.fullmatch(r"[0-9]{1,12}\.[0-9]{1,9}\s*", told["stdout"]) or not 0 <= answered - asked < least:
+            return {}
+        return {"seconds": float(told["stdout"]), "asked": asked, "answered": answered}

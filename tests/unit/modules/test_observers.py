@@ -209,30 +209,36 @@ def test_size_of_an_answer(value: typing.Any, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("took", "kept"),
+    ("first", "again", "said", "kept"),
     [
         # fast enough, asked once
-        ((1.0,), 0),
-        # as ssh had to be set up; alone it is fast
-        ((34.0, 1.0), 1),
+        (1.0, None, "", False),
+        # the module took its time to get there; the shortest way is fast
+        (34.0, 1.0, "1034.5", True),
         # slow for another reason: the better of the two
-        ((34.0, 40.0), 0),
-        # the second one gave no answer
-        ((34.0, None), 0),
+        (34.0, 40.0, "1034.5", False),
+        # busybox, and a shell that fails
+        (34.0, 1.0, "1034.%N", False),
+        (34.0, 1.0, "", False),
     ],
 )
-def test_a_slow_answer_is_asked_for_the_clock_once_more(took: typing.Tuple[typing.Optional[float], ...], kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, asked = [1000.0], []
+def test_a_slow_answer_is_asked_for_the_time_once_more(
+    first: float, again: typing.Optional[float], said: str, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
 
-    def answer(_self: typing.Any, arguments: typing.Dict[str, typing.Any], _task_vars: typing.Any) -> typing.Dict[str, typing.Any]:
-        seconds = took[len(asked)]
-        asked.append(arguments)
-        now[0] += seconds or 60.0
-        return {"hcas": {}, "clock": {"seconds": float(len(asked))}} if seconds is not None else {"failed": True}
+    def answer(_self: typing.Any, _arguments: typing.Any, _task_vars: typing.Any) -> typing.Dict[str, typing.Any]:
+        now[0] += first
+        return {"clock": {"seconds": 7.0, "synchronised": True}}
+
+    def command(_self: typing.Any, text: str) -> typing.Dict[str, typing.Any]:
+        assert again is not None and text == "date +%s.%N"
+        now[0] += again
+        return {"rc": 0 if said else 1, "stdout": f"{said}\r\n"}
 
     monkeypatch.setattr(node_info.Observer, "ask", answer)
+    monkeypatch.setattr(node_info.ActionModule, "_low_level_execute_command", command)
     monkeypatch.setattr(node_info.time, "time", lambda: now[0])
-    action = object.__new__(node_info.ActionModule)
-    found = action.ask({"sysfs": ["/sys"], "gather_subset": ["all"]}, {})
-    assert found["clock"]["seconds"] == kept + 1 and found["clock"]["answered"] - found["clock"]["asked"] == took[kept] and found["hcas"] == {}
-    assert [item["gather_subset"] for item in asked] == [["all"], ["clock"]][: len(took)]
+    clock = object.__new__(node_info.ActionModule).ask({}, {})["clock"]
+    assert clock["synchronised"] and clock["seconds"] == (1034.5 if kept else 7.0)
+    assert clock["answered"] - clock["asked"] == (again if kept else first)
