@@ -118,9 +118,15 @@ device mlx5_4
   local address:  LID 0x0001, QPN 0x000011, PSN 0x9a3f12, GID ::
 code 124
 """
+LEASE = {
+    "metadata": {"name": "linerate-rdma", "uid": "u", "resourceVersion": "7", "annotations": {"linerate.rdma/run": "run-1"}},
+    "spec": {"holderIdentity": "run-1@control-1", "leaseDurationSeconds": 60, "renewTime": "2026-01-02T12:00:00.000000Z", "leaseTransitions": 1},
+}
 TEXT: typing.Dict[str, Text] = {
     **{f"node.sysfs.{name}": Text(parser(f"node.sysfs.{name}"), [sample]) for name, sample in SYSFS.items()},
     "node.sysfs.is_pci_address": Text(parser("node.sysfs.is_pci_address"), ["0000:3c:00.0"], (False,)),
+    "node.sysfs.pci_address_of_link": Text(parser("node.sysfs.pci_address_of_link"), ["../../devices/pci0000:3a/0000:3b:00.2/net/net1"], (None,)),
+    "kubernetes.lease.http_date": Text(parser("kubernetes.lease.http_date"), ["Fri, 02 Jan 2026 12:00:00 GMT"], (None,)),
     "infiniband.ibnetdiscover.parse": Text(parser("infiniband.ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")),
     "infiniband.ibping.parse": Text(parser("infiniband.ibping.parse"), seeds("infiniband-diags/ibping_*.txt")),
     "infiniband.ibping.resent": Text(parser("infiniband.ibping.resent"), ["ibwarn: [7] ibping: resent\n"], (0,)),
@@ -265,6 +271,7 @@ DATA: typing.Dict[str, Data] = {
             {"kind": "ClusterServiceVersion", "metadata": {"name": "sriov-network-operator.v4"}, "spec": {"version": "4"}, "status": {"phase": "Succeeded"}},
         ],
     ),
+    "kubernetes.lease.lease": Data(parser("kubernetes.lease.lease"), [LEASE], (parser("kubernetes.lease.lease")({}),)),
     "kubernetes.pod_state.state_of_pod": Data(parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)),
     "intent.parse_intent": Data(parser("intent.parse_intent"), [[FABRIC]]),
     "kubernetes.ipam.node_networks": Data(
