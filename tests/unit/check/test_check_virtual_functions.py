@@ -92,7 +92,36 @@ def wanted(**changes):
 def test_all_agree():
     findings = check(INTENT, facts())
     assert {finding.status for finding in findings} == {"pass"}
-    assert [finding.check.split(".")[1] for finding in findings] == ["members", "count", "driver", "report", "mtu", "allocatable"]
+    assert [finding.check.split(".")[1] for finding in findings] == ["members", "count", "driver", "report", "mtu", "allocatable", "sync"]
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "text"),
+    [
+        ({"sync_status": "Failed", "last_sync_error": "no such device"}, "fail", "no such device"),
+        ({"sync_status": "InProgress"}, "unknown", "still at work"),
+        ({"sync_status": ""}, "unknown", "still at work"),
+        ({"desired_state": "Reboot_Required", "current_state": "Idle"}, "unknown", "a drain or a reboot"),
+        ({"desired_state": "Idle", "current_state": "Draining"}, "unknown", "a drain or a reboot"),
+    ],
+)
+def test_a_node_that_the_operator_is_not_through_with_is_no_pass(state, status, text):
+    """All layers agree for now."""
+    sync = found(facts(state=dataclasses.replace(STATE, **state)), "sync")
+    assert sync.status == status and text in sync.why
+
+
+def test_what_the_operator_will_make_counts_beside_what_is_there():
+    """Two VFs are there and reported, and another policy wants one."""
+    count = found(facts(state=wanted(vfs_count=1)), "count")
+    assert count.status == "fail" and "it wants 1 on this function" in count.why
+
+
+def test_files_that_could_not_be_read_are_told():
+    given = facts()
+    node = dataclasses.replace(given.nodes["worker-1"].value, errors=("/sys/x: Input/output error",))
+    read = found(dataclasses.replace(given, nodes={"worker-1": ObservedHcas(node)}), "read")
+    assert read.status == "warn" and "/sys/x: Input/output error" in read.why
 
 
 def test_facts_survive_the_way_through_ansible():

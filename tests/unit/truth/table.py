@@ -502,25 +502,19 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("job_pods.pods",), ("[].node",), "Nodes are alike.", OTHER),
     Row(("job_pods.pods",), ("[].functions[].rdma_device",), "The node shows it.", ("unread",)),
     Row(("job_pods.pods",), ("[].error",), _EITHER),
+    Row(("bandwidth",), ("pods[].device",), "What the pod calls its device is for the reader; its physical function tells the HCA.", ("broken", "another's")),
+    Row(("hcas_after_network",), ("node.errors",), "What is judged was read; the other files are named.", warns=True),
+    Row(("operators_after_network.operators",), _under("states[].", "last_sync_error"), "It says why a sync failed, and none did."),
+    Row(
+        ("operators_after_network.operators",),
+        _under("states[].", "current_state", "desired_state"),
+        "An operator that drains nothing writes neither.",
+        ("unread",),
+    ),
 )
 
 #: what should be noticed, and is not yet
 GAPS: typing.Tuple[Row, ...] = (
-    Row(("topologies",), ("node[].managers.master",), "It is not compared with the manager that the ports see."),
-    Row(("topologies",), ("node[].managers.others_refreshed",), "With a standby that polls, a count that rises proves no sweep.", ("unread",)),
     Row(("operators",), ("troubles",), "Pods of the operator that are not ready are told only beside another finding."),
-    Row(("hcas_after_network",), ("node.errors",), "What could not be read after the network was made is told nowhere."),
-    Row(
-        ("operators_after_network.operators",),
-        ("states[].wanted", "states[].wanted[]", *_under("states[].wanted[].", "address", "vfs_count", "mtu")),
-        "The operator wants something else than there is, and will make it.",
-    ),
-    Row(
-        ("operators_after_network.operators",),
-        _under("states[].", "sync_status", "last_sync_error", "current_state", "desired_state"),
-        "The operator is not done, or has failed.",
-    ),
-    Row(("bandwidth",), ("pods[].device",), "A pod without an RDMA device passes on a fabric with RDMA."),
-    Row(("bandwidth",), ("pairs[].transport",), "TCP passes on a fabric with RDMA."),
-    Row(("bandwidth",), ("pairs[].server",), "A pair of one pod counts.", OTHER, INFINIBAND),
+    Row(("operators_after_network.operators",), _under("states[].wanted[].", "mtu"), "The operator wants another MTU than there is, and will set it."),
 )

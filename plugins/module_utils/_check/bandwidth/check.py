@@ -181,6 +181,9 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
             describe = f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
             remedy = describe if pod.name else "See the stages network and virtual_functions."
         return Finding("bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy)
+    if pod.device is None and carries_rdma(fabric):
+        why, remedy = CAUSES["no_device"]
+        return Finding("bandwidth.pod", subject, FAIL, f"{pod.name}: no RDMA device on {pod.interface or 'its interface'}", expected, why, remedy)
     if pod.device is None:
         return ok("bandwidth.pod", subject, f"{pod.interface} {pod.address}, no RDMA device: TCP is measured", "a pod with an address on the network")
     rate = f"{pod.rate_gbps:g} Gb/s port" if pod.rate_gbps is not None else "port rate not known"
@@ -204,7 +207,7 @@ def _coverage(
     findings = []
     met: typing.Dict[str, typing.Set[str]] = collections.defaultdict(set)
     for pair in pairs:
-        if pair.rail == rail:
+        if pair.rail == rail and pair.client != pair.server:
             met[pair.client].add(pair.server)
             if fabric.bandwidth.directions != "both":
                 met[pair.server].add(pair.client)

@@ -14,6 +14,7 @@ import typing
 from ..._model.bandwidth import PairResult, RdmaPod
 from ..._model.hca import NodeHcas
 from ..._model.intent import Fabric
+from ..._model.profiles import carries_rdma
 from ..fleet.line_rates import HcaRates, LineRates, most_of_pcie
 
 #: of a rate: clocks of processors, by which the tools measure time, are a little off
@@ -129,6 +130,8 @@ class Ground:
         average, wanted = pair.average_gbps, self.fabric.pods
         if average is None:
             return ""
+        if pair.transport != "RDMA" and carries_rdma(self.fabric):
+            return f"It is of {pair.transport}, and the pods of this fabric are to have RDMA."
         if pair.transport == "RDMA":
             if pair.message_bytes != wanted.message_bytes:
                 return f"It is of messages of {pair.message_bytes} bytes, and {wanted.message_bytes} were asked for (pods.message_bytes)."

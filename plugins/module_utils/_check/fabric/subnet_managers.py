@@ -31,7 +31,7 @@ def check_managers(fabric: Fabric, membership: Membership, seen: typing.Optional
         *_check_answers(fabric, managers, names),
         _check_standby(fabric, known, managers, names),
         _check_priorities(fabric, known, names),
-        _check_activity(fabric, managers),
+        _check_activity(fabric, membership, managers),
     ]
 
 
@@ -125,16 +125,23 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
     )
 
 
-def _check_activity(fabric: Fabric, managers: SeenManagers) -> Finding:
+def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManagers) -> Finding:
     expected = "the activity count rises"
     if managers.activity_first is None or managers.activity_later is None:
         why = f"The count could not be compared: {managers.error or 'it was not read twice'}."
         return Finding("fabric.activity", fabric.name, UNKNOWN, "not known", expected, why, _SEE_MASTER)
+    if managers.master not in membership.subnet_managers:
+        why = f"The count is that of {managers.master or 'a manager that was not told'}, and the ports see {', '.join(membership.subnet_managers)}: it changed."
+        return Finding("fabric.activity", fabric.name, UNKNOWN, "not known", expected, why, "Run the stage again; if it changes again, see the managers' logs.")
     rise, seconds = managers.activity_later - managers.activity_first, managers.activity_seconds or 0.0
     if rise > 0 and managers.others_refreshed is False:
         why = "The count rises, but that may be the answers to a standby that polls the master: its record of the standby was not refreshed, as a sweep does."
         remedy = "See the master's log for sweeps. If it sweeps seldom by intent (sweep_interval), raise fabric_activity_seconds above twice that."
         return Finding("fabric.activity", fabric.name, UNKNOWN, f"+{rise} in {seconds:g} s, no sweep seen", expected, why, remedy)
+    others = [port.manager for port in managers.ports if port.manager is not None and port.manager.guid != managers.master]
+    if rise > 0 and others and managers.others_refreshed is None:
+        why = "The count rises, but a standby polls the master, which counts as well, and whether the master looked at the standby was not read."
+        return Finding("fabric.activity", fabric.name, UNKNOWN, f"+{rise} in {seconds:g} s, no sweep seen", expected, why, _SEE_MASTER)
     if rise > 0:
         return ok("fabric.activity", fabric.name, f"+{rise} in {seconds:g} s", expected)
     if rise < 0:

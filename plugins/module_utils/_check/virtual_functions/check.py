@@ -58,6 +58,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             )
         else:
             read[name] = observed.value
+            if observed.value.errors:
+                why = f"These could not be read, so what they would say is unknown: {'; '.join(observed.value.errors[:10])}."
+                remedy = f"Read them on {name} by hand. Files that come and go while VFs are made are right at the next run."
+                measured = f"{len(observed.value.errors)} unread"
+                findings.append(Finding("virtual_functions.read", name, WARN, measured, "0 unread", why, remedy))
     subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None}
     for fabric in intent.fabrics:
         if not traits(fabric).functions:
@@ -74,6 +79,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             for layers in functions if len(functions) == fabric.select.hcas_per_node else ():
                 findings += _function(layers)
             findings.append(_offer(intent, fabric, name, functions, facts))
+            findings += [_sync(fabric, functions[0])] if functions and functions[0].state is not None else []
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
                 held = facts.held.get(name, ObservedHcas(error="was not asked"))
@@ -131,6 +137,22 @@ def _function(layers: Layers) -> typing.List[Finding]:
     return findings + ([links] if links else [])
 
 
+def _sync(fabric: Fabric, layers: Layers) -> Finding:
+    """Whether the operator is through with the node. While it is not, what is there now may be taken down again."""
+    state, subject, expected = layers.state, f"{fabric.name} {layers.node}", "Succeeded, Idle"
+    assert state is not None
+    steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
+    measured = ", ".join((state.sync_status or "no sync status", *steps))
+    if state.sync_status == "Succeeded" and not steps:
+        return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
+    log = f"See the log of the config daemon on {layers.node} (kubectl logs -l app=sriov-network-config-daemon)"
+    if state.sync_status == "Failed":
+        why = f"The config daemon did not come through: {state.last_sync_error or 'it does not say why'}."
+        return Finding("virtual_functions.sync", subject, FAIL, measured, expected, why, f"{log}, and correct what it names.")
+    why = "The operator is still at work on this node, or asks for a drain or a reboot, so what is there now may change."
+    return Finding("virtual_functions.sync", subject, UNKNOWN, measured, expected, why, f"Run the stage again when it is done. {log}.")
+
+
 def _count(layers: Layers) -> Finding:
     wanted, in_kernel, desired, reported = layers.fabric.virtual_functions, len(layers.vfs), layers.desired, layers.reported
     measured = (
@@ -140,7 +162,7 @@ def _count(layers: Layers) -> Finding:
     if layers.unread:
         why = f"The kernel has {in_kernel}; whether the operator agrees is not known: {layers.unread}."
         return Finding("virtual_functions.count", layers.subject, UNKNOWN, measured, expected, why, "Check the kubeconfig and the user's rights.")
-    if in_kernel == wanted and reported is not None and reported.vfs_count == wanted:
+    if in_kernel == wanted and all(layer is not None and layer.vfs_count == wanted for layer in (reported, desired)):
         return ok("virtual_functions.count", layers.subject, measured, expected)
     why, remedy = _wrong_layer(layers, in_kernel, desired.vfs_count if desired else None, reported.vfs_count if reported else None)
     return Finding("virtual_functions.count", layers.subject, FAIL, measured, expected, why, remedy)
