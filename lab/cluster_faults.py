@@ -281,10 +281,10 @@ CLUSTER_FAULTS = (
     ),
     Fault(
         "umad-absent",
-        "sminfo on a worker asks its kernel, which has no ib_umad, and not the simulated fabric",
+        "sminfo on a worker opens the device nodes of ib_umad, of which its kernel has none, and not the simulated fabric",
         ("worker",),
         # the lab's own comes first in PATH and preloads the simulator's library
-        _script("mv /usr/local/sbin/sminfo /usr/local/sbin/sminfo.lab", "sminfo finds no ib_umad"),
+        _script("mv /usr/local/sbin/sminfo /usr/local/sbin/sminfo.lab", "sminfo finds no device node of ib_umad"),
         _script("test ! -e /usr/local/sbin/sminfo.lab || mv /usr/local/sbin/sminfo.lab /usr/local/sbin/sminfo", "sminfo asks the simulated fabric"),
     ),
     Fault("label-absent", "a worker loses the label of node-feature-discovery", ("worker",), _unlabel, _label),
