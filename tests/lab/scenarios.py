@@ -122,7 +122,6 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         (Injection("clock-ahead", {"worker": "worker-2"}),),
-        always=True,
     ),
     Scenario(
         "umad-absent",
@@ -138,7 +137,6 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         (Injection("umad-absent", {"worker": "worker-2"}),),
-        always=True,
     ),
     Scenario(
         "subnet-managers-killed",

@@ -7,6 +7,8 @@ from __future__ import annotations
 import datetime
 import typing
 
+import pytest
+
 from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import NAME, NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
@@ -31,6 +33,7 @@ def leases(lab: Lab) -> typing.List[str]:
     return [item["spec"]["holderIdentity"] for item in lab.objects(LEASE) if item["metadata"]["name"] == NAME]
 
 
+@pytest.mark.thorough
 def test_two_runs_at_once_do_not_disturb_each_other(lab: Lab) -> None:
     second = Lab(lab.folder / "second")
     second.folder.mkdir()
@@ -54,6 +57,7 @@ def test_a_cluster_that_another_run_holds_is_left_alone(lab: Lab) -> None:
     assert lab.objects("sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy") == before
 
 
+@pytest.mark.thorough
 def test_a_run_while_pods_have_virtual_functions(lab: Lab) -> None:
     found = parse_intent(VARIABLES["rdma_fabrics"], None, {})
     (storage,) = [fabric for fabric in found.fabrics if fabric.name == "storage"]
@@ -67,4 +71,5 @@ def test_a_run_while_pods_have_virtual_functions(lab: Lab) -> None:
             assert run.code == 0, run.end
         hcas = run.fact("hcas_after_network", "worker-1")["hcas"]
         assert [hca["held"]["netdevs"][0]["name"] for hca in hcas if hca["held"]] == ["net1"]
-        assert run.findings("virtual_functions", "unknown", "fail") == []
+        # the simulated HCAs of the other fabric have no VFs
+        assert [finding for finding in run.findings("virtual_functions", "unknown", "fail") if finding["subject"].startswith("storage")] == []
