@@ -78,11 +78,9 @@ def waiting(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]
     :raises LeaseLost: it was lost
     """
     note = _note(module)
-    if note and not module.check_mode and _is_noted(note, _me(module)):
-        with working(module, cluster) as held:
-            yield held.cluster
-    else:
-        yield cluster
+    held_by_run = note and not module.check_mode and _is_noted(note, _me(module))
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(working(module, cluster)).cluster if held_by_run else cluster
 
 
 def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Cluster]) -> bool:

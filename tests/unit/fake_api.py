@@ -170,7 +170,15 @@ class LeaseHolder:
 
     create = replace
 
-    def delete(self, kind: str, namespace: str, name: str, only: typing.Optional[Resource] = None) -> bool:
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        grace_seconds: typing.Optional[int] = None,
+        dry_run: bool = False,
+        only: typing.Optional[Resource] = None,
+    ) -> bool:
         assert (kind, only) == ("Lease", {"uid": "1", "resourceVersion": "1"})
         self.lease = None
         return True

@@ -136,7 +136,9 @@ def test_limited_members_of_a_partition_are_told_and_no_cable_is_accused() -> No
 
 
 def test_a_true_suspect_is_named_beside_a_partition() -> None:
-    lost = lambda client, server, rail: 500 if {client, server} == {1, 2} or (3 in (client, server) and rail == 0) else 0  # noqa: E731
+    def lost(client: int, server: int, rail: int) -> int:
+        return 500 if {client, server} == {1, 2} or (3 in (client, server) and rail == 0) else 0
+
     findings = checked(facts(lost, pkeys={"worker-1": LIMITED, "worker-2": LIMITED}))
     assert [finding.subject for finding in suspects(findings)] == ["compute HCA worker-3 mlx5_0"]
 

@@ -46,7 +46,7 @@ class Api(LeaseHolder):
 
     def delete(self, kind, namespace, name, grace_seconds=None, dry_run=False, only=None):
         if kind == "Lease":
-            return super().delete(kind, namespace, name, only)
+            return super().delete(kind, namespace, name, only=only)
         self.guard()
         self.done.append((name, (self.lease or {}).get("spec", {}).get("holderIdentity", "").partition("@")[0], dry_run))
         return True

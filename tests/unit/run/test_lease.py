@@ -331,20 +331,25 @@ def test_a_run_whose_hold_was_another_one_s_in_between_does_not_go_on(api, clock
     take(keeper(api, clock), clock, continues=True)
 
 
+def late(look, raced, act):
+    """What looks, and is overtaken by another one, once."""
+
+    def overtaken():
+        found = look()
+        if not raced:
+            raced.append(True)
+            act()
+        return found
+
+    return overtaken
+
+
 def test_of_two_that_want_it_the_server_takes_one(api, clock):
     """Another one writes between the look and the write: first when there is none, then when the old one is dead."""
     for expected in ("post", "put"):
         mine, other = keeper(api, clock, TWO), keeper(api, clock, Holder("run-3", "control-3"))
-        look, raced = mine._look, []
-
-        def late(look=look, raced=raced, other=other):
-            found = look()
-            if not raced:
-                raced.append(True)
-                take(other, clock)
-            return found
-
-        mine._look = late
+        raced = []
+        mine._look = late(mine._look, raced, lambda other=other: take(other, clock))
         with pytest.raises(LeaseHeld, match="run-3 on host control-3"):
             mine.take(False, clock.pause, lambda line: None, wait=0)
         assert raced and any(name.startswith(expected) for name in api.requests)

@@ -90,19 +90,26 @@ def check_errors(fabric: Fabric, membership: Membership, topology: Topology, err
     if errors is None or errors.later is None or errors.first is None:
         why = f"The error counters were not read twice: {(errors.error if errors else None) or 'nobody was asked'}."
         return [Finding(check, fabric.name, UNKNOWN, "not known", "", why, _BY_HAND) for check in (_COUNT, _GROWING)]
-    names, way = Names(topology), Way(membership, topology)
-    unread = way.ends_of((*errors.first.unread, *errors.later.unread))
-    findings = _check_growth(fabric, errors, names, way, unread)
+    names, way, readings = Names(topology), Way(membership, topology), _Readings(errors.first, errors.later, errors.seconds)
+    unread = way.ends_of((*readings.first.unread, *readings.later.unread))
+    findings = _check_growth(fabric, readings, names, way, unread)
     if not findings:
-        measured = f"{errors.later.checked} ports in {errors.seconds:g} s"
+        measured = f"{readings.later.checked} ports in {readings.seconds:g} s"
         findings = [ok(_GROWING, fabric.name, measured, "no link counts errors while one looks")]
-    findings.append(_check_counted(fabric, errors.later, names))
-    return [*findings, *_check_complete(fabric, errors, topology, names, way)]
+    findings.append(_check_counted(fabric, readings.later, names))
+    return [*findings, *_check_complete(fabric, readings, topology, names, way)]
 
 
-def _check_growth(fabric: Fabric, errors: SeenErrors, names: Names, way: Way, unread: typing.Set[End]) -> typing.List[Finding]:
+class _Readings(typing.NamedTuple):
+    """Both are there."""
+
+    first: ErrorReport
+    later: ErrorReport
+    seconds: float
+
+
+def _check_growth(fabric: Fabric, errors: _Readings, names: Names, way: Way, unread: typing.Set[End]) -> typing.List[Finding]:
     """One finding for each port of ours that counts errors now or can't show whether it does, and one for all of others."""
-    assert errors.first is not None and errors.later is not None
     first = {(port.guid, port.port): port for port in errors.first.ports}
     # without knowing which port did not answer the first time, each that is not in that reading may be it
     doubtful = errors.first.failures > len(errors.first.unread)
@@ -171,9 +178,8 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
     return Finding(_COUNT, fabric.name, WARN, measured, "few errors counted since the counters were cleared", why, remedy)
 
 
-def _check_complete(fabric: Fabric, errors: SeenErrors, topology: Topology, names: Names, way: Way) -> typing.List[Finding]:
+def _check_complete(fabric: Fabric, errors: _Readings, topology: Topology, names: Names, way: Way) -> typing.List[Finding]:
     """Whether each end of each link was read, both times."""
-    assert errors.first is not None and errors.later is not None
     findings, ends = [], 2 * len(topology.links)
     checked = min(errors.first.checked, errors.later.checked)
     if checked < ends:

@@ -122,23 +122,22 @@ def line_rates(
     :param in_pods: rates in Gb/s that pods saw; an interface that moves into a pod shows none on its node
     """
     membership = by_leaf(resolve(fabric, nodes, subnets), topologies)
-    members = [(name, member) for name, members in membership.members.items() for member in members if member.hca.pci]
+    members = [(name, member, member.hca.pci) for name, members in membership.members.items() for member in members if member.hca.pci]
     if is_infiniband(fabric):
         seen, why = seen_from(membership, topologies)
-        links = _infiniband(seen, why, [member for _name, member in members])
+        links = _infiniband(seen, why, [member for _name, member, _pci in members])
     else:
-        links = _ethernet([(member.hca, in_pods.get((name, member.hca.pci.address)) if member.hca.pci else None) for name, member in members])
+        links = _ethernet([(member.hca, in_pods.get((name, pci.address))) for name, member, pci in members])
     expected = fabric.line_rate.expected_gbps
     result = {}
-    for (name, member), (now, could, by) in zip(members, links):
-        assert member.hca.pci is not None
+    for (name, member, pci), (now, could, by) in zip(members, links):
         told = (could, by) if expected is None else (expected, "line_rate.expected_gbps")
-        if member.hca.pci.driver in _HYPERVISORS:
+        if pci.driver in _HYPERVISORS:
             found = HcaRates(member.hca.name, member.rail, None, *told)
         else:
             share = _DATA_OF_OLD if member.port and member.port.speed in _OLD and told[0] == now else 1.0
-            found = HcaRates(member.hca.name, member.rail, now, *told, pcie_of(member.hca.pci.link), share)
-        result[name, member.hca.pci.address] = found
+            found = HcaRates(member.hca.name, member.rail, now, *told, pcie_of(pci.link), share)
+        result[name, pci.address] = found
     return result, membership.why
 
 

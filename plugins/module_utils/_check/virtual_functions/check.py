@@ -15,7 +15,7 @@ from ..._model.hca import NodeHcas, ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.kubernetes import ClusterNode
 from ..._model.profiles import is_infiniband, owns_rdma, traits
-from ..._model.sriov_operator import OperatorFacts
+from ..._model.sriov_operator import NodeState, OperatorFacts
 from ..controllers.device_plugin import why_not_offered
 from ..fleet import why_no_sriov
 from ..fleet.hcas_of_fabric import Membership, resolve
@@ -79,7 +79,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             for layers in functions if len(functions) == fabric.select.hcas_per_node else ():
                 findings += _function(layers)
             findings.append(_offer(intent, fabric, name, functions, facts))
-            findings += [_sync(fabric, functions[0])] if functions and functions[0].state is not None else []
+            state = functions[0].state if functions else None
+            findings += [_sync(fabric, state)] if state is not None else []
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
                 held = facts.held.get(name, ObservedHcas(error="was not asked"))
@@ -137,15 +138,14 @@ def _function(layers: Layers) -> typing.List[Finding]:
     return findings + ([links] if links else [])
 
 
-def _sync(fabric: Fabric, layers: Layers) -> Finding:
+def _sync(fabric: Fabric, state: NodeState) -> Finding:
     """Whether the operator is through with the node. While it is not, what is there now may be taken down again."""
-    state, subject, expected = layers.state, f"{fabric.name} {layers.node}", "Succeeded, Idle"
-    assert state is not None
+    subject, expected = f"{fabric.name} {state.node}", "Succeeded, Idle"
     steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
     measured = ", ".join((state.sync_status or "no sync status", *steps))
     if state.sync_status == "Succeeded" and not steps:
         return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
-    log = f"See the log of the config daemon on {layers.node} (kubectl logs -l app=sriov-network-config-daemon)"
+    log = f"See the log of the config daemon on {state.node} (kubectl logs -l app=sriov-network-config-daemon)"
     if state.sync_status == "Failed":
         why = f"The config daemon did not come through: {state.last_sync_error or 'it does not say why'}."
         return Finding("virtual_functions.sync", subject, FAIL, measured, expected, why, f"{log}, and correct what it names.")

@@ -71,12 +71,12 @@ def _gbps(value: typing.Any) -> float:
 
 def _agree(item: typing.Dict[str, typing.Any]) -> None:
     """A rate is bytes over seconds; where both stand beside it they must say the same."""
-    rate, sent, seconds = (item.get(name) for name in ("bits_per_second", "bytes", "seconds"))
-    if any(isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) for value in (rate, sent, seconds)):
+    figures = [item.get(name) for name in ("bits_per_second", "bytes", "seconds")]
+    rate, sent, seconds = (float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan for value in figures)
+    if not all(map(math.isfinite, (rate, sent, seconds))):
         return
-    assert rate is not None and sent is not None and seconds is not None
     if abs(rate * seconds - 8 * sent) > _ODD * 8 * abs(sent):
-        raise Iperf3Error(f"bits_per_second is {rate:g}, and {sent} bytes in {seconds:g} s are not, which is no measurement")
+        raise Iperf3Error(f"bits_per_second is {rate:g}, and {sent:.0f} bytes in {seconds:g} s are not, which is no measurement")
 
 
 def _data(text: str) -> typing.Optional[typing.Dict[str, typing.Any]]:
