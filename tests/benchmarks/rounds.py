@@ -112,6 +112,7 @@ class Pods:
         status = [{"name": "test/net", "interface": "net1", "ips": [f"10.0.{number // 250}.{number % 250 + 1}"]}]
         pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = json.dumps(status)
         pod["status"] = {"conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]}
+        pod["metadata"]["uid"] = f"uid-{self.counts['create pod']}"
         self.pods[pod["metadata"]["name"]] = pod
         return web.json_response(pod)
 

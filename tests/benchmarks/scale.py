@@ -121,7 +121,9 @@ def measure(nodes: int, save: typing.Optional[pathlib.Path] = None, local: bool 
 def play(folder: pathlib.Path, *arguments: str) -> Cost:
     """Run ansible-playbook in a folder with the collection of this checkout."""
     environment = {
-        **{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")},
+        **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_"))},
+        # no API server is asked, whoever runs this
+        "KUBECONFIG": str(folder / "kubeconfig"),
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         "ANSIBLE_HOME": str(folder / "home"),
         "ANSIBLE_NOCOLOR": "1",

@@ -9,7 +9,7 @@ import email.utils
 import typing
 
 from ..._model.lease import BETWEEN, Holder, Lease
-from .resource import Resource
+from .resource import Resource, mapping_at
 
 #: annotations: who holds it, in more words than spec.holderIdentity has
 RUN, HOST, PROCESS, DOING = (f"linerate.rdma/{name}" for name in ("run", "host", "process", "module"))
@@ -19,9 +19,11 @@ def lease(resource: Resource) -> Lease:
     """A Lease as anybody may have written it: what can't be read counts as not told, and never as free.
 
     A holder without our annotations is named by spec.holderIdentity.
+
+    :raises ResourceError: no resource
     """
-    metadata, spec = resource.get("metadata") or {}, resource.get("spec") or {}
-    told, identity = metadata.get("annotations") or {}, str(spec.get("holderIdentity") or "")
+    metadata, spec = mapping_at(resource, "metadata"), mapping_at(resource, "spec")
+    told, identity = mapping_at(metadata, "annotations"), str(spec.get("holderIdentity") or "")
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     return Lease(
         # an empty identity is a Lease that was let go, whatever its annotations say
