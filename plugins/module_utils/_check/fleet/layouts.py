@@ -16,6 +16,8 @@ Seats = typing.Mapping[str, typing.Sequence[Hca]]
 def families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> typing.Dict[str, typing.Tuple[str, ...]]:
     """Nodes of one layout, the first of them as its name. One that lacks an HCA belongs to the most frequent layout that has all of its others.
 
+    A layout that more nodes have lacks nothing: who has one more is the odd one.
+
     :param seats: the PCI addresses of each node
     """
     count = collections.Counter(frozenset(addresses) for addresses in seats.values())
@@ -23,7 +25,7 @@ def families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> typing.Dict
     kept: typing.List[typing.FrozenSet[str]] = []
     owner: typing.Dict[typing.FrozenSet[str], typing.FrozenSet[str]] = {}
     for layout in largest:
-        wider = [other for other in kept if layout <= other]
+        wider = [other for other in kept if layout <= other and count[other] >= count[layout]]
         owner[layout] = max(wider, key=lambda item: (count[item], sorted(item))) if wider else layout
         kept += [] if wider else [layout]
     nodes: typing.Dict[typing.FrozenSet[str], typing.List[str]] = {}
