@@ -168,6 +168,14 @@ def test_a_node_without_the_tool_is_not_known_and_names_the_package() -> None:
     assert "dnf install infiniband-diags" in one(findings, "fabric.node", "worker-2").why
 
 
+def test_of_a_node_without_an_answer_a_port_without_a_link_could_not_have_been_asked() -> None:
+    down = ObservedHcas(world.node(2, mlx5_0=world.hca(2, 0, state="DOWN", physical_state="Polling")))
+    findings = fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": down}, subnets={"worker-1": ObservedSubnets(world.subnets())})
+    hcas = one(findings, "fabric.hcas", "worker-2 compute")
+    assert (hcas.status, hcas.measured) == ("unknown", "0 HCAs, and 5 not asked")
+    assert hcas.why.startswith("worker-2 did not answer subnet_manager_info")
+
+
 def test_a_port_that_is_down_is_missing_whoever_could_be_asked() -> None:
     down = {f"mlx5_{index}": world.hca(2, index, state="DOWN", physical_state="Polling") for index in (0, 1)}
     nodes = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, **down))}
