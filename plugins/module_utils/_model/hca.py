@@ -119,6 +119,11 @@ class Port:
     pkeys: typing.Tuple[str, ...] = ()
     mtu: typing.Optional[int] = None
 
+    @property
+    def linked(self) -> bool:
+        """Whether it may have a link: a state that was not read is none that speaks against it."""
+        return self.physical_state in (None, "LinkUp")
+
 
 @dataclasses.dataclass(frozen=True)
 class Sriov:

@@ -69,8 +69,7 @@ def infiniband_ports(node: NodeHcas) -> typing.Tuple[Question, ...]:
     for hca in node.hcas:
         for port in hca.ports:
             if hca.rdma_device and not hca.is_virtual and port.link_layer == "InfiniBand":
-                linked = port.physical_state in (None, "LinkUp")
-                why = "" if linked else f"the port is {port.state}, its link is {port.physical_state}: no subnet manager can be asked through it"
+                why = "" if port.linked else f"the port is {port.state}, its link is {port.physical_state}: no subnet manager can be asked through it"
                 result.append(Question(PortName(hca.rdma_device, port.number), why, port.sm_lid))
     return tuple(result)
 

@@ -23,7 +23,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.profiles import carries_rdma, rails
 from ..fleet.hcas_of_fabric import resolve
 from ..fleet.line_rates import LineRates, line_rates
-from ..fleet.places import places
+from ..fleet.places import by_leaf, places
 from .accused import check_suspects
 from .causes import CAUSES
 from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
@@ -116,7 +116,9 @@ def _rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> typi
 def _places(fabric: Fabric, facts: Facts) -> typing.Dict[End, Place]:
     """Where each end is, as far as it is known."""
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
-    return {(place.rail, place.node): place for place in places(resolve(fabric, read(facts.hcas), subnets), facts.topologies).values()}
+    return {
+        (place.rail, place.node): place for place in places(by_leaf(resolve(fabric, read(facts.hcas), subnets), facts.topologies), facts.topologies).values()
+    }
 
 
 def _passed(ground: Ground, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Optional[bool]]:

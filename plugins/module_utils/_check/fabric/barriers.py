@@ -34,7 +34,7 @@ def not_asked(fabric: Fabric, name: str, world: FabricFacts) -> typing.Tuple[Hca
     """The HCAs of a node that may be on a fabric, have a link, and could not be asked; all that have a link when the node gave no answer at all."""
     hcas = candidates(fabric, world.nodes[name])
     if name not in world.subnets:
-        return tuple(hca for hca in hcas if any(port.link_layer == "InfiniBand" and port.physical_state in (None, "LinkUp") for port in hca.ports))
+        return tuple(hca for hca in hcas if any(port.link_layer == "InfiniBand" and port.linked for port in hca.ports))
     seen_by: typing.Dict[str, typing.List[SeenSubnet]] = {}
     for seen in world.subnets[name]:
         seen_by.setdefault(seen.rdma_device, []).append(seen)

@@ -14,8 +14,9 @@ from ..._model.fabric import ErrorReport, PortErrors, SeenErrors, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Membership
+from ..fleet.places import End
 from .names import Names, some
-from .way import ALL_PORTS, End, Way
+from .way import ALL_PORTS, Way
 
 
 @dataclasses.dataclass(frozen=True)

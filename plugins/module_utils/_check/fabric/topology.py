@@ -13,9 +13,9 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Member, Membership
 from ..fleet.host_names import host_of, owners
-from ..fleet.places import families_of, far_ends
+from ..fleet.places import could_be, end_of, families_of, far_ends
 from .names import MOST, FabricFacts, Names, some
-from .way import Way, end_of
+from .way import Way
 
 #: Gb/s of one lane, as the kernel tells it
 _LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
@@ -257,7 +257,7 @@ def _check_hca_rates(fabric: Fabric, membership: Membership, ends: _Ends, capabi
     Without that knowledge, and among HCAs of one board, the fastest link tells what the others could be.
     """
     known = capabilities is not None and capabilities.error is None
-    could_be = {(port.guid, port.port): port.could_be for port in capabilities.slow} if capabilities is not None and known else {}
+    faster = could_be(capabilities)
     rates = {}
     findings = []
     for name, members in membership.members.items():
@@ -271,7 +271,7 @@ def _check_hca_rates(fabric: Fabric, membership: Membership, ends: _Ends, capabi
                 continue
             rates[subject] = (port.rate_gbps, (member.hca.board, member.hca.pci.device if member.hca.pci else None))
             far = ends.get(port.guid or "")
-            more = could_be.get((port.guid or "", port.number)) or (could_be.get(end_of(far[0])) if far else None)
+            more = faster.get((port.guid or "", port.number)) or (faster.get(end_of(far[0])) if far else None)
             if more:
                 findings.append(_below(subject, f"{port.rate_gbps:g} Gb/s", more))
     slow = {finding.subject for finding in findings}
@@ -293,13 +293,13 @@ def _check_switch_rates(fabric: Fabric, topology: Topology, capabilities: typing
     if not links:
         return []
     known = capabilities is not None and capabilities.error is None
-    could_be = {(port.guid, port.port): port.could_be for port in capabilities.slow} if capabilities is not None and known else {}
+    faster = could_be(capabilities)
     rates = {link: link.width * _LANE[link.speed] for link in links if link.width and link.speed in _LANE}
     usual = _usual(list(map(int, rates.values()))) if rates else 0
     findings = []
     for link in links:
         subject = f"{names.port(link.a.guid, link.a.port)} - {names.port(link.b.guid, link.b.port)}"
-        shown, more = f"{link.width or '?'}x{link.speed or '???'}", could_be.get(end_of(link.a)) or could_be.get(end_of(link.b))
+        shown, more = f"{link.width or '?'}x{link.speed or '???'}", faster.get(end_of(link.a)) or faster.get(end_of(link.b))
         if more:
             findings.append(_below(subject, f"{rates[link]:g} Gb/s" if link in rates else shown, more))
         elif link not in rates:

@@ -9,18 +9,12 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.fabric import LinkEnd, Topology, UnreadPort
+from ..._model.fabric import Topology, UnreadPort
 from ..fleet.hcas_of_fabric import Membership
+from ..fleet.places import End, end_of
 
-#: GUID of the switch, or of the port of a CA, and number of the port
-End = typing.Tuple[str, int]
 #: number of the port in a query about all ports of a node
 ALL_PORTS = 255
-
-
-def end_of(end: LinkEnd) -> End:
-    """As ibqueryerrors and iblinkinfo name it."""
-    return end.port_guid or end.guid, end.port
 
 
 class Way:

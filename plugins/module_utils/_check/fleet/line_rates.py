@@ -17,7 +17,7 @@ from ..._model.hca import Hca, NodeHcas, PcieLink, pcie_gbps
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
 from .hcas_of_fabric import Member, Subnets, resolve
-from .places import by_leaf, far_ends, seen_from
+from .places import by_leaf, could_be, end_of, far_ends, seen_from
 
 #: data rates of a lane in Gb/s, as the kernel tells them; iblinkinfo prints the signalling rate, which is a little more (106.25 for 100)
 _LANES = (2.5, 5.0, 10.0, 14.0, 25.0, 50.0, 100.0, 200.0)
@@ -187,7 +187,7 @@ def _infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.S
         why = (capabilities.error if capabilities else None) or why or "iblinkinfo was not asked"
         return [(member.port.rate_gbps if member.port else None, None, f"iblinkinfo: {why}") for member in members]
     ends = far_ends(topology)
-    could_be = {(port.guid, port.port): port.could_be for port in capabilities.slow}
+    faster = could_be(capabilities)
     complete = capabilities.links >= 2 * len(topology.links)
     result: typing.List[_Link] = []
     for member in members:
@@ -198,15 +198,15 @@ def _infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.S
             result.append((port.rate_gbps, None, "the topology does not show its link"))
         else:
             far = ends[port.guid][0]
-            more = could_be.get((port.guid, port.number)) or could_be.get((far.port_guid or far.guid, far.port))
+            more = faster.get((port.guid, port.number)) or faster.get(end_of(far))
             could = _better(port.rate_gbps, port.width, more) if more else port.rate_gbps if complete else None
             result.append((port.rate_gbps, could, f"iblinkinfo: could be {more}" if more else "iblinkinfo" if complete else "iblinkinfo missed some ports"))
     return result
 
 
-def _better(rate: float, width: typing.Optional[int], could_be: str) -> typing.Optional[float]:
+def _better(rate: float, width: typing.Optional[int], words: str) -> typing.Optional[float]:
     """The rate of a port that could be ``12X`` or ``106.25 Gbps`` a lane, or both; None where that text says something else."""
-    lanes, speed = _WIDTH.search(could_be), _SPEED.search(could_be)
+    lanes, speed = _WIDTH.search(words), _SPEED.search(words)
     if not width or not (lanes or speed):
         return None
     lane = max((known for known in _LANES if known <= float(speed.group(1))), default=0.0) if speed else rate / width

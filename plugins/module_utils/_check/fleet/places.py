@@ -8,13 +8,26 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.fabric import Link, LinkEnd, ObservedTopologies, Place, SeenTopology, Topology
+from ..._model.fabric import Link, LinkEnd, ObservedTopologies, Place, SeenCapabilities, SeenTopology, Topology
 from .hcas_of_fabric import Member, Membership
 from .layouts import families
 
-__all__ = ("Place", "by_leaf", "families_of", "far_ends", "places", "seen_from", "topology_of")
+__all__ = ("End", "Place", "by_leaf", "could_be", "end_of", "families_of", "far_ends", "places", "seen_from", "topology_of")
 
 Topologies = typing.Mapping[str, ObservedTopologies]
+#: GUID of the switch, or of the port of a CA, and number of the port
+End = typing.Tuple[str, int]
+
+
+def end_of(end: LinkEnd) -> End:
+    """As ibqueryerrors and iblinkinfo name it."""
+    return end.port_guid or end.guid, end.port
+
+
+def could_be(capabilities: typing.Optional[SeenCapabilities]) -> typing.Dict[End, str]:
+    """What the links below their capability could be, in the words of iblinkinfo, by the end that it names; nothing where it gave no answer."""
+    slow = capabilities.slow if capabilities is not None and capabilities.error is None else ()
+    return {(port.guid, port.port): port.could_be for port in slow}
 
 
 def places(membership: Membership, topologies: Topologies) -> typing.Dict[typing.Tuple[str, str], Place]:
@@ -22,7 +35,7 @@ def places(membership: Membership, topologies: Topologies) -> typing.Dict[typing
 
     :param topologies: answer of fabric_info of each node; empty where none was asked for, as on Ethernet: then no leaf is known
     """
-    topology, membership = topology_of(membership, topologies)[0], by_leaf(membership, topologies)
+    topology = topology_of(membership, topologies)[0]
     if topology is None:
         return {(name, member.hca.name): Place(name, member.hca.name, member.rail) for name, members in membership.members.items() for member in members}
     ends = far_ends(topology)
