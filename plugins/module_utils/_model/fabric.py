@@ -13,6 +13,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+#: Gb/s of one lane, as the kernel tells it
+LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
+
 
 @dataclasses.dataclass(frozen=True)
 class SubnetManager:

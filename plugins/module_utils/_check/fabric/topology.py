@@ -8,7 +8,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.fabric import Link, LinkEnd, SeenCapabilities, Topology
+from ..._model.fabric import LANE_GBPS, Link, LinkEnd, SeenCapabilities, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Member, Membership
@@ -17,8 +17,6 @@ from ..fleet.places import could_be, end_of, families_of, far_ends
 from .names import MOST, FabricFacts, Names, some
 from .way import Way
 
-#: Gb/s of one lane, as the kernel tells it
-_LANE = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
 #: of the nodes: when more are cabled in a way of their own, the fabric has no rails at all
 _NO_RAILS = 0.25
 
@@ -294,7 +292,7 @@ def _check_switch_rates(fabric: Fabric, topology: Topology, capabilities: typing
         return []
     known = capabilities is not None and capabilities.error is None
     faster = could_be(capabilities)
-    rates = {link: link.width * _LANE[link.speed] for link in links if link.width and link.speed in _LANE}
+    rates = {link: link.width * LANE_GBPS[link.speed] for link in links if link.width and link.speed in LANE_GBPS}
     usual = _usual(list(map(int, rates.values()))) if rates else 0
     findings = []
     for link in links:

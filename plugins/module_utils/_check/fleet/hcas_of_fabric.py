@@ -15,7 +15,7 @@ from ..._model.fabric import SeenSubnet
 from ..._model.hca import Hca, NodeHcas, Port
 from ..._model.intent import Fabric, Select
 from ..._model.profiles import is_infiniband, traits
-from .layouts import Seats, numbers
+from .layouts import Seats, address_of, numbers
 
 Nodes = typing.Mapping[str, NodeHcas]
 Subnets = typing.Mapping[str, typing.Sequence[SeenSubnet]]
@@ -167,12 +167,8 @@ def _number(fabric: Fabric, guids: typing.Tuple[str, ...], chosen: Group, possib
 def _possible(fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mapping[str, Group]) -> typing.Dict[str, typing.List[Hca]]:
     """The members, and the HCAs that see no manager. An address that is on another fabric on some node is so, by its slot, on all of its kind."""
     mine = {name: {hca.name for hca, _port in pairs} for name, pairs in chosen.items()}
-    others = {_address(hca) for group in groups.values() for name, pairs in group.items() for hca, _port in pairs if hca.name not in mine.get(name, ())}
-    return {name: [hca for hca in candidates(fabric, node) if hca.name in mine[name] or _address(hca) not in others] for name, node in nodes.items()}
-
-
-def _address(hca: Hca) -> str:
-    return hca.pci.address if hca.pci else ""
+    others = {address_of(hca) for group in groups.values() for name, pairs in group.items() for hca, _port in pairs if hca.name not in mine.get(name, ())}
+    return {name: [hca for hca in candidates(fabric, node) if hca.name in mine[name] or address_of(hca) not in others] for name, node in nodes.items()}
 
 
 def _unresolved(fabric: Fabric, why: str, remedy: str, contested: typing.Tuple[str, ...] = ()) -> Membership:

@@ -45,11 +45,11 @@ def numbers(members: Seats, possible: Seats, count: int) -> typing.Dict[typing.T
     :param count: HCAs that a node should have on the fabric
     """
     every = tuple(members)
-    if _drawn(_address, every, members, count):
+    if _drawn(address_of, every, members, count):
         return _of_group(every, members, possible, count, {})
     named = bool(_drawn(_device, every, members, count))
     result = {}
-    for group in families({name: {_address(hca) for hca in possible[name]} for name in members}).values():
+    for group in families({name: {address_of(hca) for hca in possible[name]} for name in members}).values():
         result.update(_of_group(group, members, possible, count, _devices(group, possible) if named else {}))
     return result
 
@@ -59,12 +59,12 @@ def _of_group(
 ) -> typing.Dict[typing.Tuple[str, str], int]:
     """:param devices: names to order the addresses by; empty for their own order"""
     # names that may belong to it count where they are not too many: one that is down on all nodes leaves its gap, too
-    drawn = _drawn(_address, group, possible, count) or _drawn(_address, group, members, count)
+    drawn = _drawn(address_of, group, possible, count) or _drawn(address_of, group, members, count)
     order = sorted(drawn, key=lambda address: (len(devices.get(address, "")), devices.get(address, ""), address))
     result = {}
     for node in group:
-        seats = sorted(members[node], key=lambda hca: (_address(hca), _device(hca)))
-        result.update({(node, hca.name): order.index(_address(hca)) if order else place for place, hca in enumerate(seats)})
+        seats = sorted(members[node], key=lambda hca: (address_of(hca), _device(hca)))
+        result.update({(node, hca.name): order.index(address_of(hca)) if order else place for place, hca in enumerate(seats)})
     return result
 
 
@@ -78,11 +78,12 @@ def _drawn(key: typing.Callable[[Hca], str], group: typing.Sequence[str], seats:
 
 def _devices(group: typing.Sequence[str], seats: Seats) -> typing.Dict[str, str]:
     """The RDMA device at each address; nothing where nodes differ, as a missing HCA shifts the kernel's numbers."""
-    found = {(_address(hca), _device(hca)) for node in group for hca in seats[node]}
+    found = {(address_of(hca), _device(hca)) for node in group for hca in seats[node]}
     return dict(found) if len({address for address, _name in found}) == len(found) else {}
 
 
-def _address(hca: Hca) -> str:
+def address_of(hca: Hca) -> str:
+    """Its PCI address; empty without one."""
     return hca.pci.address if hca.pci else ""
 
 

@@ -12,15 +12,13 @@ import dataclasses
 import re
 import typing
 
-from ..._model.fabric import ObservedTopologies, SeenTopology
+from ..._model.fabric import LANE_GBPS, ObservedTopologies, SeenTopology
 from ..._model.hca import Hca, NodeHcas, PcieLink, pcie_gbps
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
 from .hcas_of_fabric import Member, Subnets, resolve
 from .places import by_leaf, could_be, end_of, far_ends, seen_from
 
-#: data rates of a lane in Gb/s, as the kernel tells them; iblinkinfo prints the signalling rate, which is a little more (106.25 for 100)
-_LANES = (2.5, 5.0, 10.0, 14.0, 25.0, 50.0, 100.0, 200.0)
 _WIDTH = re.compile(r"\b([0-9]{1,2})X\b", re.ASCII)
 _SPEED = re.compile(r"\b([0-9]{1,4}(?:\.[0-9]{1,6})?) Gbps\b", re.ASCII)
 
@@ -209,7 +207,8 @@ def _better(rate: float, width: typing.Optional[int], words: str) -> typing.Opti
     lanes, speed = _WIDTH.search(words), _SPEED.search(words)
     if not width or not (lanes or speed):
         return None
-    lane = max((known for known in _LANES if known <= float(speed.group(1))), default=0.0) if speed else rate / width
+    # iblinkinfo prints the signalling rate, which is a little more than the data rate: 106.25 for 100
+    lane = max((known for known in LANE_GBPS.values() if known <= float(speed.group(1))), default=0.0) if speed else rate / width
     could = lane * (int(lanes.group(1)) if lanes else width)
     return could if could > rate else None
 
