@@ -108,7 +108,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
     },
     "bandwidth": {"nodes": NODES, "bandwidth": OfCluster("bandwidth", "bandwidth"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
     "compare": {"bandwidth": OfCluster("bandwidth", "fabrics")},
-    "training": {"log": OfCluster("nccl_log", "log"), "pods": OfCluster("job_pods", "pods"), "hcas": HCAS, "subnets": SUBNETS},
+    "training": {"log": OfCluster("nccl_log", "log"), "pods": OfCluster("job_pods", "pods"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
     "teardown": {
         "nodes": NODES,
         "removed": Joined(("objects_removed", "maps_removed", "namespaces_removed"), "applied"),

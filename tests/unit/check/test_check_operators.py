@@ -76,6 +76,7 @@ def test_all_in_place():
         "resource_prefix",
         "config",
         "multus",
+        "pods",
         "node",
         "label",
         "daemon",
@@ -143,6 +144,17 @@ def test_what_the_pods_wait_for_is_named():
     work = dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, ready=0))
     seen = dataclasses.replace(GOOD, installations=(work,), troubles=("sriov-network-operator-7f49: ErrImagePull: no such host",))
     assert "ErrImagePull: no such host" in only(look(seen), "operators.ready").why
+
+
+def test_pods_of_the_operator_that_are_not_ready_are_told_and_close_nothing() -> None:
+    seen = dataclasses.replace(GOOD, troubles=("operator-webhook-x7: CrashLoopBackOff: exit code 2", "sriov-device-plugin-9: Pending"))
+    told = [finding for finding in look(seen) if finding.check == "operators.pods"]
+    assert [(finding.subject, finding.status, finding.measured) for finding in told] == [
+        ("Pod operator-webhook-x7", "warn", "CrashLoopBackOff: exit code 2"),
+        ("Pod sriov-device-plugin-9", "warn", "Pending"),
+    ]
+    many = [finding for finding in look(dataclasses.replace(GOOD, troubles=tuple(f"pod-{n}: Pending" for n in range(25)))) if finding.check == "operators.pods"]
+    assert len(many) == 21 and many[-1].measured == "5 more are not ready"
 
 
 SUCCEEDED = OlmObject("ClusterServiceVersion", "sriov-network-operator.v4.18", "sriov-network-operator", "Succeeded", "", "4.18.0")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 
@@ -236,6 +237,23 @@ def reported(mtu, told=9000):
 def test_mtu_names_the_layer(functions, state, status, text):
     finding = found(facts(*functions, state=state), "mtu", ask(mtu=9000))
     assert (finding.status, finding.why[: len(text)]) == (status, text)
+
+
+@pytest.mark.parametrize(
+    ("own", "told", "asked", "why"),
+    [
+        # the daemon raises an MTU at its next look, and never lowers one
+        (9000, 9216, 9000, "wants 9216 of this function, and the kernel has 9000: it will change under the pods"),
+        (1500, 9000, None, "wants 9000 of this function, and the kernel has 1500: it will change under the pods"),
+        (9000, 1500, 9000, "wants 1500 of this function, and the kernel has 9000: nobody sets it again after a boot"),
+        (9000, 0, 9000, "wants no MTU of this function"),
+        (9000, 1500, None, ""),
+    ],
+)
+def test_an_mtu_that_is_right_only_until_the_next_look_is_not_right(own: int, told: int, asked: typing.Optional[int], why: str) -> None:
+    intent = ask(mtu=asked) if asked else INTENT
+    finding = found(facts(*sized(own, own, own), state=reported(own, told)), "mtu", intent)
+    assert finding.status == ("fail" if why else "pass") and why in (finding.why or "")
 
 
 def test_an_mtu_that_nobody_asks_for_is_compared_between_the_layers():

@@ -13,16 +13,25 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.channels import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    FabricNode,
+    Link,
+    LinkEnd,
+    ObservedSubnets,
+    ObservedTopologies,
+    SeenSubnet,
+    Topology,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Select, Training
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
+from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.check.fabric_world import node, subnets
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
-from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, plain_guid
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl"
 #: the four HCAs of fabric 1, each with one virtual function, mlx5_20 to mlx5_25
@@ -259,6 +268,40 @@ def test_names_come_from_the_node_where_multus_says_none() -> None:
 
 def test_rails_that_are_not_known() -> None:
     assert closing(check(intent(), facts(hcas={}))) == {"rails unknown"}
+
+
+def test_the_leaf_tells_the_rail_of_another_server_model() -> None:
+    """Its slots are in the opposite order, and its devices have other names: the finding must name the rail as it is cabled."""
+    other, moved, leaves = [], [], []
+    for place, (device, _address) in enumerate(RAILS):
+        index, bus = int(device[-1]), 0xE0 - 16 * place
+        pf, vf = PciFunction(f"0000:{bus:02x}:00.0", "15b3", "1021", "0207", "mlx5_core"), PciFunction(f"0000:{bus:02x}:00.1", "15b3", "101e", "0207")
+        other.append(dataclasses.replace(world.hca(2, index), name=f"ib{place}", rdma_device=f"ib{place}", pci=pf))
+        name = list(FUNCTIONS)[place]
+        moved.append(Hca(name, name, (), vf, physical_function=pf.address, vf_index=0))
+        leaves.append(FabricNode("Switch", f"0x{0x200 + place:016x}", f"leaf-{place}", 65, place))
+    links = [
+        Link(
+            LinkEnd("Switch", leaf.guid, number, 1), LinkEnd("Ca", plain_guid(number, int(device[-1])), 1, 1, plain_guid(number, int(device[-1]), 1)), 4, "NDR"
+        )
+        for leaf, (device, _address) in zip(leaves, RAILS)
+        for number in (1, 2)
+    ]
+    functions = tuple(PodFunction("test/sriov-ib", f"net{place}", hca.pci.address, hca.name) for place, hca in enumerate(moved) if hca.pci)
+    given = facts(
+        Job(hcas=tuple(FUNCTIONS)[:3], channels=6),
+        pods=(pod(*ETHERNET[0]), pod(*ETHERNET[1], functions=functions[:3])),  # type: ignore[arg-type]
+        hcas={"worker-1": hcas(1), "worker-2": ObservedHcas(NodeHcas((*other, *moved)))},
+        subnets={
+            "worker-1": ObservedSubnets(subnets()),
+            "worker-2": ObservedSubnets(tuple(SeenSubnet(hca.name, 1, world.MASTERS[1]) for hca in other)),
+        },
+    )
+    by_slot = found(check(intent(), given), "rails", FAIL)[-1]
+    seen = ObservedTopologies(world.seen_topologies(Topology(tuple(leaves), tuple(links))))
+    by_cable = found(check(intent(), dataclasses.replace(given, topologies={"worker-1": seen})), "rails", FAIL)[-1]
+    assert (by_slot.subject, by_slot.measured) == ("compute job-worker-1", "rails 1, 2, 3")
+    assert (by_cable.subject, by_cable.measured) == ("compute job-worker-1", "rails 0, 1, 2")
 
 
 def test_shared_hcas() -> None:

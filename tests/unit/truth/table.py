@@ -498,6 +498,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("nccl_log.log",), ("processes[].devices[].name",), "Another rank's name of a device that the host uses.", OTHER, ROCE),
     Row(("nccl_log.log",), ("problems",), "It is not known whether it matters; the channels show what it did.", warns=True),
     Row(("nccl_log.log",), ("lines", "nccl_lines", "torn", "cut"), "A channel that is lost with a line is unknown."),
+    Row(("operators",), ("troubles",), "What the nodes need of the operator is judged by itself.", warns=True),
     Row(("job_pods.pods",), ("[].name", "[].functions[].interface"), _NAMES),
     Row(("job_pods.pods",), ("[].node",), "Nodes are alike.", OTHER),
     Row(("job_pods.pods",), ("[].functions[].rdma_device",), "The node shows it.", ("unread",)),
@@ -514,7 +515,4 @@ ROWS: typing.Tuple[Row, ...] = (
 )
 
 #: what should be noticed, and is not yet
-GAPS: typing.Tuple[Row, ...] = (
-    Row(("operators",), ("troubles",), "Pods of the operator that are not ready are told only beside another finding."),
-    Row(("operators_after_network.operators",), _under("states[].wanted[].", "mtu"), "The operator wants another MTU than there is, and will set it."),
-)
+GAPS: typing.Tuple[Row, ...] = ()

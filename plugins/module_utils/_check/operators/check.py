@@ -24,6 +24,9 @@ _OWNERS = {
     "mellanox.com": "NVIDIA's network operator",
 }
 
+#: pods with a warning of their own; the config daemon of a thousand nodes is one cause
+_TROUBLES = 20
+
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
@@ -53,7 +56,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         )
     sriov = any(traits(fabric).functions for fabric in intent.fabrics)
     findings = [*rights.check(facts.rights), _read(seen), *_definitions(intent, seen)]
-    findings += [*_installation(cluster, seen), *_olm(seen), _config(cluster, seen)] if sriov else []
+    findings += [*_installation(cluster, seen), *_olm(seen), _config(cluster, seen), *_pods(cluster, seen)] if sriov else []
     findings += [_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []
     if not facts.nodes:
         why = "No node was named, so nothing is known of any."
@@ -148,6 +151,25 @@ def _ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     why = "The operator does not run, so nobody acts on a policy." if work.wanted else "The operator is scaled to 0."
     why += _because(seen, work.name)
     return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
+
+
+def _pods(cluster: ClusterIntent, seen: OperatorFacts) -> typing.Iterator[Finding]:
+    """Pods of the operator that are not ready, whatever they are for and whatever node they are on.
+
+    A warning: what the intent needs of the operator (its Deployment, the config daemon of each node) has findings of its own, and webhooks and device
+    plugins are proven by what they let through and offer.
+    """
+    expected = "each pod is ready"
+    for trouble in seen.troubles[:_TROUBLES]:
+        name, _colon, detail = trouble.partition(": ")
+        why = "A part of the operator fails or is still starting. It need not be one that your nodes depend on."
+        yield Finding("operators.pods", f"Pod {name}", WARN, detail, expected, why, f"kubectl -n {cluster.operator_namespace} describe pod {name}")
+    if not seen.troubles:
+        yield ok("operators.pods", f"namespace {cluster.operator_namespace}", expected, expected)
+    elif len(seen.troubles) > _TROUBLES:
+        measured = f"{len(seen.troubles) - _TROUBLES} more are not ready"
+        remedy = f"kubectl -n {cluster.operator_namespace} get pods"
+        yield Finding("operators.pods", f"namespace {cluster.operator_namespace}", WARN, measured, expected, "See the first ones.", remedy)
 
 
 def _because(seen: OperatorFacts, name: str) -> str:

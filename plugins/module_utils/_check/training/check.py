@@ -11,13 +11,14 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.fabric import ObservedSubnets
+from ..._model.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.hca import NodeHcas, ObservedHcas
 from ..._model.intent import Fabric, Intent, Training
 from ..._model.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.profiles import attachment_name, carries_rdma, traits
 from ..fleet.hcas_of_fabric import Member, resolve
+from ..fleet.places import by_leaf
 from .channels import judge_log, spans_nodes
 
 
@@ -29,12 +30,14 @@ class Facts:
     :ivar pods: of the job; None when the API server was not asked
     :ivar hcas: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
+    :ivar topologies: answer of fabric_info; in a fleet of several server models the leaf tells the rail
     """
 
     log: typing.Optional[NcclLog] = None
     pods: typing.Optional[typing.Tuple[TrainingPod, ...]] = None
     hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +120,8 @@ def _members(fabrics: typing.Sequence[Fabric], facts: Facts) -> typing.Dict[typi
     """The members of each fabric on each node."""
     nodes = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
-    return {(fabric.name, node): members for fabric in fabrics for node, members in resolve(fabric, nodes, subnets).members.items()}
+    fleet = {fabric.name: by_leaf(resolve(fabric, nodes, subnets), facts.topologies) for fabric in fabrics}
+    return {(fabric, node): members for fabric, membership in fleet.items() for node, members in membership.members.items()}
 
 
 def _got(fabric: Fabric, functions: typing.Sequence[PodFunction], members: typing.Sequence[Member], observed: typing.Optional[ObservedHcas]) -> _Got:

@@ -91,9 +91,16 @@ def mtu(layers: Layers) -> Finding:
         why = f"Config daemon: it reports an MTU of {reported.mtu}, and the kernel has {own}; somebody changed it since."
         remedy = "Run the stage again; if it stays, see the config daemon's log."
         return Finding(check, layers.subject, FAIL, measured, f"{wanted or own} in each layer", why, remedy)
+    desired = layers.desired.mtu if layers.desired else 0
+    expected = f"{wanted} in each layer" if wanted else "any, the same in each layer"
+    # what is right today, and wrong after the daemon's next look or the node's next boot, is not right; the daemon itself only raises an MTU
+    if own >= (wanted or 0) and layers.desired is not None and (desired > own or desired < (wanted or 0)):
+        what = "it will change under the pods that use it" if desired > own else "nobody sets it again after a boot"
+        why = f"Operator: it wants {desired or 'no MTU'} of this function, and the kernel has {own}: {what}."
+        remedy = "See which policies select this function: kubectl get sriovnetworknodepolicies -A -o yaml; then run the stage network again."
+        return Finding(check, layers.subject, FAIL, f"{measured}, wanted {desired}", expected, why, remedy)
     if wanted is None:
-        return ok(check, layers.subject, measured, "any, the same in each layer")
-    expected = f"{wanted} in each layer"
+        return ok(check, layers.subject, measured, expected)
     in_pods = {vf.name for vf in layers.in_pods}
     wrong = [name for name, value in others.items() if value != wanted and name not in in_pods]
     smaller = [name for name, value in others.items() if value != wanted and name in in_pods]
@@ -103,7 +110,6 @@ def mtu(layers: Layers) -> Finding:
         return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
     if own >= wanted and not wrong:
         return _seen(check, layers, measured, expected, "their MTU")
-    desired = layers.desired.mtu if layers.desired else 0
     if desired != wanted:
         why, remedy = (
             f"Operator: it wants {desired or 'no MTU'} of this function.",
