@@ -25,7 +25,11 @@ GUEST_PACKAGES = (
     "opensm ethtool pciutils kmod iptables iputils-ping procps containerd crun containernetworking-plugins mount ca-certificates "
     "busybox-static jq"
 ).split()
-POD_PACKAGES = "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iperf3 iputils-ping ethtool kmod pciutils jq procps".split()
+POD_PACKAGES = (
+    "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iperf3 iputils-ping ethtool kmod pciutils jq procps "
+    # for observers
+    "python3 infiniband-diags"
+).split()
 MIRROR_REMEDY = "is the Debian mirror reachable? 'make lab' can be run again at once"
 WITHOUT_DOCUMENTATION = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")]
 
@@ -157,5 +161,5 @@ def guest_root() -> pathlib.Path:
 
 
 def pod_root() -> pathlib.Path:
-    """Root file system of the pod image: perftest, rping, ping."""
+    """Root file system of the pod image: what measures (perftest, rping, ping) and what observes (Python, infiniband-diags)."""
     return _root_folder("pod-root", POD_PACKAGES, "minbase", "trixie")

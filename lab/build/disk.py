@@ -36,7 +36,7 @@ def disk(umad2sim: pathlib.Path) -> pathlib.Path:
     """
     root = debian.guest_root()
     kernel_folder = kernel.kernel()
-    image_folder = images.images()
+    image_folder = images.images(umad2sim)
     binaries = [gotools.binary(name) for name in ("kubelet", "multus", "whereabouts")]
     inputs: typing.List[typing.Union[str, pathlib.Path]] = [root.parent.name, kernel_folder.name, image_folder.name, *map(str, binaries)]
     inputs += [umad2sim, GUEST, FABRIC_GUEST, HERE]

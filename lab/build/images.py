@@ -2,7 +2,8 @@
 
 """Container images, made from root file systems and from the binaries that were compiled; no registry and no container engine.
 
-An image is a docker archive, which ``ctr images import`` reads. The pod image is the lower layer of the node image.
+An image is a docker archive, which ``ctr images import`` reads. The pod image is the lower layer of the node image, and of that of observers and
+measuring pods, which has the way to the simulated fabrics besides.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tarfile
 import typing
 
 from ..cache import cached
+from ..fabric import guest as fabric
 from ..run import run
 from . import debian, gotools
 
@@ -27,13 +29,16 @@ PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
 NODE_BINARIES = ("sriov-network-operator", "sriov-network-operator-config-cleanup", "sriov-network-config-daemon", "sriovdp")
 
 
-def images() -> pathlib.Path:
-    """Folder with ``pause.tar``, ``pod.tar`` and ``node.tar``."""
+def images(umad2sim: pathlib.Path) -> pathlib.Path:
+    """Folder with ``pause.tar``, ``pod.tar`` and ``node.tar``.
+
+    :param umad2sim: libumad2sim.so, through which diagnostics in a pod reach the simulated fabrics
+    """
     pod_root = debian.pod_root()
     binaries = [gotools.binary(name) for name in NODE_BINARIES]
     operator = gotools.module_folder("sriov-operator", gotools.OPERATOR)
     inputs: typing.List[typing.Union[str, pathlib.Path]] = [pod_root.parent.name, str(operator), LAB / "image", HERE]
-    inputs += [str(binary) for binary in binaries]
+    inputs += [umad2sim, pathlib.Path(fabric.__file__).parent, *(str(binary) for binary in binaries)]
 
     def build(target: pathlib.Path) -> None:
         work = target / "work"
@@ -42,13 +47,23 @@ def images() -> pathlib.Path:
         pause.mkdir()
         run(["gcc", "-static", "-O2", "-o", pause / "pause", LAB / "image/pause.c"])
         pod = _layer(work / "pod.layer", pod_root)
+        tools = _layer(work / "tools.layer", _tools_root(work / "tools", umad2sim))
         node = _layer(work / "node.layer", _node_root(work / "node", binaries, operator))
         _archive(target / "pause.tar", PAUSE_IMAGE, [_layer(work / "pause.layer", pause)], {"Entrypoint": ["/pause"]})
-        _archive(target / "pod.tar", POD_IMAGE, [pod], {"Cmd": ["/bin/bash"]})
+        _archive(target / "pod.tar", POD_IMAGE, [pod, tools], {"Cmd": ["/bin/bash"]}, {"LAB_UMAD2SIM": "/tmp/umad2sim"})
         _archive(target / "node.tar", NODE_IMAGE, [pod, node], {"Entrypoint": ["/entrypoint"]})
         shutil.rmtree(work)
 
     return cached("images", inputs, build)
+
+
+def _tools_root(root: pathlib.Path, umad2sim: pathlib.Path) -> pathlib.Path:
+    """What a site's image does not have: the way to the simulated HCAs of the worker, whose map an observer finds below /host."""
+    fabric.install(root, umad2sim)
+    hcas = root / fabric.HCAS
+    hcas.parent.mkdir(parents=True)
+    hcas.symlink_to("/host/opt/lab/hcas")
+    return root
 
 
 def _node_root(root: pathlib.Path, binaries: typing.Iterable[pathlib.Path], operator: pathlib.Path) -> pathlib.Path:
@@ -73,12 +88,19 @@ def _layer(target: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
     return target
 
 
-def _archive(target: pathlib.Path, name: str, layers: typing.Sequence[pathlib.Path], config: typing.Mapping[str, typing.Any]) -> None:
+def _archive(
+    target: pathlib.Path,
+    name: str,
+    layers: typing.Sequence[pathlib.Path],
+    config: typing.Mapping[str, typing.Any],
+    environment: typing.Optional[typing.Mapping[str, str]] = None,
+) -> None:
+    variables = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **(environment or {})}
     digests = [_digest(layer) for layer in layers]
     settings = {
         "architecture": "amd64",
         "os": "linux",
-        "config": {"Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"], "WorkingDir": "/", **config},
+        "config": {"Env": [f"{name}={value}" for name, value in variables.items()], "WorkingDir": "/", **config},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]},
     }
     document = json.dumps(settings).encode()
