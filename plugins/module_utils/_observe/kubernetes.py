@@ -260,14 +260,16 @@ class Cluster:
             raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path_of(kind, namespace)}")
         return Listing(tuple({"kind": kind, **item} for item in items), str(data.get("metadata", {}).get("resourceVersion", "")))
 
-    def pages(self, kind: str, namespace: str = "") -> typing.Iterator[Resource]:
+    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
         """All objects of a kind, read in pages, so that not all of a large cluster is held at once.
 
+        :param selector: label selector
         :raises ApiError: as ``list``
         """
         path, rest = path_of(kind, namespace), ""
+        chosen = [("labelSelector", selector)] if selector else []
         while True:
-            data = self._json("get", path, [("limit", str(PAGE)), *([("continue", rest)] if rest else [])])
+            data = self._json("get", path, [("limit", str(PAGE)), *chosen, *([("continue", rest)] if rest else [])])
             items = data.get("items")
             if not isinstance(items, list):
                 raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path}")

@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: nodes
+short_description: The nodes of a cluster, reached by pods or by ssh
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Puts the nodes of a Kubernetes or OpenShift cluster into the group C(rdma_nodes), under the names that the cluster has for them. A kubeconfig is enough.
+  - A node is reached by its observer, a pod (see R(linerate.rdma.pod,ansible_collections.linerate.rdma.pod_connection)), and needs neither ssh nor Python.
+    Nodes that O(ssh) selects are reached by ssh, at their internal IP address.
+  - The file's name ends with C(linerate.rdma.yml) or C(linerate.rdma.yaml).
+  - It finds the API server as the modules of the collection do, by O(kubeconfig) and O(context), by the variables C(K8S_AUTH_*) and C(KUBECONFIG) of the
+    environment, else as C(kubectl) does.
+options:
+  plugin:
+    description: Marks the file as one for this plugin.
+    type: str
+    required: true
+    choices: [linerate.rdma.nodes]
+  kubeconfig:
+    description:
+      - Path of a kubeconfig, or the configuration itself.
+      - The plugin hands it on as the variable C(rdma_kubeconfig), so that the playbooks ask the same cluster.
+    type: raw
+  context:
+    description: Context of the kubeconfig. Without it the current one counts.
+    type: str
+  selector:
+    description: Label selector of the nodes. The default leaves out the control plane. An empty text selects all nodes.
+    type: str
+    default: "!node-role.kubernetes.io/control-plane"
+  ssh:
+    description: Label selector of those of the nodes that are reached by ssh. Without it there are none.
+    type: str
+  python:
+    description: Path of Python in the image of the observers.
+    type: str
+    default: /usr/bin/python3
+extends_documentation_fragment:
+  - ansible.builtin.constructed
+notes:
+  - >-
+    Besides C(rdma_nodes) a node is in groups that tell its operating system (C(os_...)), its model (C(model_...)), its MachineConfigPool (C(pool_...)), its
+    zone (C(zone_...)) and its leaf (C(leaf_...)), each where the cluster knows it.
+  - For O(compose), O(groups) and O(keyed_groups) a node has the variables C(labels), C(address) and C(node).
+requirements:
+  - kubernetes >= 24.2.0
+"""
+
+EXAMPLES = r"""
+# linerate.rdma.yml: all nodes but the control plane, reached by pods
+plugin: linerate.rdma.nodes
+
+---
+# GPU nodes alone; those with a label of your own are reached by ssh
+plugin: linerate.rdma.nodes
+kubeconfig: ~/.kube/gpu-cluster
+selector: nvidia.com/gpu.present=true
+ssh: example.com/reached-by=ssh
+keyed_groups:
+  - prefix: rack
+    key: labels['example.com/rack']
+"""
+
+import os
+import typing
+
+from ansible.errors import AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
+
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of
+from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import InventoryNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import nearest
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory_node
+
+GROUP = "rdma_nodes"
+_ENDS = ("linerate.rdma.yml", "linerate.rdma.yaml")
+
+
+class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
+    """It runs in ansible-playbook itself, so that the Kubernetes client is loaded once, and not by each fork."""
+
+    NAME = "linerate.rdma.nodes"
+
+    def verify_file(self, path: str) -> bool:
+        return bool(super().verify_file(path)) and path.endswith(_ENDS)
+
+    def parse(self, inventory: typing.Any, loader: typing.Any, path: str, cache: bool = True) -> None:
+        super().parse(inventory, loader, path, cache)
+        given = self._read_config_data(path)
+        unknown = sorted(set(given) - set(self.get_options()))
+        if unknown:
+            raise AnsibleParserError(f"{path}: '{unknown[0]}' is no option of linerate.rdma.nodes{nearest(unknown[0], self.get_options())}")
+        try:
+            nodes, by_ssh = self._read()
+        except RdmaError as error:
+            raise AnsibleParserError(f"{path}: {error}") from None
+        if not nodes:
+            selector = self.get_option("selector")
+            raise AnsibleParserError(f"{path}: no node of the cluster has the labels '{selector}'. Compare with: kubectl get nodes --show-labels")
+        self.inventory.add_group(GROUP)
+        if self.get_option("kubeconfig"):
+            self.inventory.set_variable("all", "rdma_kubeconfig", self.get_option("kubeconfig"))
+        for node in nodes:
+            self._add(node, node.name in by_ssh)
+
+    def _read(self) -> typing.Tuple[typing.List[InventoryNode], typing.Set[str]]:
+        """The nodes, and the names of those that are reached by ssh."""
+        if not HAS_KUBERNETES:
+            raise RdmaError("the Python that runs ansible-playbook lacks the library kubernetes", "Install it there: pip install kubernetes")
+        options = {name: self.get_option(name) for name in ("kubeconfig", "context") if self.get_option(name)}
+        cluster = Cluster(client_of(options, credentials(options, os.environ)).client)
+        selector, ssh = self.get_option("selector") or "", self.get_option("ssh")
+        nodes = [inventory_node(item) for item in cluster.pages("Node", selector=selector)]
+        return nodes, {inventory_node(item).name for item in cluster.pages("Node", selector=ssh)} if ssh else set()
+
+    def _add(self, node: InventoryNode, by_ssh: bool) -> None:
+        name = self.inventory.add_host(node.name, group=GROUP)
+        for variable, value in self._way(node, by_ssh).items():
+            self.inventory.set_variable(name, variable, value)
+        for kind, value in node.groups.items():
+            self.inventory.add_host(name, group=self.inventory.add_group(self._sanitize_group_name(f"{kind}_{value}".lower())))
+        known = {"node": node.name, "address": node.address, "labels": node.labels}
+        strict = self.get_option("strict")
+        self._set_composite_vars(self.get_option("compose"), known, name, strict=strict)
+        self._add_host_to_composed_groups(self.get_option("groups"), known, name, strict=strict)
+        self._add_host_to_keyed_groups(self.get_option("keyed_groups"), known, name, strict=strict)
+
+    def _way(self, node: InventoryNode, by_ssh: bool) -> typing.Dict[str, typing.Any]:
+        """Variables that say how the node is reached."""
+        if by_ssh:
+            return {"ansible_connection": "ansible.builtin.ssh", **({"ansible_host": node.address} if node.address else {})}
+        return {
+            "ansible_connection": "linerate.rdma.pod",
+            "ansible_python_interpreter": self.get_option("python"),
+            # the root file system of an observer can't be written to
+            "ansible_remote_tmp": "/tmp/.ansible",
+        }
