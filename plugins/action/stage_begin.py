@@ -12,6 +12,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, holder
 
+#: the connection plugin through which an observer is reached
+POD_CONNECTION = "linerate.rdma.pod"
+
 
 class ActionModule(ControllerAction):
     """Takes the nodes from the inventory itself: they are no arguments."""
@@ -35,4 +38,10 @@ class ActionModule(ControllerAction):
         if options["resume_from"]:
             return resume_run(options, nodes, check_mode)
         names = [name for name in variables if name.startswith("rdma_")]
-        return start_run(options, nodes, names, check_mode, ansible_version)
+        return start_run(options, nodes, names, check_mode, ansible_version, _by_pods(nodes, variables))
+
+
+def _by_pods(nodes: typing.Iterable[str], variables: Result) -> typing.List[str]:
+    """The nodes that are reached by observers: once a run, since the variables of a thousand hosts cost seconds."""
+    hosts = variables.get("hostvars", {})
+    return [name for name in nodes if hosts[name].get("ansible_connection") == POD_CONNECTION]

@@ -14,6 +14,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ._check.frame import RawIntent, StageContext, judge_error, judge_stage, may_start
 from ._check.resume import ResumeError, before, check_age, check_run, check_stage, kept_kinds
+from ._check.sources import asks_nodes
 from ._check.validate.check import Facts
 from ._folder import changes_of, facts_of, unseen
 from ._model.facts import Resume, RunStart
@@ -50,17 +51,26 @@ def records_dir(report_dir: str) -> str:
     return os.path.join(report_dir, "stages")
 
 
-def start_run(options: Data, nodes: typing.Sequence[str], variables: typing.Sequence[str], check_mode: bool, ansible_version: str) -> FactFolder:
+def start_run(
+    options: Data,
+    nodes: typing.Sequence[str],
+    variables: typing.Sequence[str],
+    check_mode: bool,
+    ansible_version: str,
+    by_pods: typing.Sequence[str] = (),
+) -> FactFolder:
     """Begin a run: its identity, and what it began with, in the folder of the report.
 
     :param options: of the frame, as the user gave them
     :param variables: names of all variables that start with ``rdma_``
+    :param by_pods: those of the nodes that are reached by observers
     :raises FileError: the folder can't be written
     """
     folder = FactFolder(options["report_dir"], new_run())
     versions = {"linerate.rdma": COLLECTION_VERSION, "ansible-core": ansible_version}
     wishes = {name: options[name] for name in ("fabrics", "waivers", "cluster")}
-    folder.begin(RunStart(folder.run, now(), check_mode, tuple(map(str, nodes)), tuple(sorted(variables)), versions=versions, **wishes))
+    names = tuple(map(str, nodes))
+    folder.begin(RunStart(folder.run, now(), check_mode, names, tuple(sorted(variables)), versions=versions, by_pods=tuple(by_pods), **wishes))
     return folder
 
 
@@ -100,7 +110,8 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     context, start = _context(options, folder.run, check_mode), folder.start()
     record = may_start(context, _raw(options), Facts(start.nodes, start.variables))
     look = [] if record else unseen(folder, options["stage"])
-    return {**_conclude(context, record, options["report_dir"]), "look": look}
+    asks = record is None and bool(look or asks_nodes(options["stage"]))
+    return {**_conclude(context, record, options["report_dir"]), "look": look, "observers": asks and bool(start.by_pods)}
 
 
 def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
@@ -136,7 +147,7 @@ def _kept(options: Data, run: str) -> Data:
     """The result of a stage that a resumed run keeps: nothing is run, and its record stays."""
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} - gate {record.gate}"
-    return {"stage": record.stage, "run": run, "started": record.started, "go": False, "gate": record.gate, "lines": [line], "look": []}
+    return {"stage": record.stage, "run": run, "started": record.started, "go": False, "gate": record.gate, "lines": [line], "look": [], "observers": False}
 
 
 def _context(options: Data, run: str, check_mode: bool) -> StageContext:

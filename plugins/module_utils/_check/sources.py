@@ -138,3 +138,8 @@ def shared(stage: str) -> typing.Tuple[OfNodes, ...]:
     """What a stage needs to have been looked at on the nodes before its own observers start."""
     needed = (*SOURCES[stage].values(), *PLANNED_BY.get(stage, ()))
     return tuple(source for source in SHARED if source in needed)
+
+
+def asks_nodes(stage: str) -> bool:
+    """Whether the stage has observers of its own on the nodes, whatever the run has looked at before."""
+    return any(isinstance(source, OfNodes) and source not in SHARED for source in SOURCES[stage].values())

@@ -63,6 +63,7 @@ class RunStart:
     :ivar cluster: the variable rdma_cluster, likewise
     :ivar versions: of what made the run, by name
     :ivar resumes: when it was gone on with, and where; in their order
+    :ivar by_pods: names of the nodes that are reached by observers, which are pods
     """
 
     run: str
@@ -75,6 +76,7 @@ class RunStart:
     cluster: typing.Any = None
     versions: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     resumes: typing.Tuple[Resume, ...] = ()
+    by_pods: typing.Tuple[str, ...] = ()
     schema: int = FACT_SCHEMA
 
 
