@@ -12,7 +12,8 @@ from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, guarded, run
 from .tree import TREE, make_tree
 
 #: what is strictly typed of the plugins, by the name under which Ansible finds them; modules are not all so yet
-PLUGINS = [f"ansible_collections/linerate/rdma/plugins/{name}" for name in ("module_utils", "plugin_utils", "action", "filter", "inventory", "lookup", "modules")]
+KINDS = ("module_utils", "plugin_utils", "action", "connection", "filter", "inventory", "lookup", "modules")
+PLUGINS = [f"ansible_collections/linerate/rdma/plugins/{name}" for name in KINDS]
 #: and of all else; the other unit tests have functions without types
 OTHERS = (
     "dev",
