@@ -344,10 +344,8 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import clock, ip_link, namespaces, platform, sysfs
-
-SUBSETS = ("hcas", "platform", "clock")
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import NODE as SUBSETS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import Look
 
 
 def chosen(words: typing.Sequence[str]) -> typing.List[str]:
@@ -357,17 +355,8 @@ def chosen(words: typing.Sequence[str]) -> typing.List[str]:
 
 
 def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-    subsets = chosen(params["gather_subset"])
-    answer: typing.Dict[str, typing.Any] = {}
-    if "hcas" in subsets or "platform" in subsets:
-        hcas = sysfs.read_node(params["sysfs"], params["netdevs"], namespaces.held_parts(params["sysfs"]))
-        if "hcas" in subsets:
-            answer["hcas"] = to_data(ip_link.with_vf_settings(hcas))
-        if "platform" in subsets:
-            answer["platform"] = to_data(platform.read_platform(params["sysfs"], hcas))
-    if "clock" in subsets:
-        answer["clock"] = to_data(clock.read_clock())
-    return answer
+    look = Look(params["sysfs"], params["netdevs"])
+    return {kind: look.at(kind) for kind in chosen(params["gather_subset"])}
 
 
 def main() -> None:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a node shows by itself, kind by kind: for the modules that look, and for the archive that looks at once by an observer.
+
+As a program it is given what to look at as JSON, and prints an answer or an error for each kind: ``{"hcas": {"value": ...}, "subnets": {"error": ...}}``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import typing
+
+from .._model.errors import RdmaError
+from .._model.hca import NodeHcas
+from .._model.load import to_data
+from . import clock, ip_link, namespaces, platform, subnet, sysfs
+
+#: kinds of facts; those of NODE are of the node alone, for the others its ports are asked
+NODE = ("hcas", "platform", "clock")
+KINDS = (*NODE, "subnets")
+
+Kept = typing.Dict[str, typing.Any]
+
+
+class Look:
+    """One look at the node that this runs on. Its sysfs is read once, whatever is asked."""
+
+    def __init__(self, roots: typing.Sequence[str] = ("/sys",), netdevs: typing.Sequence[str] = ()) -> None:
+        """:param roots: of sysfs
+        :param netdevs: interfaces that are wanted although they are of no HCA
+        """
+        self._roots, self._netdevs = list(roots), list(netdevs)
+        self._hcas: typing.Optional[NodeHcas] = None
+
+    def at(self, kind: str) -> typing.Any:
+        """The fact of a kind, as data.
+
+        :raises RdmaError: it can't be read
+        """
+        if kind == "hcas":
+            return to_data(ip_link.with_vf_settings(self._seen()))
+        if kind == "platform":
+            return to_data(platform.read_platform(self._roots, self._seen()))
+        if kind == "clock":
+            return to_data(clock.read_clock())
+        return to_data(subnet.read_subnets(subnet.infiniband_ports(self._seen()), self._roots))
+
+    def _seen(self) -> NodeHcas:
+        if self._hcas is None:
+            self._hcas = sysfs.read_node(self._roots, self._netdevs, namespaces.held_parts(self._roots))
+        return self._hcas
+
+
+def answer(asked: Kept) -> typing.Dict[str, Kept]:
+    """An answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they are."""
+    look = Look(asked.get("sysfs") or ("/sys",), asked.get("netdevs") or ())
+    return {kind: _one(look, kind) for kind in asked["kinds"]}
+
+
+def _one(look: Look, kind: str) -> Kept:
+    try:
+        return {"value": look.at(kind)}
+    except RdmaError as error:
+        return {"error": str(error)}
+
+
+if __name__ == "__main__":
+    json.dump(answer(json.loads(sys.argv[1])), sys.stdout)

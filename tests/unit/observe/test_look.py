@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The archive that looks at a node by itself: with a bare Python, from within an archive as well, and one kind that fails leaves the others."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import typing
+import zipfile
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import archive, look, platform
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
+
+ENTRY = look.__name__
+
+
+def in_observer(packed: bytes, folder: pathlib.Path, **asked: typing.Any) -> "subprocess.CompletedProcess[bytes]":
+    """As an observer runs it: nothing of this environment, no folder of ours, only the archive on stdin."""
+    command = [sys.executable, "-I", "-S", "-c", archive.START, ENTRY, json.dumps(asked)]
+    return subprocess.run(command, input=packed, capture_output=True, env={"PATH": "/nowhere", "TMPDIR": str(folder)}, cwd="/", timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def packed() -> bytes:
+    return archive.archive(ENTRY)
+
+
+def test_a_bare_python_sees_what_the_module_sees(packed: bytes, tmp_path: pathlib.Path) -> None:
+    add_six_hcas(Tree(tmp_path / "sys"))
+    roots = [str(tmp_path / "sys")]
+    done = in_observer(packed, tmp_path, kinds=list(look.KINDS), sysfs=roots)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["hcas"]["value"] == look.Look(roots).at("hcas") and len(seen["hcas"]["value"]["hcas"]) == 6
+    assert seen["platform"]["value"]["functions"] == look.Look(roots).at("platform")["functions"]
+    assert seen["clock"]["value"]["seconds"] > 1.7e9
+    # no tool is there, which takes nothing from the rest
+    assert "sminfo is not installed" in seen["subnets"]["error"]
+    assert [path.name for path in tmp_path.iterdir()] == ["sys"]
+
+
+def test_it_holds_what_the_look_needs_and_not_the_kubernetes_client(packed: bytes) -> None:
+    names = zipfile.ZipFile(io.BytesIO(packed)).namelist()
+    assert any(name.endswith("_observe/sysfs.py") for name in names) and any(name.endswith("_parse/__init__.py") for name in names)
+    assert not [name for name in names if name.endswith(("_observe/kubernetes.py", "_cluster.py"))]
+    # an exec carries it to each node
+    assert len(packed) < 100_000
+    assert archive.archive(ENTRY) == packed
+
+
+def test_it_is_made_of_an_archive_as_well(packed: bytes, tmp_path: pathlib.Path) -> None:
+    """Ansible packs a module and what it imports into one; the sources are read out of that."""
+    path = tmp_path / "module.zip"
+    path.write_bytes(archive.archive(archive.__name__))
+    with zipfile.ZipFile(path, "a") as joined, zipfile.ZipFile(io.BytesIO(packed)) as more:
+        for name in set(more.namelist()) - set(joined.namelist()):
+            joined.writestr(name, more.read(name))
+    script = (
+        f"import base64, sys\nsys.path.insert(0, sys.argv[1])\nfrom {archive.__name__} import archive\nprint(base64.b64encode(archive({ENTRY!r})).decode())\n"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", script, str(path)], capture_output=True, text=True, timeout=120, check=False)
+    assert base64.b64decode(done.stdout) == packed, done.stderr
+
+
+def test_one_kind_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    def refuse(roots: typing.Any, hcas: typing.Any) -> typing.Any:
+        raise RdmaError("the configuration space can't be read", "Become root")
+
+    monkeypatch.setattr(platform, "read_platform", refuse)
+    seen = look.answer({"kinds": ["platform", "clock"], "sysfs": [str(tmp_path)]})
+    assert seen["platform"] == {"error": "the configuration space can't be read. Become root"} and "value" in seen["clock"]
+
+
+def test_a_source_that_is_not_there_is_named() -> None:
+    with pytest.raises(RdmaError, match=r"the source of .*_observe\.nothing can't be read"):
+        archive.archive(f"{look.__package__}.nothing")
