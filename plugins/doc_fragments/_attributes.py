@@ -16,17 +16,17 @@ class ModuleDocFragment:
 options: {}
 attributes:
   check_mode:
-    description: Can run in check mode and tell what it would do.
+    description: Can run in check mode and predict changes without making them.
     support: full
     details:
-      - It changes nothing in either mode.
+      - The module only reads. It returns the same result in check mode.
   diff_mode:
-    description: Shows what it would change.
-    support: none
+    description: Returns what changed or would change, in diff mode.
+    support: N/A
     details:
-      - It changes nothing.
+      - The module changes nothing.
   idempotent:
-    description: A second run changes nothing.
+    description: A second run with the same arguments reports no change.
     support: full
 """
 
@@ -34,13 +34,16 @@ attributes:
 options: {}
 attributes:
   check_mode:
-    description: Can run in C(check_mode) and return what it would return without it.
+    description: Can run in check mode and predict changes without making them.
     support: full
+    details:
+      - The module writes its output files in check mode too. It changes nothing else.
   diff_mode:
-    description: Will return details on what has changed, when in diff mode.
+    description: Returns what changed or would change, in diff mode.
     support: none
-    details: It changes nothing of the system; the record is its answer.
+    details:
+      - The module changes no system. The files in the folder of the run are its result.
   idempotent:
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    description: A second run with the same arguments reports no change.
     support: full
 """

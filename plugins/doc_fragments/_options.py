@@ -10,29 +10,64 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """``intent``: what to do. ``pods``: of a module that works in pods on the nodes. ``frame``: of the frame around the stages."""
+    """``intent``: what to do. ``pods``: of a module that works in pods on the nodes. ``frame``: of the frame around the stages.
+
+    ``progress``: of a module that reports while it works. ``objects``: of a module that takes Kubernetes objects.
+    """
 
     INTENT = r"""
 options:
   fabrics:
-    description: The intent, as in the variable C(rdma_fabrics).
+    description: The variable C(rdma_fabrics).
     type: raw
     required: true
   cluster:
-    description: What all fabrics share, as in the variable C(rdma_cluster).
+    description: The variable C(rdma_cluster).
     type: raw
 """
 
     PODS = r"""
 options:
   nodes:
-    description: Nodes that take part, as the cluster names them. The default is those of the run, by C(facts_dir).
+    description: Kubernetes names of the nodes that take part. The default is all nodes of the run, if O(facts_dir) and O(run) are set.
     type: list
     elements: str
   pod_seconds:
-    description: Limit of the wait for the pods, and of their removal.
+    description: Maximum time in seconds to wait until the pods run, and again until they are removed.
     type: int
     default: 300
+"""
+
+    PROGRESS = r"""
+options:
+  progress_file:
+    description:
+      - File to which the module appends progress lines.
+      - By default, Ansible shows the lines while the module runs on the controller.
+    type: path
+"""
+
+    OBJECTS = r"""
+options:
+  objects:
+    description:
+      - Kubernetes objects, in the order in which they are applied. See O(objects_from) for an alternative.
+      - The filters P(linerate.rdma.render_host#filter), P(linerate.rdma.render_job#filter) and P(linerate.rdma.render_pods#filter) return such lists.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      fabric:
+        description: Name of the fabric to which the object belongs. Empty if all fabrics share the object.
+        type: str
+        default: ""
+      object:
+        description: The object, with C(kind), C(apiVersion) and C(metadata.name).
+        type: dict
+        required: true
+  objects_from:
+    description: Read the objects from the fact of this kind instead of O(objects). M(linerate.rdma.network_objects) writes the fact C(network_objects).
+    type: str
 """
 
     FRAME = r"""
@@ -43,16 +78,16 @@ options:
     required: true
     choices: [validate, discover, fabric, reachability, platform, operators, network, virtual_functions, host, bandwidth, compare, training]
   fabrics:
-    description: The variable C(rdma_fabrics), as the user wrote it.
+    description: The variable C(rdma_fabrics).
     type: raw
   waivers:
-    description: The variable C(rdma_waivers), as the user wrote it.
+    description: The variable C(rdma_waivers).
     type: raw
   cluster:
-    description: The variable C(rdma_cluster), as the user wrote it.
+    description: The variable C(rdma_cluster).
     type: raw
   report_dir:
-    description: Folder of the report, on the controller. Records are in its folder C(stages), facts in C(facts).
+    description: Report folder on the controller. Records are in its folder C(stages), facts in its folder C(facts).
     type: path
     required: true
 """
@@ -61,11 +96,12 @@ options:
 options:
   facts_dir:
     description:
-      - Folder of the report, on the controller. With O(run), what is seen becomes a fact there, and the answer has only counts and single values.
-      - Needed where a fleet is large. A thousand answers in Ansible's variables take hours.
+      - Report folder on the controller. Set O(run) as well.
+      - The result then becomes a fact in this folder. Ansible gets only counts and single values.
+      - Set it for large fleets. Results of a thousand nodes slow Ansible down for hours.
     type: path
   run:
-    description: Identity of the run that the facts are of, as M(linerate.rdma.stage_begin) returned it.
+    description: ID of the run to which the facts belong, as returned by M(linerate.rdma.stage_begin) or M(linerate.rdma.run_begin).
     type: str
 """
 
@@ -73,25 +109,26 @@ options:
 options:
   facts_dir:
     description:
-      - Folder of the report, on the controller. With O(run), the answer becomes a fact there, and Ansible gets only counts and single values.
-      - What a stage needs of earlier facts, such as the names of its nodes, is read from there, too.
+      - Report folder on the controller. Set O(run) as well.
+      - The result then becomes a fact in this folder. Ansible gets only counts and single values.
+      - The module also reads earlier facts from this folder, such as the names of the nodes.
     type: path
   run:
-    description: Identity of the run that the facts are of, as M(linerate.rdma.stage_begin) returned it.
+    description: ID of the run to which the facts belong, as returned by M(linerate.rdma.stage_begin) or M(linerate.rdma.run_begin).
     type: str
   fact:
-    description: Kind of the fact, for a module that a run calls more than once. The default is a kind of the module's own.
+    description: Kind of the fact. Set it if a run calls the module more than once. Each module has its own default.
     type: str
 """
 
     FOLDER = r"""
 options:
   facts_dir:
-    description: Folder of the report, on the controller.
+    description: Report folder on the controller.
     type: path
     required: true
   run:
-    description: Identity of the run that the facts are of, as M(linerate.rdma.stage_begin) returned it.
+    description: ID of the run to which the facts belong, as returned by M(linerate.rdma.stage_begin) or M(linerate.rdma.run_begin).
     type: str
     required: true
 """
@@ -100,7 +137,8 @@ options:
 options:
   holder:
     description:
-      - Which C(ansible-playbook) the run belongs to, as M(linerate.rdma.stage_begin) and M(linerate.rdma.run_begin) returned it.
-      - Whoever changes the cluster holds its C(Lease); see M(linerate.rdma.cluster_lease). By this a holder that is dead is told from one that lives.
+      - ID of the C(ansible-playbook) process, as returned by M(linerate.rdma.stage_begin) or M(linerate.rdma.run_begin).
+      - A module that changes the cluster holds the C(Lease) of the run; see M(linerate.rdma.cluster_lease). The ID shows other runs whether the holder
+        is still alive.
     type: str
 """

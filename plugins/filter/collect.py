@@ -8,14 +8,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: collect
-short_description: Gathers what a module returned on each node
+short_description: Collect the results of a module from all nodes
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Turns the registered results of one task on many hosts into one mapping, as filters and modules of this collection take it.
-  - For plays of your own. The stages keep what they see as facts.
-  - No host is ever dropped. One that was unreachable, failed, was skipped or never asked is there with the cause in C(error).
+  - Turns the registered results of one task on many hosts into one mapping. Filters and modules of this collection accept this mapping.
+  - Use it in your own plays. The stages store results as facts instead.
+  - The result contains every host of O(hosts). If a host was unreachable, failed, was skipped or did not run the task, C(error) says so.
 positional: hosts, register, key
 options:
   _input:
@@ -23,7 +23,7 @@ options:
     type: dict
     required: true
   hosts:
-    description: Names of the hosts that must be in the answer, such as C(groups['rdma_nodes']).
+    description: Names of the hosts in the result, such as C(groups['rdma_nodes']).
     type: list
     elements: str
     required: true
@@ -32,13 +32,17 @@ options:
     type: str
     required: true
   key:
-    description: Key of the module's result that holds its facts.
+    description: Key in the result of the module.
     type: str
     required: true
 """
 
 EXAMPLES = r"""
-- name: Gather what node_info said on each node
+- name: Read the HCAs of each node
+  linerate.rdma.node_info:
+  register: node
+
+- name: Collect the HCAs of all nodes
   ansible.builtin.set_fact:
     hcas: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'node', 'hcas') }}"
 """
@@ -46,7 +50,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - For each host a mapping with C(value) and C(error); one of the two is null.
+    - For each host a mapping with C(value) and C(error). One of the two is null.
   type: dict
   sample: {worker-1: {value: {hcas: []}, error: null}, worker-2: {value: null, error: "unreachable: No route to host"}}
 """

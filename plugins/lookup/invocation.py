@@ -6,31 +6,32 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: invocation
-short_description: Refuses an invocation of ansible-playbook that would run no stage
+short_description: Refuse an invocation of ansible-playbook that would run no stage
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Part of C(linerate.rdma.site). Looks at C(--tags), C(--skip-tags) and C(--start-at-task) of this ansible-playbook.
-  - Fails, and names the stages, when a tag is none of theirs, when no stage is left, or with C(--start-at-task). Ansible itself would end with 0.
-  - It stands in C(hosts) of a play, since that is read whatever the tags are.
+  - Part of the playbook C(linerate.rdma.site). Checks the options C(--tags), C(--skip-tags) and C(--start-at-task) of C(ansible-playbook).
+  - Fails if a tag is not the name of a stage, if no stage remains, or with C(--start-at-task). The message lists the stages. Ansible itself would run
+    nothing and exit with 0.
+  - Use it in C(hosts) of a play, because Ansible evaluates C(hosts) regardless of the tags.
 options:
   _terms:
-    description: What it returns when a run can begin.
+    description: Terms to return if the invocation is valid.
     type: list
     elements: str
     required: true
 """
 
 EXAMPLES = r"""
-- name: Make sure that there is a stage to run
+- name: Refuse an invocation that runs no stage
   hosts: "{{ lookup('linerate.rdma.invocation', 'localhost') }}"
   gather_facts: false
 """
 
 RETURN = r"""
 _raw:
-  description: The terms as they were given.
+  description: The unchanged terms.
   type: list
   elements: str
 """

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: kubeconfig
-short_description: Gives Helm the credentials that the modules have
+short_description: Return a kubeconfig for Helm with the credentials of the modules
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - The modules take kubernetes.core's options and the variables C(K8S_AUTH_*) of the environment. Helm knows a part of them.
-  - Where a kubeconfig is all there is, it is returned as it was given. Otherwise the credentials become a kubeconfig of their own, below Ansible's folder of
-    temporary files, which only its owner may read, and which goes when C(ansible-playbook) ends.
+  - The modules support all authentication options of C(kubernetes.core) and the environment variables C(K8S_AUTH_*). Helm supports only some of them.
+  - If the credentials are only a kubeconfig, the lookup returns it unchanged.
+  - Otherwise, it writes the credentials to a temporary kubeconfig that only its owner can read. Ansible deletes the file when C(ansible-playbook) ends.
 options:
   _terms:
-    description: The variable C(rdma_kubeconfig), a path or the configuration itself, or an empty text.
+    description: The variable C(rdma_kubeconfig). A path, the content of a kubeconfig, or an empty string.
     type: list
     elements: raw
     required: true
@@ -25,7 +25,7 @@ requirements:
 """
 
 EXAMPLES = r"""
-- name: Look for the Helm release of the operator
+- name: Find the Helm release of the operator
   kubernetes.core.helm_info:
     kubeconfig: "{{ lookup('linerate.rdma.kubeconfig', rdma_kubeconfig | default('')) | default(omit, true) }}"
     release_name: sriov-network-operator
@@ -34,7 +34,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _raw:
-  description: A path, or the configuration as it was given; empty where Helm finds by itself what the modules find.
+  description: A path, or the kubeconfig as it was given. Empty if Helm finds the same credentials by itself.
   type: list
   elements: raw
 """

@@ -7,33 +7,24 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: access_info
-short_description: Tells which rights in the cluster the stages need and the user does not have
+short_description: List the rights that the stages need and the user lacks
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Asks the API server, by C(SelfSubjectAccessReview), about each thing that the stages and the teardown do for O(fabrics).
-  - Writes nothing. What Helm needs to install an operator is not asked about.
+  - Asks the API server about each right that the stages and the teardown need for O(fabrics). It uses C(SelfSubjectAccessReview).
+  - It does not check the rights that Helm needs to install an operator.
 extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._attributes.reads
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
-attributes:
-  check_mode:
-    support: full
-    description: Only asks.
-  diff_mode:
-    support: N/A
-    description: Changes nothing.
-  idempotent:
-    support: full
-    description: Only asks.
 """
 
 EXAMPLES = r"""
-- name: See which rights are missing
+- name: List the missing rights
   linerate.rdma.access_info:
     fabrics: "{{ rdma_fabrics }}"
   register: access_info
@@ -41,18 +32,22 @@ EXAMPLES = r"""
 
 RETURN = r"""
 rights:
-  description: What the API server says.
+  description: Answers of the API server.
   returned: success
   type: dict
   contains:
     asked:
-      description: How many rights it was asked about.
+      description: Number of rights that were checked.
       type: int
     denied:
-      description: What is denied, each with the stage that needs it (C(need)) and the right as RBAC names it (C(text)).
+      description: Denied rights. C(need) is the stage that needs the right, C(text) is the right in RBAC terms.
       type: list
       elements: dict
       sample: [{need: network, text: "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator"}]
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import typing

@@ -7,39 +7,30 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: address_info
-short_description: Tells which IP addresses a cluster uses already
+short_description: List the IP addresses that a cluster already uses
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads the networks of pods, services and nodes, and those of all C(NetworkAttachmentDefinitions).
-  - Reads what whereabouts and nv-ipam have given out, and finds addresses that whereabouts keeps for pods which are not there.
-  - What the API server does not let us read is returned in C(addresses.errors), never taken for absent.
+  - Reads the networks of pods, services and nodes, and the networks of all C(NetworkAttachmentDefinitions).
+  - Reads the allocations of whereabouts and nv-ipam. Finds whereabouts allocations of pods that no longer exist.
+  - Reports in C(addresses.errors) what the API server does not let the user read.
 options:
   ranges:
-    description: Ranges as the intent writes them; pods of the cluster's own network with an address inside are returned as evidence.
+    description: IP ranges, in the form of the intent. The result lists pods of the cluster network that have an address in one of the ranges.
     type: list
     elements: str
     default: []
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._attributes.reads
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: N/A
-    description: Changes nothing.
-  idempotent:
-    support: full
-    description: Only reads.
 """
 
 EXAMPLES = r"""
-- name: See which addresses are in use
+- name: List the addresses in use
   linerate.rdma.address_info:
     ranges: [100.100.0.0/22]
   register: address_info
@@ -47,33 +38,37 @@ EXAMPLES = r"""
 
 RETURN = r"""
 addresses:
-  description: What was found.
+  description: The addresses in use.
   returned: success
   type: dict
   contains:
     taken:
-      description: Networks in use, each with its kind (V(pods), V(services), V(node), V(attachment)) and its owner.
+      description: Networks in use. Each has a kind (V(pods), V(services), V(node) or V(attachment)) and an owner.
       type: list
       elements: dict
     pods:
-      description: How many addresses of pods were compared with O(ranges).
+      description: Number of pod addresses that were compared with O(ranges).
       type: int
     leaks:
-      description: Addresses that whereabouts keeps for pods which are not there.
+      description: Addresses that whereabouts keeps for pods that no longer exist.
       type: list
       elements: dict
     pools:
-      description: Pools of nv-ipam, each with the nodes that have a share.
+      description: Pools of nv-ipam, each with the nodes that have a block of the pool.
       type: list
       elements: dict
     unclear:
-      description: Attachments whose addresses can't be told, each with the reason.
+      description: Attachments whose addresses cannot be determined, each with the reason.
       type: list
       elements: str
     errors:
       description: What could not be read, and why.
       type: list
       elements: str
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import typing

@@ -7,64 +7,76 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_lease
-short_description: Takes, or gives back, the right to change a cluster
+short_description: Take or release the right to change a cluster
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Two runs in one cluster would undo each other's work. So a run holds the C(Lease) C(linerate-rdma) in the namespace C(default) from its first change
-    to its end. Every module that changes the cluster takes it by itself and renews it while it works.
-    See C(kubectl get lease linerate-rdma -n default -o yaml).
-  - With O(state=held) it is taken before a stage reads what it will build on. While another run is alive, it waits for 90 seconds and then fails with
-    that run's name, its host, and since when.
-  - A run is dead when its C(ansible-playbook) no longer runs on this machine, or when it was silent for too long, which is 60 seconds while a module
-    worked, and 900 seconds between two modules. Then the next run takes over, and a module that still lives stops before it makes or deletes anything.
-  - With O(state=released) it is given back. A run that does not hold it asks no API server. One that can't be given back runs out, and is only warned of.
+  - Two runs that change one cluster at the same time would undo each other's work. A run therefore holds the C(Lease) C(linerate-rdma) in the namespace
+    C(default), from its first change to its end. To see it, run C(kubectl get lease linerate-rdma -n default -o yaml).
+  - Every module that changes the cluster takes the Lease by itself and renews it while it works.
+  - O(state=held) takes the Lease before a stage reads the state of the cluster. If another run holds it, the module waits up to 90 seconds. Then it fails
+    and names that run, its host and the time since when it holds the Lease.
+  - A holder counts as dead when its C(ansible-playbook) process no longer runs on this machine, or when its Lease has expired. A Lease expires after
+    60 seconds without renewal while a module works, and after 900 seconds between two modules.
+  - The next run takes over the Lease of a dead holder. A module that has lost the Lease stops before its next change.
+  - O(state=released) releases the Lease. If the run does not hold it, the module does not contact the API server. If the release fails, the module only
+    warns, and the Lease expires.
 options:
   state:
-    description: Whether the run holds it.
+    description: Whether to hold or to release the Lease.
     type: str
     choices: [held, released]
     default: held
-  progress_file:
-    description: File to which progress is written, one line each. The action plugin of this name makes one and shows the lines.
-    type: path
 extends_documentation_fragment:
   - linerate.rdma._options.folder
   - linerate.rdma._options.lease
+  - linerate.rdma._options.progress
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
+    description: Can run in check mode and predict changes without making them.
     support: full
-    description: Takes nothing, since nothing will be changed.
+    details:
+      - The module does not take the Lease, because nothing changes in check mode.
   diff_mode:
+    description: Returns what changed or would change, in diff mode.
     support: N/A
-    description: The object is the run's own.
+    details:
+      - The Lease is internal to the run.
   idempotent:
+    description: A second run with the same arguments reports no change.
     support: full
-    description: A run that holds it renews it.
+    details:
+      - A run that already holds the Lease renews it.
 """
 
 EXAMPLES = r"""
-- name: Hold the cluster
+- name: Begin a run
+  linerate.rdma.run_begin:
+    report_dir: build/report
+    fabrics: "{{ rdma_fabrics }}"
+  register: begun
+
+- name: Take the Lease
   linerate.rdma.cluster_lease:
     facts_dir: build/report
-    run: "{{ stage_result.run }}"
-    holder: "{{ stage_result.holder }}"
+    run: "{{ begun.run }}"
+    holder: "{{ begun.holder }}"
 
-- name: Let go of the cluster
+- name: Release the Lease
   linerate.rdma.cluster_lease:
     state: released
     facts_dir: build/report
-    run: "{{ stage_result.run }}"
-    holder: "{{ stage_result.holder }}"
+    run: "{{ begun.run }}"
+    holder: "{{ begun.holder }}"
 """
 
 RETURN = r"""
 held:
-  description: Whether the run holds it now.
+  description: Whether the run holds the Lease now.
   returned: success
   type: bool
 """

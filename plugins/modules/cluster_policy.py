@@ -7,18 +7,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_policy
-short_description: Has the GPU operator load nvidia-peermem, by the ClusterPolicy that is there
+short_description: Enable nvidia-peermem in the ClusterPolicy of the GPU operator
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - With C(rdma_cluster.host.gpudirect) of V(peermem) it sets C(spec.driver.rdma.enabled) in the one C(ClusterPolicy) that there is.
-  - It never makes one, since the GPU operator takes only one, and takes no field away from another manager such as Helm.
-  - The operator then renews the driver's pods, which evicts pods with GPUs; with C(rdma_cluster.disruption) of V(none) nothing is changed.
-  - What cannot be done is no failure of the module; it is in the result for the check of the stage to judge.
+  - If C(rdma_cluster.host.gpudirect) is V(peermem), sets C(spec.driver.rdma.enabled) in the existing C(ClusterPolicy).
+  - Never creates a C(ClusterPolicy), because the GPU operator accepts only one.
+  - Never overwrites the field if another field manager owns it, such as Helm.
+  - The operator then recreates its driver pods, which evicts pods that use GPUs. If C(rdma_cluster.disruption) is V(none), the module changes nothing.
+  - The module does not fail if the field cannot be set. The result says why, and the check of the stage judges it.
 options:
   cluster:
-    description: The variable C(rdma_cluster), as the user wrote it.
+    description: The variable C(rdma_cluster).
     type: raw
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
@@ -28,20 +29,22 @@ requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
+    description: Can run in check mode and predict changes without making them.
     support: full
-    description: Asks the API server by its dry run.
-  diff_mode:
-    support: none
-    description: Shows no difference.
     details:
-      - It is one field, and RV(changes) names it.
+      - The module uses the dry run of the API server.
+  diff_mode:
+    description: Returns what changed or would change, in diff mode.
+    support: none
+    details:
+      - The change is one field. RV(changes) names it.
   idempotent:
+    description: A second run with the same arguments reports no change.
     support: full
-    description: A field that is set is not written.
 """
 
 EXAMPLES = r"""
-- name: Have nvidia-peermem loaded
+- name: Enable nvidia-peermem
   linerate.rdma.cluster_policy:
     cluster: {host: {gpudirect: peermem}}
   register: host_policy
@@ -49,15 +52,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 policies:
-  description: C(names) of all ClusterPolicies; of the one that there is its C(state), C(rdma), whether it was C(changed), and C(error).
+  description:
+    - C(names) of all ClusterPolicies.
+    - If there is exactly one, its C(state), its C(rdma) setting, whether it was C(changed), and the C(error), if any.
   returned: success
   type: dict
 changes:
-  description: One line when the field was set, or would be.
+  description: One line if the field was set, or would be set in check mode.
   returned: success
   type: list
   elements: str
   sample: [ClusterPolicy gpu-cluster-policy driver.rdma.enabled]
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import typing

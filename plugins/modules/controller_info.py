@@ -7,23 +7,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: controller_info
-short_description: Tells what the controller has for the stages that ask the API server
+short_description: Check what the controller provides for stages that use the API server
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Looks for the Python library C(kubernetes), for what leads to the API server, for its answer, for the user's rights, and for Helm.
-  - What is not there is an answer. The check of stage C(validate) judges it, by the stages that this invocation of C(ansible-playbook) runs.
-  - Writes nothing.
+  - Looks for the Python library C(kubernetes), the credentials of the API server and Helm. Asks the API server for its version and for the user's rights.
+  - Does not fail if something is missing. The check of the stage C(validate) judges the result. It considers only the stages that this invocation of
+    C(ansible-playbook) runs.
 options:
   fabrics:
-    description: The intent, as in the variable C(rdma_fabrics). No rights are asked about where it is wrong.
+    description: The variable C(rdma_fabrics). If the intent is invalid, the module checks no rights.
     type: raw
   cluster:
-    description: What all fabrics share, as in the variable C(rdma_cluster).
+    description: The variable C(rdma_cluster).
     type: raw
   in_site:
-    description: Whether the stages run one after the other, as in C(linerate.rdma.site).
+    description: Whether several stages run one after the other, as in C(linerate.rdma.site).
     type: bool
     default: false
   run_tags:
@@ -37,25 +37,16 @@ options:
     elements: str
     default: []
   helm_binary:
-    description: Path or name of Helm. Nobody looks for it where this is left out.
+    description: Path or name of the Helm binary. If it is not set, the module does not look for Helm.
     type: str
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._attributes.reads
   - kubernetes.core.k8s_auth_options
-attributes:
-  check_mode:
-    support: full
-    description: Only asks.
-  diff_mode:
-    support: N/A
-    description: Changes nothing.
-  idempotent:
-    support: full
-    description: Only asks.
 """
 
 EXAMPLES = r"""
-- name: See what the controller has
+- name: Check the controller
   linerate.rdma.controller_info:
     fabrics: "{{ rdma_fabrics }}"
     in_site: true
@@ -65,35 +56,41 @@ EXAMPLES = r"""
 
 RETURN = r"""
 controller:
-  description: What it has.
+  description: What the controller provides.
   returned: success
   type: dict
   contains:
     python:
-      description: The Python that modules run with.
+      description: Python interpreter of modules on the controller.
       type: str
     stages:
-      description: Stages of this invocation that ask the API server.
+      description: Stages of this invocation that use the API server.
       type: list
       elements: str
     library:
-      description: Version of the Python library C(kubernetes), empty where it is not there.
+      description: Version of the Python library C(kubernetes). Empty if it is not installed.
       type: str
     where:
-      description: What leads to the API server, without a secret.
+      description: Where the credentials come from, without secrets.
       type: str
     named:
-      description: Whether anything names an API server.
+      description: Whether the options or the environment name an API server.
       type: bool
     server:
-      description: Version of the API server, empty where it gave no answer; C(error) and C(remedy) say why.
+      description: Version of the API server. Empty if it did not answer. C(error) and C(remedy) then say why.
       type: str
     rights:
-      description: How many rights were asked about (C(asked)), and which of them are denied (C(denied)); null where nobody could ask, see C(rights_error).
+      description:
+        - C(asked) is the number of rights that were checked. C(denied) lists the denied rights.
+        - V(null) if the rights could not be checked. C(rights_error) then says why.
       type: dict
     helm:
-      description: Version of Helm, or why there is none (C(error)); null where it is not needed.
+      description: Version of Helm, or the C(error) that says why there is none. V(null) if Helm is not needed.
       type: dict
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import typing

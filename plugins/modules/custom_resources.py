@@ -7,50 +7,35 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: custom_resources
-short_description: Applies objects with a dry run of all first, or takes back all that the collection made
+short_description: Apply Kubernetes objects after a dry run, or remove the objects of the collection
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Applies a list of objects server-side, after a server-side dry run of all of them. Admission webhooks judge the dry run as well.
-  - What the API server or a webhook refuses keeps nobody else back. In the end the module fails with the server's own words, unless O(on_refusal=tell).
-  - A webhook may need a moment to see what was just made. An object that is refused for want of another of O(objects) is tried again for 10 seconds.
-  - With O(state=absent) it deletes every object of O(kinds) that carries O(label_selector), in the order of O(kinds), and waits until it is gone.
-  - A namespace that was there before and does not carry the collection's label is neither changed nor deleted.
-  - A cluster has one C(NicClusterPolicy) for all who use it. The collection's fields join what others wrote into it, and with O(state=absent)
-    only they are taken back; a field that somebody else owns with another value is refused.
+  - Applies a list of objects with server-side apply. A server-side dry run of all objects comes first, so that admission webhooks judge them too.
+  - If the API server or a webhook refuses an object, the module still applies the others. Then it fails with the message of the server. To report the
+    refusal without failing, set O(on_refusal=tell).
+  - A webhook may need a moment to see a new object. If an object is refused because another one of O(objects) is missing, the module retries for
+    10 seconds.
+  - O(state=absent) deletes all objects of O(kinds) that have O(label_selector), in the order of O(kinds). It waits until they are gone.
+  - The module neither changes nor deletes an existing namespace without the label of the collection.
+  - A cluster has only one C(NicClusterPolicy). The module adds the fields of the collection to it, and O(state=absent) removes only these fields.
+    The API server refuses a field that another field manager owns with another value.
 options:
   state:
-    description: Whether to apply O(objects), or to take back what carries O(label_selector).
+    description: Whether to apply O(objects), or to remove the objects that have O(label_selector).
     type: str
     choices: [present, absent]
     default: present
-  objects:
-    description: What to apply, in this order. P(linerate.rdma.render_pods#filter) and P(linerate.rdma.render_job#filter) make such; see O(objects_from).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      fabric:
-        description: Name of the fabric to which the object belongs; empty for what fabrics share.
-        type: str
-        default: ""
-      object:
-        description: The object, with C(kind), C(apiVersion) and C(metadata.name).
-        type: dict
-        required: true
-  objects_from:
-    description: Take the objects from this fact of the run, which M(linerate.rdma.network_objects) has written.
-    type: str
   on_refusal:
     description:
-      - Whether the module fails when an object was refused, after all others, or tells of it in RV(applied) only.
-      - The stages have it told, and judge it.
+      - Whether the module fails if an object was refused, or only reports it in RV(applied).
+      - The stages use V(tell). Their checks judge the refusal.
     type: str
     choices: [fail, tell]
     default: fail
   kinds:
-    description: What to take back, in this order.
+    description: Kinds to remove, in this order.
     type: list
     elements: str
     choices:
@@ -90,56 +75,63 @@ options:
       - Namespace
   find_leftovers:
     description:
-      - With O(state=present), whether to look for networks, policies and pools that carry O(label_selector) and are not among O(objects).
-        They are told, and stay.
-      - It takes the right to list these kinds in all namespaces.
+      - With O(state=present), whether to look for networks, policies and pools that have O(label_selector) and are not in O(objects).
+      - RV(leftovers) lists them. The module does not remove them.
+      - The user needs the right to list these kinds in all namespaces.
     type: bool
     default: false
   label_selector:
-    description: What carries this label is taken back. It must name the collection's label; more can be added to it.
+    description: Label of the objects to remove. It must contain the label of the collection. You can add more labels.
     type: str
     default: app.kubernetes.io/managed-by=linerate.rdma
   namespaces:
     description:
-      - Look in these namespaces only. Without it all are looked through, which takes the right to list each kind everywhere.
+      - Search only these namespaces.
+      - By default, the module searches all namespaces. The user then needs the right to list each kind in all namespaces.
     type: list
     elements: str
     default: []
   keep_namespaces:
-    description: Namespaces that stay although they carry the label, such as the operator's while the operator stays.
+    description: Namespaces to keep although they have the label, such as the namespace of the operator.
     type: list
     elements: str
     default: []
   wait_seconds:
-    description: How long to wait, for each kind, until its objects are gone.
+    description: Maximum time in seconds to wait until the objects of a kind are gone.
     type: int
     default: 300
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
+  - linerate.rdma._options.objects
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
+    description: Can run in check mode and predict changes without making them.
     support: full
-    description: Asks the API server itself, by its dry run, so that a refusal shows before anything is made.
+    details:
+      - The module uses the dry run of the API server, which also shows refusals.
   diff_mode:
+    description: Returns what changed or would change, in diff mode.
     support: full
-    description: Shows each object before and after, without what only the API server writes.
+    details:
+      - The diff leaves out fields that only the API server writes.
   idempotent:
+    description: A second run with the same arguments reports no change.
     support: full
-    description: An object that the dry run would not change is not written.
+    details:
+      - The module does not write an object that the dry run would not change.
 """
 
 EXAMPLES = r"""
-- name: Apply what a training job needs
+- name: Submit a training job
   linerate.rdma.custom_resources:
     objects: "{{ rdma_job | linerate.rdma.render_job(rdma_fabrics, rdma_cluster) }}"
-    kubeconfig: "{{ rdma_kubeconfig }}"
-  register: network_applied
+  register: job_applied
 
-- name: Take back the pods of an interrupted run
+- name: Remove the pods of an interrupted run
   linerate.rdma.custom_resources:
     state: absent
     kinds: [Pod]
@@ -147,7 +139,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 applied:
-  description: What became of each object.
+  description: Result for each object.
   returned: success
   type: list
   elements: dict
@@ -159,30 +151,30 @@ applied:
       description: Name of the object.
       type: str
     namespace:
-      description: Its namespace; empty when it has none.
+      description: Namespace of the object. Empty if the object has none.
       type: str
     fabric:
-      description: Its fabric; empty for what fabrics share.
+      description: Fabric of the object. Empty if all fabrics share the object.
       type: str
     action:
       description:
-        - V(created), V(changed), V(unchanged), V(deleted), V(released), V(absent) or V(refused). In check mode what would become of it.
-        - V(released) is an object in which others have a part and which lost the collection's fields.
-        - V(unjudged) in check mode, when the kind, the namespace or an object that it needs is not there yet, so that nobody can judge the object.
+        - V(created), V(changed), V(unchanged), V(deleted), V(released), V(absent) or V(refused). In check mode, what would happen.
+        - V(released) means that the object also has fields of others. Only the fields of the collection were removed.
+        - V(unjudged) occurs in check mode only. The kind, the namespace or an object that it needs does not exist yet, so the API server cannot judge it.
       type: str
     refusal:
-      description: Why it was refused, in the words of the API server or its webhook.
+      description: Message of the API server or of its webhook, if the object was refused.
       type: str
     reason:
-      description: The API's reason of the refusal.
+      description: Reason code of the refusal, as the API server returned it.
       type: str
       sample: Forbidden
     warnings:
-      description: What the API server warned of.
+      description: Warnings of the API server.
       type: list
       elements: str
 leftovers:
-  description: What O(find_leftovers) found.
+  description: Objects that O(find_leftovers) found.
   returned: when O(find_leftovers)
   type: dict
   contains:
@@ -191,15 +183,19 @@ leftovers:
       type: list
       elements: dict
     errors:
-      description: Kinds that could not be listed, and why.
+      description: Kinds that could not be listed, each with the reason.
       type: list
       elements: str
 changes:
-  description: One line for each object that was written, or would be.
+  description: One line for each object that was written, or would be written in check mode.
   returned: success
   type: list
   elements: str
   sample: [created SriovNetworkNodePolicy sriov-network-operator/linerate-storage]
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import time

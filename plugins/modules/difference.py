@@ -7,21 +7,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: difference
-short_description: Tells what changed between two runs, node by node
+short_description: Compare two runs node by node
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Compares the folders of two runs. Says what differs in the intent, the nodes, what they show, the cables, the gates and the findings.
-  - Ignores what differs between any two runs, such as times, error and traffic counters, and activity counts of subnet managers.
-  - Writes C(difference.json) and C(difference.html) into O(report_dir). Runs on the controller, without an inventory, a node or a cluster.
+  - Compares the report folders of two runs.
+  - Reports differences in the intent, the nodes, the facts of the nodes, the cables, the gates and the findings.
+  - Ignores values that differ between any two runs. These are times, error counters, traffic counters and activity counts of subnet managers.
+  - Writes C(difference.json) and C(difference.html) to O(report_dir). Runs on the controller. It needs no inventory, no nodes and no cluster.
 options:
   report_dir:
-    description: Folder of the later run, on the controller.
+    description: Report folder of the later run, on the controller.
     type: path
     required: true
   before_dir:
-    description: Folder of the earlier run, on the controller.
+    description: Report folder of the earlier run, on the controller.
     type: path
     required: true
 extends_documentation_fragment:
@@ -31,7 +32,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Ask what changed since last week
+- name: Compare this run with last week's run
   linerate.rdma.difference:
     report_dir: build/report
     before_dir: /srv/runs/last-week
@@ -40,25 +41,25 @@ EXAMPLES = r"""
 
 RETURN = r"""
 before:
-  description: Identity of the earlier run.
+  description: ID of the earlier run.
   type: str
   returned: success
 after:
-  description: Identity of the later run.
+  description: ID of the later run.
   type: str
   returned: success
 count:
-  description: How many differences there are.
+  description: Number of differences.
   type: int
   returned: success
 lines:
-  description: The differences as text for a terminal; the files have all of them.
+  description: The differences as text for a terminal. A long list is shortened here. The files contain all differences.
   type: list
   elements: str
   returned: success
   sample: ["worker-1: mlx5_0 firmware: 28.39.1002 -> 28.41.1000"]
 paths:
-  description: The files that were written, by format.
+  description: Paths of the written files, by format.
   type: dict
   returned: success
 """

@@ -14,45 +14,42 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - From the given ports, one for each fabric is enough, shows the switches, the HCAs and the links between them (C(ibnetdiscover)).
-  - Shows the links below what both of their ends support (C(iblinkinfo)), and two readings of the error counters of all ports (C(ibqueryerrors)).
-    The fabric is walked once.
-  - Asks every port on which a subnet manager runs (C(saquery -s), C(sminfo)), and looks at the records of the subnet administration
-    (C(saquery SMIR)) until the manager's activity count has risen and its record of another manager has changed, at most for O(activity)
-    seconds. A manager that answers but no longer sweeps keeps the records that it has.
-  - A fabric of thousands of nodes gives a large answer. Run it on one node of each fabric, not on all.
+  - Reads the switches, the HCAs and their links (C(ibnetdiscover)), as seen from the given ports. One port per fabric is enough.
+  - Reports links that run below the maximum that both ends support (C(iblinkinfo)). It discovers the fabric only once.
+  - Reads the error counters of all ports twice (C(ibqueryerrors)).
+  - Queries every port that runs a subnet manager (C(saquery -s), C(sminfo)).
+  - Waits for a sign that the subnet managers still sweep, up to O(activity) seconds. The sign is that the activity count of the manager rises and that
+    its record of another manager changes (C(saquery SMIR)). A manager that answers but no longer sweeps does not update its records.
+  - A fabric of thousands of nodes gives a large result. Run the module on one node of each fabric, not on all nodes.
 requirements:
   - infiniband-diags on the node
   - root, or access to /dev/infiniband/umad*
 options:
   ports:
     description:
-      - The ports to look from. An empty list is allowed and gives an empty answer.
+      - Ports from which to query. An empty list gives an empty result.
     type: list
     elements: dict
     required: true
     suboptions:
       device:
-        description: RDMA device, C(mlx5_0).
+        description: RDMA device, such as C(mlx5_0).
         type: str
         required: true
       port:
-        description: Number of the port, from 1.
+        description: Port number, starting at 1.
         type: int
         default: 1
   timeout:
-    description:
-      - Seconds that one walk of the whole fabric may take.
+    description: Maximum time in seconds for one discovery of the whole fabric.
     type: int
     default: 120
   activity:
-    description:
-      - Most seconds to wait for a sign of a sweep. opensm sweeps every 10 seconds unless it is told otherwise.
+    description: Maximum time in seconds to wait for a sweep of the subnet manager. By default, opensm sweeps every 10 seconds.
     type: int
     default: 40
   errors:
-    description:
-      - Least seconds between the two readings of the error counters. The wait for a sweep is part of it.
+    description: Minimum time in seconds between the two readings of the error counters. It includes the wait for a sweep.
     type: int
     default: 10
 extends_documentation_fragment:
@@ -61,7 +58,7 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: See the fabric behind one port
+- name: Read the fabric behind one port
   linerate.rdma.fabric_info:
     ports:
       - device: mlx5_0
@@ -70,34 +67,34 @@ EXAMPLES = r"""
 
 RETURN = r"""
 topology:
-  description: One entry a port, in the order of O(ports).
+  description: One entry per port, in the order of O(ports).
   returned: success
   type: list
   elements: dict
   contains:
     rdma_device:
-      description: RDMA device that was looked from.
+      description: RDMA device from which the fabric was read.
       returned: success
       type: str
       sample: mlx5_0
     port:
-      description: Number of the port.
+      description: Port number.
       returned: success
       type: int
       sample: 1
     topology:
-      description: What was seen. V(null) when nothing was, see RV(topology[].error).
+      description: The topology. V(null) if it could not be read. RV(topology[].error) then says why.
       returned: success
       type: dict
       contains:
         nodes:
-          description: Switches, HCAs and routers. RV(topology[].topology.nodes[].aggregation) marks SHARP aggregation nodes, which are no HCAs.
+          description: Switches, HCAs and routers. RV(topology[].topology.nodes[].aggregation) marks SHARP aggregation nodes, which are not HCAs.
           returned: success
           type: list
           elements: dict
           contains:
             aggregation:
-              description: Whether it is a SHARP aggregation node.
+              description: Whether the node is a SHARP aggregation node.
               returned: success
               type: bool
           sample:
@@ -108,7 +105,7 @@ topology:
               lid: 1
               aggregation: false
         links:
-          description: Each link once. Width in lanes.
+          description: The links, each listed once. The width is in lanes.
           returned: success
           type: list
           elements: dict
@@ -118,15 +115,16 @@ topology:
               width: 4
               speed: NDR
     error:
-      description: Why there is no topology.
+      description: Why the topology could not be read.
       returned: success
       type: str
       sample: "ibnetdiscover -C mlx5_0 -P 1 did not end within 120 s: it said nothing"
     managers:
       description:
-        - Each port with the IsSM bit and what the manager there answers, and the activity count of this port's own manager by its SMInfo record, read twice.
-        - C(others_refreshed) tells whether the record of another manager changed meanwhile, which only a sweep does;
-          V(null) when there is no other.
+        - The ports with the IsSM bit, each with the answer of its subnet manager.
+        - C(activity_first) and C(activity_later) are two readings of the activity count of the port's own manager, from its SMInfo record.
+        - C(others_refreshed) says whether the record of another manager changed between the readings. Only a sweep changes it. V(null) if there is no other
+          manager.
       returned: success
       type: dict
       sample:
@@ -139,7 +137,7 @@ topology:
         activity_seconds: 10.1
         others_refreshed: null
     capabilities:
-      description: The links below what both ends support; C(links) counts the ends that were compared.
+      description: Links that run below the maximum that both ends support. C(links) is the number of link ends that were compared.
       returned: success
       type: dict
       sample:
@@ -148,7 +146,9 @@ topology:
         unread: []
         error: null
     errors:
-      description: The ports with errors counted, in two readings, and the seconds between them; C(unread) names the ports that did not answer.
+      description:
+        - Ports with error counts, in two readings. C(seconds) is the time between the readings.
+        - C(unread) lists the ports that did not answer.
       returned: success
       type: dict
       sample:
@@ -161,8 +161,8 @@ topology:
         seconds: 10.0
         error: null
 counts:
-  description: With O(facts_dir), how much each fact holds. The facts themselves are in the folder then.
-  returned: with O(facts_dir)
+  description: Number of items in each fact. The facts themselves are then in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
   type: dict
 """
 

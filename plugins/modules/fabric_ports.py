@@ -7,13 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fabric_ports
-short_description: Chooses one port of each InfiniBand fabric to look from
+short_description: Choose one port of each InfiniBand fabric for the discovery
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - A discovery walks a whole fabric, so one port of each fabric is enough. A fabric is told by its subnet manager.
-  - Reads what M(linerate.rdma.subnet_manager_info) saw on each node. M(linerate.rdma.fabric_info) then asks the ports that were chosen. Runs on the controller.
+  - A discovery reads a whole fabric, so one port per fabric is enough. The subnet manager that a port sees identifies its fabric.
+  - Reads the facts of M(linerate.rdma.subnet_manager_info) on each node. M(linerate.rdma.fabric_info) then queries the chosen ports.
+  - Runs on the controller.
 extends_documentation_fragment:
   - linerate.rdma._options.folder
   - linerate.rdma._attributes.records
@@ -23,19 +24,32 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Choose from where to look
+- name: Begin a run
+  linerate.rdma.run_begin:
+    report_dir: build/report
+    fabrics: "{{ rdma_fabrics }}"
+  register: begun
+  run_once: true
+
+- name: Read the subnet managers
+  linerate.rdma.subnet_manager_info:
+    facts_dir: build/report
+    run: "{{ begun.run }}"
+
+- name: Choose the ports
   linerate.rdma.fabric_ports:
     facts_dir: build/report
-    run: "{{ stage_result.run }}"
+    run: "{{ begun.run }}"
+  run_once: true
 """
 
 RETURN = r"""
 nodes:
-  description: Nodes with a port that was chosen.
+  description: Number of nodes with a chosen port.
   type: int
   returned: success
 ports:
-  description: Ports that were chosen.
+  description: Number of chosen ports.
   type: int
   returned: success
 """

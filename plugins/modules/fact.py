@@ -7,26 +7,26 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fact
-short_description: Keeps what another module saw as a fact
+short_description: Store the result of another module as a fact
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Writes a fact of the host that the task runs for to the folder of the report, on the controller. The host itself is not touched.
-  - For what an ordinary module saw on a node. The observers of this collection keep their facts themselves.
+  - Writes a fact about the current host to the report folder on the controller. It does not contact the host.
+  - Use it for results of other modules. The observers of this collection store their facts themselves.
 options:
   kind:
-    description: Kind of the fact; lower-case letters, digits and underscores.
+    description: Kind of the fact. Use lower-case letters, digits and underscores only.
     type: str
     required: true
   node:
-    description: Whom the fact is about; V(cluster) for all of them together. The default is the host that the task runs for.
+    description: Node that the fact is about. V(cluster) stands for the whole cluster. The default is the current host.
     type: str
   value:
-    description: What was seen.
+    description: Value of the fact. Set either O(value) or O(error).
     type: raw
   error:
-    description: Why nothing was seen.
+    description: Why there is no value. Set either O(value) or O(error).
     type: str
 extends_documentation_fragment:
   - linerate.rdma._options.folder
@@ -36,18 +36,29 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Keep the limit that systemd shows
+- name: Begin a run
+  linerate.rdma.run_begin:
+    report_dir: build/report
+  register: begun
+  run_once: true
+
+- name: Read the memlock limit of containerd
+  ansible.builtin.command: systemctl show containerd --property LimitMEMLOCK --value
+  register: memlock_limit
+  changed_when: false
+
+- name: Store the limit
   linerate.rdma.fact:
     facts_dir: build/report
-    run: "{{ hostvars['localhost'].stage_result.run }}"
-    kind: containerd
+    run: "{{ begun.run }}"
+    kind: containerd_limit
     value:
-      limit: "{{ shown.stdout }}"
+      limit: "{{ memlock_limit.stdout }}"
 """
 
 RETURN = r"""
 path:
-  description: The file that was written.
+  description: Path of the written file.
   type: str
   returned: success
 """

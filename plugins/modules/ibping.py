@@ -9,26 +9,25 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: ibping
-short_description: Prove that InfiniBand ports reach each other
+short_description: Verify with ibping that InfiniBand ports reach each other
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - With O(mode=serve) starts a server on each of the given ports. It returns when the servers wait for requests. Each server ends by itself
-    after O(lifetime) seconds, also when nobody stops it. Servers that an interrupted run left are stopped first.
-  - With O(mode=ping) pings each LID of O(clients) from its port.
-  - With O(mode=stop) ends all servers that this module started on the node, and no other.
-  - Serve on all nodes first, then ping, then stop. One call of each is enough for any number of ports and destinations.
-  - Neither the exit code nor the times of C(ibping) are used. It exits with 0 even when every packet is lost, and its times are wrong.
-  - The servers are part of a measurement and leave nothing behind, so C(changed) is always false.
+  - O(mode=serve) starts an ibping server on each port of O(servers). It first stops servers that an interrupted run left. It returns when all servers
+    accept requests. Each server ends by itself after O(lifetime) seconds.
+  - O(mode=ping) pings the LIDs of O(clients), each from its port.
+  - O(mode=stop) stops all servers that this module started on the node, and no others.
+  - Run O(mode=serve) on all nodes first, then O(mode=ping), then O(mode=stop). One call of each mode covers any number of ports and destinations.
+  - The module ignores the exit code and the times of C(ibping). C(ibping) exits with 0 even if every packet is lost, and its times are wrong.
+  - C(changed) is always false, because the servers are part of the measurement and do not remain on the node.
 requirements:
   - C(ibping) of infiniband-diags on the node
   - C(timeout) of coreutils on the node
   - root, or access to /dev/infiniband/umad*
 options:
   mode:
-    description:
-      - What to do.
+    description: Whether to start servers, to ping or to stop servers.
     type: str
     required: true
     choices:
@@ -36,38 +35,35 @@ options:
       - ping
       - stop
   servers:
-    description:
-      - The ports to serve on. For O(mode=serve).
+    description: Ports on which to start servers. Used with O(mode=serve).
     type: list
     elements: dict
     default: []
     suboptions:
       device:
-        description: RDMA device, C(mlx5_0).
+        description: RDMA device, such as C(mlx5_0).
         type: str
         required: true
       port:
-        description: Number of the port, from 1.
+        description: Port number, starting at 1.
         type: int
         default: 1
   lifetime:
-    description:
-      - Seconds after which a server ends by itself. For O(mode=serve).
+    description: Time in seconds after which a server ends by itself. Used with O(mode=serve).
     type: int
     default: 300
   clients:
-    description:
-      - From which port to ping whom. For O(mode=ping).
+    description: Ports from which to ping, each with its destinations. Used with O(mode=ping).
     type: list
     elements: dict
     default: []
     suboptions:
       device:
-        description: RDMA device, C(mlx5_0).
+        description: RDMA device, such as C(mlx5_0).
         type: str
         required: true
       port:
-        description: Number of the port, from 1.
+        description: Port number, starting at 1.
         type: int
         default: 1
       lids:
@@ -77,52 +73,49 @@ options:
         required: true
   count:
     description:
-      - Packets to each destination, one right after the other. For O(mode=ping).
-      - A few go first, then more and more. When one is lost, no more are sent to this destination.
+      - Number of packets to each destination, sent one right after the other. Used with O(mode=ping).
+      - The module sends a few packets first, then more. After a lost packet it sends no more to this destination.
     type: int
     default: 500
   timeout_ms:
-    description:
-      - Milliseconds after which a packet is sent again; it is sent three times before it counts as lost. For O(mode=ping).
+    description: Time in milliseconds after which a packet is sent again. A packet is sent three times before it counts as lost. Used with O(mode=ping).
     type: int
     default: 200
   parallel:
-    description:
-      - Destinations that are pinged at the same time. For O(mode=ping).
+    description: Number of destinations to ping at the same time. Used with O(mode=ping).
     type: int
     default: 8
   limit:
-    description:
-      - Most seconds for one destination. For O(mode=ping).
+    description: Maximum time in seconds for one destination. Used with O(mode=ping).
     type: int
     default: 10
 extends_documentation_fragment:
   - linerate.rdma._options.facts
 attributes:
   check_mode:
-    description: Can run in check mode and tell what it would do.
+    description: Can run in check mode and predict changes without making them.
     support: full
     details:
-      - It measures in check mode too, since a measurement changes nothing that lasts.
+      - The module also measures in check mode, because a measurement makes no lasting change.
   diff_mode:
-    description: Shows what it would change.
-    support: none
+    description: Returns what changed or would change, in diff mode.
+    support: N/A
     details:
-      - It changes nothing that lasts.
+      - The module makes no lasting change.
   idempotent:
-    description: A second run changes nothing.
+    description: A second run with the same arguments reports no change.
     support: full
 """
 
 EXAMPLES = r"""
-- name: Serve on one port for a minute
+- name: Start a server on one port for a minute
   linerate.rdma.ibping:
     mode: serve
     servers:
       - device: mlx5_4
     lifetime: 60
 
-- name: Ping two ports from one
+- name: Ping two ports from another port
   linerate.rdma.ibping:
     mode: ping
     clients:
@@ -130,7 +123,7 @@ EXAMPLES = r"""
         lids: [81, 82]
   register: result
 
-- name: End the servers
+- name: Stop the servers
   linerate.rdma.ibping:
     mode: stop
 """
@@ -138,8 +131,8 @@ EXAMPLES = r"""
 RETURN = r"""
 servers:
   description:
-    - With O(mode=serve) the servers that were asked for. One with an error does not serve.
-    - With O(mode=stop) those that were still there.
+    - With O(mode=serve), the servers that were requested. A server with an error does not run.
+    - With O(mode=stop), the servers that were still running.
   returned: mode is serve or stop
   type: list
   elements: dict
@@ -149,8 +142,8 @@ servers:
       error: null
 pings:
   description:
-    - One entry for each port and destination. With an error, nothing was measured.
-    - C(resent) counts the packets that were sent again since nothing came back in time. C(received) hides such a loss.
+    - One entry per port and destination. An entry with an error has no measurement.
+    - C(resent) counts the packets that were sent again after a timeout. C(received) does not show such losses.
   returned: mode is ping
   type: list
   elements: dict
@@ -163,8 +156,8 @@ pings:
       resent: 0
       error: null
 counts:
-  description: With O(facts_dir), how much each fact holds. The facts themselves are in the folder then.
-  returned: with O(facts_dir)
+  description: Number of items in each fact. The facts themselves are then in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
   type: dict
 """
 

@@ -7,26 +7,30 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: job_lint
-short_description: Tells what in a training job would keep its NCCL from the RDMA network
+short_description: Find what keeps the NCCL of a training job off the RDMA network
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads jobs of any kind that makes pods (C(PyTorchJob), C(TrainJob), C(MPIJob), C(JobSet), C(Job), C(StatefulSet), C(Pod)...), out of a file, from the
-    playbook, or from the cluster, and holds them against what the cluster has.
-  - Finds variables that NCCL does not know, interfaces that no attachment creates, resources that no node has, requests that differ from limits,
-    a missing C(IPC_LOCK) or annotation, HCAs that the pods did not get, C(NCCL_IB_DISABLE=1), and a default route over the secondary network.
-  - Fails unless all is well. What is not known is never taken for good. The checks and the rights that it needs are in docs/job.md.
+  - Reads a job of any kind that creates pods, such as C(PyTorchJob), C(TrainJob), C(MPIJob), C(JobSet), C(Job), C(StatefulSet) or C(Pod). The job comes from
+    a file, from the playbook or from the cluster. The module compares it with the cluster.
+  - Finds variables that NCCL does not know, interfaces that no attachment creates, and resources that no node offers.
+  - Finds requests that differ from limits, a missing C(IPC_LOCK) or annotation, and HCAs that the pods did not get.
+  - Finds C(NCCL_IB_DISABLE=1) and a default route over the secondary network.
+  - Fails unless every finding is a pass, a warning or waived. Something unknown never counts as a pass.
+  - See C(docs/job.md) for the checks and the rights that they need.
 options:
   path:
-    description: A file on the controller with the job; YAML or JSON, one document or several.
+    description: File on the controller with the job. YAML or JSON, with one or more documents.
     type: path
   objects:
-    description: The job, and the C(TrainingRuntime) of a C(TrainJob), as objects. The filter P(linerate.rdma.render_job#filter) makes such.
+    description:
+      - The job as a list of objects. A C(TrainJob) also needs its C(TrainingRuntime).
+      - The filter P(linerate.rdma.render_job#filter) returns such objects under C(object).
     type: list
     elements: dict
   kind:
-    description: Kind of a job in the cluster. Where it runs, what its pods really got counts.
+    description: Kind of the job in the cluster. Required with O(name). If the job runs, the module judges what its pods really got.
     type: str
     choices: [PyTorchJob, TrainJob, MPIJob, JobSet, Job, StatefulSet, Pod]
   name:
@@ -37,38 +41,31 @@ options:
     type: str
     default: default
   offline:
-    description: Ask no cluster. The checks that need one are then left out.
+    description: Do not contact a cluster. Checks that need one are left out.
     type: bool
     default: false
   hcas:
-    description: The answers of M(linerate.rdma.node_info), by node, as P(linerate.rdma.collect#filter) returns them; then names of HCAs are compared, too.
+    description:
+      - Results of M(linerate.rdma.node_info) by node, as P(linerate.rdma.collect#filter) returns them.
+      - With them, the module also compares the names of HCAs.
     type: dict
     default: {}
   waivers:
-    description: The variable C(rdma_waivers), as the user wrote it.
+    description: The variable C(rdma_waivers).
     type: raw
 extends_documentation_fragment:
+  - linerate.rdma._attributes.reads
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: N/A
-    description: Changes nothing.
-  idempotent:
-    support: full
-    description: Only reads.
 """
 
 EXAMPLES = r"""
-- name: See what is wrong with a job before it is submitted
+- name: Check a job before you submit it
   linerate.rdma.job_lint:
     path: train.yaml
 
-- name: See whether a job that runs can use RDMA
+- name: Check whether a running job can use RDMA
   linerate.rdma.job_lint:
     kind: PyTorchJob
     name: fine-tune
@@ -77,16 +74,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 gate:
-  description: Whether all is well, V(open), or not, V(closed). The module fails where it is closed.
+  description: V(open) if every finding is a pass, a warning or waived, otherwise V(closed). The module then fails.
   returned: always
   type: str
 lines:
-  description: The judgement as text for a terminal; counts first, then each finding that is not a pass.
+  description: The result as text for a terminal. The counts come first, then each finding that did not pass.
   returned: always
   type: list
   elements: str
 findings:
-  description: Findings with the waivers that cover them.
+  description: All findings, each with the waiver that covers it, if any.
   returned: always
   type: list
   elements: dict

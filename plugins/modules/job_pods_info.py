@@ -7,20 +7,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: job_pods_info
-short_description: Shows what the pods of a job got of their secondary networks
+short_description: Show which secondary networks the pods of a job got
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads the pods of a namespace, and what multus and the device plugins wrote about their interfaces.
-  - The stage C(training) compares it with the HCAs that NCCL's log names.
+  - Reads the pods of a namespace, and the annotations of multus and the device plugins about their interfaces.
+  - The stage C(training) compares the result with the HCAs in the NCCL log.
 options:
   namespace:
     description: Namespace of the pods.
     type: str
     required: true
   label_selectors:
-    description: Labels of the pods, such as C(training.kubeflow.org/job-name=llama). None take all pods of the namespace.
+    description: Labels of the pods, such as C(training.kubeflow.org/job-name=llama). If the list is empty, the module reads all pods of the namespace.
     type: list
     elements: str
     default: []
@@ -33,7 +33,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what the pods of the job got
+- name: Show the networks of the job's pods
   linerate.rdma.job_pods_info:
     namespace: training
     label_selectors: [training.kubeflow.org/job-name=llama]
@@ -42,10 +42,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 pods:
-  description: For each pod its name, host name, node, and functions, or why they are not known.
+  description: For each pod its name, host name, node and PCI functions, or the reason why they are not known.
   returned: success
   type: list
   elements: dict
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import typing

@@ -7,71 +7,60 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: machine_config_roll
-short_description: Brings all MachineConfigs and KubeletConfigs to the nodes of their pools in one roll
+short_description: Roll out all MachineConfigs and KubeletConfigs with one reboot per node
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - With O(state=prepared) it pauses each C(MachineConfigPool) that takes one of O(objects) which is not there yet, applies all of O(objects), and waits
-    until the pools have rendered them. Nothing is paused where nothing would change, or where the API server refuses one of them.
-    A C(KubeletConfig) that the machine config operator does not accept is an RV(error), in its words.
-  - With O(state=removed) it does the same to take O(objects) back.
-  - With O(state=released) it lets O(pools) go, and those that a stopped run left paused; waits until all of their nodes have the new configuration; and
-    counts how often they were given another one. Then it tells how the C(KubeletConfigs) of O(objects) stand, also when nothing was new.
-  - Between the two, other objects that reboot nodes can be applied. A pool that somebody else has paused is for M(linerate.rdma.sriov_plan) to find.
+  - O(state=prepared) pauses each C(MachineConfigPool) that one of O(objects) changes. It then applies O(objects) and waits until the machine config
+    operator has rendered them for the pools.
+  - O(state=prepared) pauses nothing if nothing would change, or if the API server refuses an object.
+    If the operator does not accept a C(KubeletConfig), RV(error) contains its message.
+  - O(state=removed) does the same, but deletes O(objects).
+  - O(state=released) unpauses O(pools) and all pools that an interrupted run left paused. It waits until all of their nodes have the new configuration.
+    It counts how often the configuration of the nodes changed. It also reports the state of the C(KubeletConfigs) in O(objects), even if nothing changed.
+  - Between O(state=prepared) and O(state=released) you can apply other objects that reboot nodes.
+  - The module does not unpause a pool that somebody else has paused. M(linerate.rdma.sriov_plan) finds such pools.
+  - The module ignores all objects other than MachineConfigs and KubeletConfigs.
 options:
   state:
-    description: Which half of it.
+    description: Step of the rollout.
     type: str
     choices: [prepared, removed, released]
     required: true
-  objects:
-    description: MachineConfigs and KubeletConfigs; other objects are passed over. The filter P(linerate.rdma.render_host#filter) makes them.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      fabric:
-        description: Empty, since fabrics share it.
-        type: str
-        default: ""
-      object:
-        description: The object.
-        type: dict
-        required: true
-  objects_from:
-    description: Take the objects from this fact of the run, which M(linerate.rdma.network_objects) has written.
-    type: str
   pools:
-    description: For O(state=released), the pools that were paused.
+    description: With O(state=released), the pools to unpause.
     type: list
     elements: str
     default: []
   wait_seconds:
-    description: For O(state=released), how long to wait for the nodes.
+    description: With O(state=released), the maximum time in seconds to wait for the nodes.
     type: int
     default: 1800
-  progress_file:
-    description: File to which progress is written, one line each. The action plugin of this name makes one and shows the lines.
-    type: path
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
+  - linerate.rdma._options.objects
+  - linerate.rdma._options.progress
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
+    description: Can run in check mode and predict changes without making them.
     support: full
-    description: Asks the API server by its dry run, and pauses nothing.
-  diff_mode:
-    support: none
-    description: Shows no difference.
     details:
-      - M(linerate.rdma.custom_resources) shows it in check mode.
+      - The module uses the dry run of the API server and pauses no pool.
+  diff_mode:
+    description: Returns what changed or would change, in diff mode.
+    support: none
+    details:
+      - Use M(linerate.rdma.custom_resources) in check mode to see the differences.
   idempotent:
+    description: A second run with the same arguments reports no change.
     support: full
-    description: Without an object that would change, nothing is paused and nothing rolls.
+    details:
+      - If no object would change, the module pauses no pool and no node reboots.
 """
 
 EXAMPLES = r"""
@@ -81,7 +70,7 @@ EXAMPLES = r"""
     objects: "{{ rdma_cluster | linerate.rdma.render_host }}"
   register: host_prepared
 
-- name: Let the pools go, once
+- name: Unpause the pools and wait for their nodes
   linerate.rdma.machine_config_roll:
     state: released
     objects: "{{ rdma_cluster | linerate.rdma.render_host }}"
@@ -90,32 +79,38 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changes:
-  description: One line for each object that was written or deleted, or would be.
+  description: One line for each object that was written or deleted, or would be in check mode.
   returned: success
   type: list
   elements: str
   sample: [created MachineConfig 99-worker-linerate-memlock]
 paused:
-  description: Names of the pools that wait to be let go.
+  description: Names of the pools that are paused and wait for O(state=released).
   returned: success
   type: list
   elements: str
 error:
-  description: Why the new configuration did not get ready; empty otherwise. The pools are to be let go all the same.
+  description: Why the new configuration was not rendered. Empty if it was. Release the pools in both cases.
   returned: success
   type: str
 rolls:
   description:
-    - For each pool that was let go C(rolls), C(config), C(machines), C(updated), C(seconds), and C(error), which is empty when all went well.
-    - C(others) are nodes that are not of the run and have not got it, where all that are have. For one of them that is NotReady nobody waits.
+    - For each released pool C(rolls), C(config), C(machines), C(updated), C(seconds) and C(error). C(error) is empty on success.
+    - C(others) are nodes outside the run that do not have the configuration, although all nodes of the run have it. The module does not wait for those of
+      them that are C(NotReady).
   returned: success
   type: list
   elements: dict
 kubelet:
   description:
-    - For O(state=released), how the C(KubeletConfigs) stand. C(wanted) are those of O(objects) with what the operator says of them, C(others) those of
-      somebody else, C(pools) all C(MachineConfigPools), and C(error) why they could not be read.
+    - With O(state=released), the state of the C(KubeletConfigs).
+    - C(wanted) are those of O(objects), with the status that the operator reports. C(others) are all other C(KubeletConfigs).
+    - C(pools) are all C(MachineConfigPools). C(error) says why they could not be read.
   returned: success
+  type: dict
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
   type: dict
 """
 

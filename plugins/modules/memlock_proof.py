@@ -7,15 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: memlock_proof
-short_description: Proves how much memory a pod that is not root may lock and register
+short_description: Verify how much memory a non-root pod can lock and register
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Starts one pod a node and RDMA fabric in the fabric's namespace, which is not root, has no C(IPC_LOCK), and has one virtual function.
-  - The pod reads C(ulimit -l), and C(ibv_rc_pingpong) registers a buffer of the size that C(rdma_cluster.host.memlock.proof_mib) names.
-  - Without C(host.memlock) in O(cluster) nothing is started.
-  - The pods are removed in any case. A proof that failed is no failure of the module; it is in the result for the check of the stage to judge.
+  - Starts one pod per node and RDMA fabric, in the namespace of the fabric. The pod does not run as root, has no C(IPC_LOCK), and has one virtual function.
+  - The pod reads C(ulimit -l). Then C(ibv_rc_pingpong) registers a buffer of C(rdma_cluster.host.memlock.proof_mib) MiB.
+  - If O(cluster) has no C(host.memlock), the module starts no pod.
+  - The module always removes the pods. It does not fail if the verification of a pod fails. The check of the stage judges the result.
 extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.pods
@@ -26,18 +26,22 @@ requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
+    description: Can run in check mode and predict changes without making them.
     support: full
-    description: Starts no pod.
+    details:
+      - The module starts no pod in check mode.
   diff_mode:
+    description: Returns what changed or would change, in diff mode.
     support: N/A
-    description: Leaves nothing behind.
+    details:
+      - The module removes everything that it creates.
   idempotent:
+    description: A second run with the same arguments reports no change.
     support: full
-    description: Leaves nothing behind.
 """
 
 EXAMPLES = r"""
-- name: Prove how much memory a job may lock
+- name: Verify how much memory a job can lock
   linerate.rdma.memlock_proof:
     fabrics: "{{ rdma_fabrics }}"
     cluster: {host: {memlock: {by: containerd, limit_gib: 64}}}
@@ -47,7 +51,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 proofs:
-  description: For each RDMA fabric and node; none in check mode, and where the intent asks for no limit.
+  description: One entry per RDMA fabric and node. Empty in check mode, or if the intent asks for no limit.
   returned: success
   type: list
   elements: dict
@@ -59,32 +63,36 @@ proofs:
       description: Name of the node.
       type: str
     pod:
-      description: Namespace and name of the pod; empty where none was made.
+      description: Namespace and name of the pod. Empty if no pod was created.
       type: str
     user:
-      description: Numeric id that it ran as.
+      description: Numeric user ID of the pod.
       type: int
     soft:
-      description: Soft limit of locked memory in bytes; -1 is no limit.
+      description: Soft limit of locked memory in bytes. -1 means no limit.
       type: int
     hard:
-      description: Hard limit likewise.
+      description: Hard limit of locked memory in bytes. -1 means no limit.
       type: int
     device:
       description: RDMA device.
       type: str
     asked:
-      description: Bytes to register.
+      description: Number of bytes to register.
       type: int
     registered:
-      description: Bytes that were registered; 0 when that failed, V(null) when it was not tried.
+      description: Number of bytes that were registered. 0 if the registration failed, V(null) if it was not tried.
       type: int
     evidence:
-      description: The line that decided.
+      description: Output line that decided the result.
       type: str
     error:
-      description: Why there is no answer; empty otherwise.
+      description: Why there is no result. Empty if there is one.
       type: str
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import time

@@ -7,37 +7,37 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nccl_log_info
-short_description: Shows by which transport each channel of each rank of a job goes, from NCCL's log
+short_description: Show the transport of each channel of each rank of a job, from the NCCL log
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads what NCCL (2.8 to 2.30) writes with C(NCCL_DEBUG=INFO), and returns versions, processes with their devices, communicators, ranks, and the
-    transport of every channel, with GPUDirect RDMA and why it is off, and warnings with their known causes.
-  - Lines of many ranks may be mixed, and may have what C(kubectl logs), C(torchrun), C(mpirun) or others put in front of them.
-  - That a device is listed proves nothing; only channels do. What is not in the log, because it was torn or cut off, is not in the answer either.
-  - It only shows. The stage C(training) judges, against the intent and the pods.
-  - One pass over the log, whatever its size; memory grows with ranks and channels, not with lines.
+  - Reads the log that NCCL 2.8 to 2.30 writes with C(NCCL_DEBUG=INFO).
+  - Returns versions, processes with their devices, communicators, ranks, and the transport of every channel. For each channel over the network it shows
+    whether GPUDirect RDMA is used, and if not, why. It returns warnings with their known causes.
+  - Lines of several ranks may be mixed. They may have prefixes of C(kubectl logs), C(torchrun), C(mpirun) or other tools.
+  - A listed device proves nothing; only channels do. The result does not contain what is missing in the log because lines were torn or cut off.
+  - The module only shows the log. The stage C(training) judges it against the intent and the pods.
+  - The module reads the log once. Its memory depends on the number of ranks and channels, not on the size of the log.
 options:
   paths:
-    description:
-      - Files with the log, on the host that the module runs on. One file with all ranks, or one for each pod.
+    description: Log files on the host where the module runs. Either one file with all ranks, or one file per pod.
     type: list
     elements: path
   text:
-    description: The log itself.
+    description: The text of the log.
     type: str
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._attributes.reads
 seealso:
   - name: Stage training
-    description: Judges what this module shows.
+    description: Judges the result of this module.
     link: https://github.com/linerate/linerate.rdma/blob/main/roles/training/README.md
 """
 
 EXAMPLES = r"""
-- name: See by which way the channels of a job go
+- name: Show the transport of each channel of a job
   linerate.rdma.nccl_log_info:
     paths: [job-worker-0.log, job-worker-1.log]
   register: nccl
@@ -45,7 +45,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 log:
-  description: What the log shows. V(null) is what it does not say.
+  description: Content of the log. V(null) means that the log does not contain the value.
   returned: success
   type: dict
   contains:
@@ -56,7 +56,9 @@ log:
       elements: str
       sample: [2.28.9+cuda13.0]
     processes:
-      description: Processes, with the network that each chose, the interface of its own connections, and the devices that it opened.
+      description:
+        - Processes with the network that each one chose, and the devices that it opened.
+        - C(oob_interface) is the interface of its out-of-band connections.
       returned: success
       type: list
       elements: dict
@@ -73,25 +75,26 @@ log:
             - {index: 0, name: mlx5_21, port: 1, link: IB, rail: null, gpu_direct: true, reasons: []}
           environment: {NCCL_IB_HCA: "=mlx5_21"}
     communicators:
-      description: Communicators with their ranks. A rank that never said who it is, is in one whose C(size) is V(null).
+      description: Communicators with their ranks. Ranks without an identity in the log are in a communicator whose C(size) is V(null).
       returned: success
       type: list
       elements: dict
       contains:
         name:
-          description: Its commId, or what it was split from.
+          description: The commId, or the communicator from which this one was split.
           returned: success
           type: str
           sample: "0x6b99be0cc5a5bfbf"
         size:
-          description: Ranks that it has.
+          description: Number of ranks of the communicator.
           returned: success
           type: int
           sample: 16
         ranks:
           description:
-            - Ranks that are in the log. C(routes) are the ways that its channels go; C(unseen) are channels of collectives of which nothing is in the log;
-              C(unanswered) are channels over the network of which only the other end is there.
+            - Ranks in the log. C(routes) lists the transports of the channels.
+            - C(unseen) lists channels of collectives that are missing in the log.
+            - C(unanswered) lists network channels of which the log shows only the other end.
           returned: success
           type: list
           elements: dict
@@ -120,7 +123,7 @@ log:
               unseen: []
               unanswered: []
     problems:
-      description: Warnings and errors, those that are alike together, with their kind where it is known.
+      description: Warnings and errors. Similar ones form one entry, with its kind if it is known.
       returned: success
       type: list
       elements: dict
@@ -132,17 +135,17 @@ log:
           count: 8
           line: 112
     lines:
-      description: Lines of the log.
+      description: Number of lines in the log.
       returned: success
       type: int
       sample: 5120
     nccl_lines:
-      description: Lines that NCCL wrote.
+      description: Number of lines that NCCL wrote.
       returned: success
       type: int
       sample: 4711
     torn:
-      description: Lines in which messages of several ranks are mixed, so that they are lost.
+      description: Number of lines that mix messages of several ranks. These messages are lost.
       returned: success
       type: int
       sample: 0
@@ -151,6 +154,10 @@ log:
       returned: success
       type: bool
       sample: false
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule

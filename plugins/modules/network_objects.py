@@ -7,20 +7,21 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: network_objects
-short_description: Writes the objects that the fabrics need, and lints them
+short_description: Render and lint the Kubernetes objects of the fabrics
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Writes the namespaces of the pods, and for each fabric what its profile needs, such as C(SriovNetworkNodePolicy) and C(SriovNetwork),
-    C(MacvlanNetwork) or a C(NetworkAttachmentDefinition); and one C(NicClusterPolicy) with what all of them need of it.
-  - Where C(rdma_cluster.node_pool) asks for it, a C(SriovNetworkPoolConfig) of the nodes that take part. Where C(rdma_cluster.host) asks for it,
-    C(MachineConfigs) and a C(KubeletConfig).
-  - Where nodes have the physical functions at different addresses, each node gets a policy of its own.
-  - Nothing is written for a fabric whose addresses somebody else uses, or against which the linter speaks, unless O(waivers) cover it.
-  - Reads the facts of the nodes, those of M(linerate.rdma.address_info) (C(addresses)) and of M(linerate.rdma.sriov_operator_info)
-    (C(operators_before_network)), and leaves the fact C(network_objects) for M(linerate.rdma.sriov_plan) and M(linerate.rdma.custom_resources).
-    Runs on the controller and applies nothing.
+  - Renders the namespaces of the pods and the objects that the profile of each fabric needs, such as C(SriovNetworkNodePolicy) and C(SriovNetwork),
+    C(MacvlanNetwork) or C(NetworkAttachmentDefinition). One C(NicClusterPolicy) contains what all fabrics need from it.
+  - If C(rdma_cluster.node_pool) is set, renders a C(SriovNetworkPoolConfig) for the nodes that take part.
+  - If C(rdma_cluster.host) asks for it, renders C(MachineConfigs) and a C(KubeletConfig).
+  - If the PCI addresses of the physical functions differ between nodes, each node gets its own policy.
+  - Renders no objects for a fabric whose addresses are already in use, or that fails the linter, unless O(waivers) cover the finding.
+  - Reads the facts of the nodes, of M(linerate.rdma.address_info) (C(addresses)) and of M(linerate.rdma.sriov_operator_info)
+    (C(operators_before_network)).
+  - Writes the fact C(network_objects) for M(linerate.rdma.sriov_plan) and M(linerate.rdma.custom_resources).
+  - Runs on the controller and applies nothing.
 options:
   fabrics:
     description: The variable C(rdma_fabrics).
@@ -41,30 +42,30 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Write the objects
+- name: Render the objects
   linerate.rdma.network_objects:
     facts_dir: build/report
     run: "{{ stage_result.run }}"
     fabrics: "{{ rdma_fabrics }}"
-  register: written
+  register: rendered
 """
 
 RETURN = r"""
 objects:
-  description: Objects of the fabrics that may be applied.
+  description: Number of objects of the fabrics that may be applied.
   type: int
   returned: success
 hosts:
-  description: C(MachineConfigs) and C(KubeletConfigs).
+  description: Number of C(MachineConfigs) and C(KubeletConfigs).
   type: int
   returned: success
 held:
-  description: Fabrics that the linter holds back.
+  description: Fabrics whose objects are held back because of the linter.
   type: list
   elements: str
   returned: success
 unmade:
-  description: Fabrics whose objects could not be written.
+  description: Fabrics whose objects could not be rendered.
   type: list
   elements: str
   returned: success

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nic_map_lint
-short_description: Tells what is wrong with a NIC map
+short_description: Check a NIC map against the nodes and the fabric
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads a NIC map, lines of C(<node>:<host netdev>:<pod interface>:<ip>), from a C(ConfigMap) or as text, and holds it against the nodes and the fabric.
-  - Finds lines whose interface their node does not have, interfaces without a line, addresses twice or outside of the fabric's network, and interfaces
-    that some nodes lack.
-  - Fails unless all is well. The checks are in docs/job.md.
+  - Reads a NIC map from a C(ConfigMap) or as text. Each line has the form C(<node>:<host netdev>:<pod interface>:<ip>).
+  - Finds lines whose interface does not exist on their node, and interfaces without a line.
+  - Finds duplicate addresses, addresses outside the network of the fabric, and interfaces that only some of the nodes have.
+  - Fails unless every finding is a pass, a warning or waived. See C(docs/job.md) for the checks.
 options:
   text:
-    description: The map.
+    description: Text of the map.
     type: str
   name:
     description: Name of the C(ConfigMap) with the map.
@@ -28,60 +28,57 @@ options:
     type: str
     default: default
   hcas:
-    description: The answers of M(linerate.rdma.node_info), by node, as P(linerate.rdma.collect#filter) returns them.
+    description: Results of M(linerate.rdma.node_info) by node, as P(linerate.rdma.collect#filter) returns them.
     type: dict
     required: true
   subnets:
-    description: The answers of M(linerate.rdma.subnet_manager_info), by node; needed to know the members of an InfiniBand fabric.
+    description: Results of M(linerate.rdma.subnet_manager_info) by node. Needed to find the HCAs of an InfiniBand fabric.
     type: dict
     default: {}
   fabrics:
-    description: The variable C(rdma_fabrics), as the user wrote it.
+    description: The variable C(rdma_fabrics). Required with O(fabric).
     type: raw
   fabric:
-    description: Name of the fabric that the map is for. Without it the fabric's interfaces and addresses are not compared.
+    description: Name of the fabric of the map. If it is not set, the module does not compare the map with the interfaces and addresses of a fabric.
     type: str
   waivers:
-    description: The variable C(rdma_waivers), as the user wrote it.
+    description: The variable C(rdma_waivers).
     type: raw
 extends_documentation_fragment:
+  - linerate.rdma._attributes.reads
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: N/A
-    description: Changes nothing.
-  idempotent:
-    support: full
-    description: Only reads.
 """
 
 EXAMPLES = r"""
-- name: See whether the NIC map is right
+- name: Read the HCAs
+  linerate.rdma.node_info:
+  register: node
+
+- name: Check the NIC map
   linerate.rdma.nic_map_lint:
     name: multi-nic
     namespace: training
     hcas: "{{ hostvars | linerate.rdma.collect(groups['rdma_nodes'], 'node', 'hcas') }}"
     fabrics: "{{ rdma_fabrics }}"
     fabric: roce
+  run_once: true
+  delegate_to: localhost
 """
 
 RETURN = r"""
 gate:
-  description: Whether all is well, V(open), or not, V(closed). The module fails where it is closed.
+  description: V(open) if every finding is a pass, a warning or waived, otherwise V(closed). The module then fails.
   returned: always
   type: str
 lines:
-  description: The judgement as text for a terminal; counts first, then each finding that is not a pass.
+  description: The result as text for a terminal. The counts come first, then each finding that did not pass.
   returned: always
   type: list
   elements: str
 findings:
-  description: Findings with the waivers that cover them.
+  description: All findings, each with the waiver that covers it, if any.
   returned: always
   type: list
   elements: dict

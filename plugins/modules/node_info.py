@@ -9,44 +9,42 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_info
-short_description: Show the HCAs of a node, its evidence for IOMMU and SR-IOV, and its clock
+short_description: Show the HCAs of a node, its IOMMU and SR-IOV support, and its clock
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads sysfs, procfs and PCI configuration space, and C(ip link) for what is set for VFs. It needs no right beyond reading, and takes one round trip.
-  - Shows every RDMA device, and every PCI network function that has SR-IOV, is a virtual function, is of class InfiniBand or comes from a
-    vendor of HCAs. Plain network cards are left out, unless O(netdevs) names them.
-  - Files may vanish or refuse to be read while VFs are made. What vanished is left out; what could not be read is C(null) and is listed under
-    RV(hcas.hcas[].unread) and RV(hcas.errors).
-  - Of the platform it shows whether the firmware hands over an IOMMU, whether the kernel uses it, and which network functions can make VFs.
-    It does not ask the BIOS or the HCA's firmware for their settings.
+  - Reads sysfs, procfs, PCI configuration space, and the VF settings from C(ip link). It changes nothing and reads everything in one connection.
+  - Shows every RDMA device. Shows every PCI network function that has SR-IOV, is a virtual function (VF), is of class InfiniBand, or is from a vendor
+    of HCAs. Leaves out plain network cards unless O(netdevs) names them.
+  - Files may disappear or become unreadable while VFs are created. The module leaves out files that disappeared. A value that could not be read is C(null)
+    and appears in RV(hcas.hcas[].unread) and RV(hcas.errors).
+  - For the platform, shows whether the firmware provides an IOMMU, whether the kernel uses it, and which network functions support VFs.
+  - Does not read the settings of the BIOS or of the HCA firmware.
 options:
   gather_subset:
     description:
-      - What to read. A subset with C(!) before its name is left out.
-      - V(hcas) are HCAs, ports, PFs and VFs. V(platform) is the evidence for IOMMU and SR-IOV, and NVIDIA's driver.
-        V(clock) is the time, and whether a time service keeps it.
+      - Subsets to read. The prefix C(!) excludes a subset.
+      - V(hcas) reads HCAs, ports, physical functions (PFs) and VFs.
+      - V(platform) reads IOMMU, SR-IOV support and the NVIDIA driver.
+      - V(clock) reads the time, and whether a time service synchronises the clock.
     type: list
     elements: str
     choices: [all, hcas, platform, clock, "!hcas", "!platform", "!clock"]
     default: [all]
   sysfs:
-    description:
-      - Where sysfs is mounted. With several folders their devices are shown as one list.
+    description: Mount point of sysfs. If you give several, the result lists the devices of all of them.
     type: list
     elements: path
     default:
       - /sys
   netdevs:
-    description:
-      - Network interfaces to show whatever carries them, such as a plain network card that is moved into a pod.
+    description: Additional network interfaces to show, such as a plain network card that is moved into a pod.
     type: list
     elements: str
     default: []
   moment:
-    description:
-      - With O(facts_dir), when in a run the node is looked at. The facts are of a kind of their own then, such as C(hcas_<moment>).
+    description: Name of the point in time within the run. With O(facts_dir), it becomes part of the kind of the fact, such as C(hcas_<moment>).
     type: str
 extends_documentation_fragment:
   - linerate.rdma._options.facts
@@ -54,42 +52,42 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: See what the node has
+- name: Read everything
   linerate.rdma.node_info:
   register: node
 
-- name: See its HCAs alone
+- name: Read only the HCAs
   linerate.rdma.node_info:
     gather_subset: [hcas]
 """
 
 RETURN = r"""
 hcas:
-  description: The HCAs of the node, and what could not be read.
+  description: HCAs of the node, and errors of the reading.
   returned: with the subset V(hcas)
   type: dict
   contains:
     hcas:
-      description: RDMA devices first, in natural order, then functions without one, by PCI address.
+      description: RDMA devices in natural order, then functions without an RDMA device, by PCI address.
       returned: success
       type: list
       elements: dict
       contains:
         name:
-          description: The RDMA device, else the network interface, else the PCI address.
+          description: Name of the RDMA device. If there is none, the network interface or the PCI address.
           returned: success
           type: str
           sample: mlx5_0
         rdma_device:
-          description: The RDMA device. V(null) where there is none.
+          description: RDMA device. V(null) if there is none.
           returned: success
           type: str
           sample: mlx5_0
         netdevs:
           description:
-            - Network interfaces of the function, with the RDMA device's port that each is on and the bond that it is a part of.
-            - Of IPoIB, queue pair, subnet prefix and port GUID come from the 20 bytes of the hardware address.
-            - Of Ethernet, the speed of the link, the fastest that the port supports and the fastest that its partner offers, in Gb/s.
+            - Network interfaces of the function. Each has the port of the RDMA device and the bond to which it belongs.
+            - For IPoIB, the queue pair, subnet prefix and port GUID come from the 20-byte hardware address.
+            - For Ethernet, the speed of the link, and the maximum speeds that the port and its link partner offer, in Gb/s.
           returned: success
           type: list
           elements: dict
@@ -108,9 +106,10 @@ hcas:
               partner_gbps:
         pci:
           description:
-            - The PCI function with its driver, NUMA node and PCIe link, as it runs, and what card and slot can do.
-            - Speeds are in GT/s, widths in lanes, the payload of a packet in bytes.
-            - V(null) for a device without one.
+            - The PCI function with its driver, its NUMA node and its PCIe link.
+            - C(current_*) is the present state of the link, C(max_*) the limit of the card, C(slot_*) the limit of the slot.
+            - Speeds are in GT/s, widths in lanes, packet payloads in bytes.
+            - V(null) if the device is not a PCI function.
           returned: success
           type: dict
           sample:
@@ -130,12 +129,12 @@ hcas:
               payload: 256
               payload_could: 512
         node_guid:
-          description: GUID of the device.
+          description: Node GUID of the device.
           returned: success
           type: str
           sample: "0xb83fd20300e00000"
         node_description:
-          description: Free text that somebody wrote. Not to be trusted.
+          description: Node description, a free text. Do not rely on it.
           returned: success
           type: str
           sample: worker-1 mlx5_0
@@ -145,19 +144,19 @@ hcas:
           type: str
           sample: 28.41.1000
         board:
-          description: Board id (PSID).
+          description: Board ID (PSID).
           returned: success
           type: str
           sample: MT_0000000838
         hca_type:
-          description: Type as the driver names it.
+          description: HCA type as reported by the driver.
           returned: success
           type: str
           sample: MT4129
         ports:
           description:
-            - Ports of the RDMA device. Rates in Gb/s; V(null) for a LID or SM LID means that the port has none.
-            - The MTU, in bytes, is the largest of the port's network interfaces. sysfs has no file for the port's own.
+            - Ports of the RDMA device. Rates are in Gb/s. If a port has no LID or SM LID, the value is V(null).
+            - The MTU in bytes is the largest MTU of the network interfaces of the port. sysfs does not show the MTU of the port itself.
           returned: success
           type: list
           elements: dict
@@ -175,27 +174,27 @@ hcas:
               pkeys: ["0xffff"]
               mtu: 4092
         sriov:
-          description: Most and present number of VFs. V(null) where SR-IOV is off in firmware or BIOS, or the function has no such capability.
+          description: Maximum and current number of VFs. V(null) if the firmware or the BIOS has disabled SR-IOV, or if the function does not support it.
           returned: success
           type: dict
           sample:
             total: 16
             current: 8
         physical_function:
-          description: PCI address of the physical function, for a VF.
+          description: For a VF, the PCI address of its PF.
           returned: success
           type: str
           sample: "0000:3c:00.0"
         vf_index:
-          description: Number of the VF on its physical function.
+          description: Index of the VF on its PF.
           returned: success
           type: int
           sample: 0
         administration:
           description:
-            - What the physical function has set for a VF, by C(ip link) and, with NVIDIA's own driver packages, by sysfs. V(null) where the driver
-              tells nothing.
-            - The link policy is C(Follow), C(Up) or C(Down). Rates are in Mb/s, and 0 is no limit. VLAN 0 is none.
+            - For a VF, the settings that its PF has made. They come from C(ip link) and, with NVIDIA's own driver packages, from sysfs.
+            - V(null) if the driver does not show them.
+            - C(link_policy) is C(Follow), C(Up) or C(Down). Rates are in Mb/s, and 0 means no limit. VLAN 0 means no VLAN.
           returned: success
           type: dict
           sample:
@@ -210,39 +209,39 @@ hcas:
             max_tx_rate: 0
         sriov_absence:
           description:
-            - Why a physical function has no SR-IOV files, from its configuration space. V(null) where it has them, or where the space can't be read.
+            - Why a PF has no SR-IOV files, from its PCI configuration space. V(null) if it has them, or if the configuration space cannot be read.
             - C(hidden) means that a bridge or the BIOS hides all extended capabilities.
-            - C(off) means that the function offers no SR-IOV capability, or one with 0 VFs.
-            - C(unused) means that it offers VFs and the kernel does not take them up.
+            - C(off) means that the function has no SR-IOV capability, or one with 0 VFs.
+            - C(unused) means that the function offers VFs, but the kernel does not use them.
           returned: success
           type: str
           sample: "off"
         held:
           description:
-            - What of the function a pod has in its own network namespace, where the node does not show it. V(null) where the node has all of it.
-            - C(netdevs) by their names there, C(names) that they had on the node where that is known, and, with RDMA in exclusive mode, C(rdma_device),
-              C(node_guid) and C(ports).
+            - Parts of the function that a pod has in its network namespace, so that the node does not show them. V(null) if the node shows the whole function.
+            - C(netdevs) are the interfaces by their names in the pod. C(names) are their former names on the node, if known.
+            - With RDMA in exclusive mode, also C(rdma_device), C(node_guid) and C(ports).
           returned: success
           type: dict
         unread:
-          description: Files that are there but could not be read or understood. Their values are V(null) and unknown.
+          description: Files that exist but could not be read or parsed. Their values are V(null).
           returned: success
           type: list
           elements: str
           sample: [ports/1/state]
     errors:
-      description: What could not be read, and why.
+      description: Files that could not be read, each with the reason.
       returned: success
       type: list
       elements: str
       sample: ["/sys/class/infiniband/mlx5_0/ports/1/state: Invalid argument"]
 platform:
-  description: The evidence. V(null) means that it could not be read, an empty list that it was read and there is none.
+  description: IOMMU and SR-IOV support. V(null) means that a value could not be read. An empty list means that there is none.
   returned: with the subset V(platform)
   type: dict
   contains:
     kernel:
-      description: Release of the kernel.
+      description: Kernel release.
       returned: success
       type: str
       sample: 6.12.95+deb12-amd64
@@ -252,13 +251,13 @@ platform:
       type: str
       sample: x86_64
     kernel_arguments:
-      description: Those arguments of the kernel's command line that concern IOMMU and PCI.
+      description: Kernel command line arguments about IOMMU and PCI.
       returned: success
       type: list
       elements: str
       sample: [intel_iommu=on, iommu=pt]
     iommu_devices:
-      description: IOMMUs that translate.
+      description: Active IOMMUs.
       returned: success
       type: list
       elements: str
@@ -269,13 +268,13 @@ platform:
       type: int
       sample: 42
     acpi_tables:
-      description: Those of the tables DMAR (Intel), IVRS (AMD) and IORT (Arm) that the BIOS hands over.
+      description: ACPI tables that the BIOS provides. Only DMAR (Intel), IVRS (AMD) and IORT (Arm) are listed.
       returned: success
       type: list
       elements: str
       sample: [DMAR]
     functions:
-      description: Network functions, those of RV(hcas.hcas).
+      description: Network functions, the same as in RV(hcas.hcas).
       returned: success
       type: list
       elements: dict
@@ -288,7 +287,7 @@ platform:
           physical_function: null
           unread: []
     gpu:
-      description: NVIDIA's driver, as far as it decides how NICs reach the memory of GPUs; V(null) where it is not loaded.
+      description: Properties of the NVIDIA driver that matter for GPUDirect RDMA. V(null) if the driver is not loaded.
       returned: success
       type: dict
       sample:
@@ -298,42 +297,42 @@ platform:
         peer_clients: []
         ofed: null
     errors:
-      description: What could not be read, and why.
+      description: Files that could not be read, each with the reason.
       returned: success
       type: list
       elements: str
       sample: []
 counts:
-  description: With O(facts_dir), how much each fact holds. The facts themselves are in the folder then.
-  returned: with O(facts_dir)
+  description: Number of items in each fact. The facts themselves are then in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
   type: dict
   sample: {hcas: 72, platform: 72}
 clock:
-  description: The clock of the node.
+  description: Clock of the node.
   returned: with the subset V(clock)
   type: dict
   contains:
     seconds:
-      description: Since 1970-01-01 UTC, by the clock of the node.
+      description: Time of the node's clock, in seconds since 1970-01-01 UTC.
       returned: success
       type: float
       sample: 1767323045.25
     synchronised:
-      description: Whether the kernel's clock is kept by a time service; V(null) where the kernel did not say.
+      description: Whether a time service synchronises the clock. V(null) if the kernel does not say so.
       returned: success
       type: bool
     error_seconds:
-      description: The most that the kernel holds its clock to be off; counts only where it is synchronised.
+      description: Maximum error of the clock in seconds, as estimated by the kernel. Valid only if the clock is synchronised.
       returned: success
       type: float
       sample: 0.018
     asked:
-      description: The time of the controller just before the node was asked.
+      description: Time of the controller just before it asked the node.
       returned: success
       type: float
       sample: 1767323044.75
     answered:
-      description: The time of the controller just after the answer.
+      description: Time of the controller just after the answer.
       returned: success
       type: float
       sample: 1767323045.5

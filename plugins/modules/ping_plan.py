@@ -7,34 +7,36 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: ping_plan
-short_description: Plans who pings whom over the InfiniBand fabrics of the intent
+short_description: Plan which InfiniBand ports ping each other
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Every port of a fabric serves, and pings its partners. They are the ports of the same rail on the other nodes, met in rounds of disjoint pairs.
-  - Which port belongs to which fabric comes from the subnet manager that it sees. A fabric that can't be made out is not in the plan; stage
-    reachability reports it as not measured.
-  - Reads what M(linerate.rdma.node_info) and M(linerate.rdma.subnet_manager_info) saw. M(linerate.rdma.ibping) takes each node's part from the folder.
-    Runs on the controller.
+  - Every port of a fabric runs a server and pings its partners. Its partners are the ports of the same rail on other nodes. The pairs meet in rounds, and in
+    each round a port has at most one partner.
+  - The subnet manager that a port sees decides to which fabric the port belongs. If a fabric cannot be identified, it is not in the plan, and the stage
+    C(reachability) reports it as not measured.
+  - Reads the facts of M(linerate.rdma.node_info) and M(linerate.rdma.subnet_manager_info). M(linerate.rdma.ibping) then reads the tasks of its node from
+    the report folder.
+  - Runs on the controller.
 options:
   fabrics:
     description: The variable C(rdma_fabrics).
     type: raw
     required: true
   most_rounds:
-    description: Most partners for each port. Without it every port meets every other one of its rail.
+    description: Maximum number of partners per port. By default, a port has all other ports of its rail as partners.
     type: int
   parallel:
-    description: Destinations that a node pings at the same time.
+    description: Number of destinations that a node pings at the same time.
     type: int
     default: 8
   limit:
-    description: Most seconds for one destination.
+    description: Maximum time in seconds for one destination.
     type: int
     default: 10
   forks:
-    description: Nodes that Ansible works on at the same time.
+    description: Number of nodes on which Ansible works at the same time.
     type: int
     default: 5
 extends_documentation_fragment:
@@ -45,7 +47,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Plan who pings whom
+- name: Plan the pings
   linerate.rdma.ping_plan:
     facts_dir: build/report
     run: "{{ stage_result.run }}"
@@ -57,23 +59,23 @@ EXAMPLES = r"""
 
 RETURN = r"""
 applies:
-  description: Whether the intent has an InfiniBand fabric. Without one there is nothing to ping.
+  description: Whether the intent has an InfiniBand fabric. If not, there is nothing to ping.
   type: bool
   returned: success
 nodes:
-  description: Nodes that could be asked, and so have a part in the plan.
+  description: Number of nodes in the plan. Nodes without facts are not in it.
   type: int
   returned: success
 pairs:
-  description: Directions between two ports.
+  description: Number of pings, one per direction between two ports.
   type: int
   returned: success
 seconds:
-  description: How long it takes when nothing is lost, roughly.
+  description: Approximate duration in seconds if no packet is lost.
   type: int
   returned: success
 most_seconds:
-  description: How long it takes when everything is lost. So long the servers must live.
+  description: Duration in seconds if every packet is lost. The servers must run this long.
   type: int
   returned: success
 """

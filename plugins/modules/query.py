@@ -7,29 +7,29 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: query
-short_description: Asks the facts of a run a question, in JMESPath
+short_description: Query the facts of a run with JMESPath
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Evaluates a JMESPath expression over the facts of each node of a run, and says the node beside each answer.
-  - The root object is a mapping of the kinds of facts of one node to their values, with keys such as C(hcas), C(platform) and C(subnets).
-    A value is what lies in C(facts/<kind>/<node>.json) under C(value). Only facts of the run count.
-  - Facts about the whole cluster are asked once, under the name V(cluster).
-  - Runs on the controller, without an inventory, a node or a cluster.
+  - Evaluates a JMESPath expression over the facts of each node of a run. Returns each result with its node.
+  - The root object maps the kinds of facts of one node to their values, with keys such as C(hcas), C(platform) and C(subnets). A value is the key C(value)
+    of the file C(facts/<kind>/<node>.json). The module uses only facts of this run.
+  - Facts about the whole cluster have the node name V(cluster).
+  - Runs on the controller. It needs no inventory, no nodes and no cluster.
 requirements:
   - jmespath (on the controller)
 options:
   report_dir:
-    description: Folder of the run, on the controller.
+    description: Report folder of the run, on the controller.
     type: path
     required: true
   query:
-    description: The expression. See U(https://jmespath.org).
+    description: The JMESPath expression. See U(https://jmespath.org).
     type: str
     required: true
   nodes:
-    description: Nodes to ask, and V(cluster) for what is of the whole cluster. The default is all of the run.
+    description: Nodes to query. V(cluster) stands for the facts about the whole cluster. The default is all nodes and V(cluster).
     type: list
     elements: str
 extends_documentation_fragment:
@@ -39,13 +39,13 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Ask which ports are slower than 400 Gb/s
+- name: List the ports that are slower than 400 Gb/s
   linerate.rdma.query:
     report_dir: build/report
     query: "hcas.hcas[].ports[?rate_gbps < `400`][]"
   register: query_slow
 
-- name: Ask for the firmware of each HCA
+- name: List the firmware of each HCA
   linerate.rdma.query:
     report_dir: build/report
     query: "hcas.hcas[?firmware].[name, firmware]"
@@ -53,27 +53,27 @@ EXAMPLES = r"""
 
 RETURN = r"""
 run:
-  description: Identity of the run.
+  description: ID of the run.
   type: str
   returned: success
 answers:
-  description: The nodes with an answer, and it. An answer of nothing, an empty list or an empty mapping is none.
+  description: Nodes with a result, each with its result. Nodes whose result is null, an empty list or an empty mapping are left out.
   type: list
   elements: dict
   returned: success
   sample: [{node: worker-1, answer: [{number: 1, rate_gbps: 200.0}]}]
 unread:
-  description: Facts that hold an error in place of a value, so that nobody could ask them.
+  description: Facts with an error instead of a value. The query could not use them.
   type: list
   elements: dict
   returned: success
   sample: [{node: worker-2, kind: hcas, error: unreachable}]
 count:
-  description: How many nodes have an answer.
+  description: Number of nodes with a result.
   type: int
   returned: success
 lines:
-  description: The answers as text for a terminal, each with its node; or that there is none.
+  description: The results as text for a terminal, each with its node. If there is none, a line says so.
   type: list
   elements: str
   returned: success

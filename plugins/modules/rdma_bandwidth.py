@@ -7,53 +7,60 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_bandwidth
-short_description: Measures RDMA, or TCP where there is none, between pods on the nodes
+short_description: Measure the RDMA or TCP bandwidth between pods on the nodes
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Starts one pod a node and rail, each with one interface on the fabric, and finds the RDMA device, the address and the HCA of each.
-  - The fabrics come one after the other, so that the nodes hold the pods of one of them at a time.
-  - First rping proves the RDMA connection of a pair, then ib_write_bw measures. Pairs that share no node are measured at once, in rounds.
-  - Where a network has no RDMA by intent, and its pods no RDMA device, iperf3 measures TCP.
-  - An end whose pairs fail is measured again with partners that passed, until it is clear which end is at fault.
-  - One connection to each pod serves all that runs in it, so that the API server is not asked again for each measurement.
-  - The exit code of each command decides whether it failed, whatever it printed. A zero, inf or nan is no measurement.
-  - Every command is bounded inside the pod and outside.
-  - The pods are removed in any case, also after an interrupt. Pods that an earlier run left behind are removed first and reported.
-  - A failed measurement is no failure of the module; it is in the result for the check of the stage to judge.
+  - Starts one pod per node and rail, each with one interface on the fabric. Finds the RDMA device, the address and the HCA of each pod.
+  - Measures the fabrics one after the other, so that the nodes run the pods of only one fabric at a time.
+  - First, C(rping) verifies the RDMA connection of a pair. Then C(ib_write_bw) measures the pair. Pairs without a common node are measured in parallel,
+    in rounds.
+  - Measures TCP with C(iperf3) if a network has no RDMA by intent and its pods have no RDMA device.
+  - If the pairs of an HCA fail, measures it again with partners that passed, until it is clear which end is at fault.
+  - Uses one connection to each pod for all commands in the pod, to limit the load on the API server.
+  - The exit code of a command decides whether it failed, whatever its output. A result of zero, inf or nan is not a measurement.
+  - Every command has a time limit inside and outside of the pod.
+  - Always removes the pods, also after an interrupt. Removes and reports pods that an earlier run left.
+  - Does not fail if a measurement fails. The check of the stage judges the result.
 options:
   rails:
     description:
-      - Which HCA is on which rail, by fabric, node and PCI address. The default is what the facts of the run show, with O(facts_dir).
-      - A node that is missing has one rail, of whatever HCA.
+      - Rail of each HCA, by fabric, node and PCI address. The default comes from the facts of the run, if O(facts_dir) and O(run) are set.
+      - A node without an entry has one rail, and any of its HCAs can be used.
     type: dict
     default: {}
   parallel:
-    description: How many pairs of a round are measured at once, at most. Each takes a thread of the controller and the processors of its own nodes only.
+    description:
+      - Maximum number of pairs of a round to measure at the same time.
+      - Each pair needs one thread on the controller, and CPU time only on its own two nodes.
     type: int
     default: 512
-  progress_file:
-    description: File to which a line is added for each pod and pair. Without it the lines go to Ansible's output.
-    type: path
 extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.pods
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
+  - linerate.rdma._options.progress
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
+    description: Can run in check mode and predict changes without making them.
     support: full
-    description: Starts no pod and measures nothing; each pod is returned with that as its error.
+    details:
+      - The module starts no pod and measures nothing. Each pod in the result has an error that says so.
   diff_mode:
+    description: Returns what changed or would change, in diff mode.
     support: N/A
-    description: Nothing that it makes stays.
+    details:
+      - The module removes everything that it creates.
   idempotent:
+    description: A second run with the same arguments reports no change.
     support: full
-    description: It leaves the cluster as it was. Only the removal of an earlier run's pods is a change.
+    details:
+      - Only the removal of pods that an earlier run left is a change.
 """
 
 EXAMPLES = r"""
@@ -68,30 +75,32 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changes:
-  description: One line for each pod of an earlier run that was removed.
+  description: One line for each removed pod of an earlier run.
   returned: success
   type: list
   elements: str
 fabrics:
-  description: The figures of each fabric that has some, in Gb/s.
+  description: Bandwidth of each fabric that has a measurement, in Gb/s.
   returned: success
   type: list
   elements: dict
 bandwidth:
-  description: What was measured.
+  description: The measurements.
   returned: success
   type: dict
   contains:
     pods:
-      description: Each pod with its rail, RDMA device, address, port rate and PCIe rate in Gb/s, or why it could not be used.
+      description: Each pod with its rail, RDMA device, address, port rate and PCIe rate in Gb/s, or the reason why it could not be used.
       type: list
       elements: dict
     pairs:
-      description: Each ordered pair with its transport, round trips, average and peak in Gb/s, or the kind of failure and the line that shows it.
+      description:
+        - Each ordered pair with its transport, its round trips, and its average and peak bandwidth in Gb/s.
+        - If a pair failed, the kind of the failure and the output line that shows it.
       type: list
       elements: dict
     leftovers:
-      description: Pods of an interrupted earlier run that were removed first.
+      description: Pods of an earlier run that were removed at the start.
       type: list
       elements: str
     remaining:
@@ -99,9 +108,13 @@ bandwidth:
       type: list
       elements: str
     plans:
-      description: Of each fabric the rounds that were planned, out of how many, and the seconds that they take as a rule and at most.
+      description: For each fabric, the number of planned rounds, the number of possible rounds, and their typical and maximum duration in seconds.
       type: list
       elements: dict
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import dataclasses

@@ -7,48 +7,37 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: report
-short_description: Writes the report of a run and says its verdict
+short_description: Write the report of a run and return its verdict
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Part of the frame around the stages, used by the role C(linerate.rdma.report). Runs on the controller and touches no host.
-  - Puts the records of one run together and writes C(report.html), C(report.json) and C(report.xml) (JUnit).
-  - The run is green only when each stage has a record of this run with an open gate. Records of older runs are named and not counted.
+  - Part of the frame around the stages. The role P(linerate.rdma.report#role) uses it. Runs on the controller and does not contact any host.
+  - Combines the records of one run into C(report.html), C(report.json) and C(report.xml) (JUnit).
+  - The run is green only if every stage has a record of this run with an open gate. The report lists records of older runs, but does not count them.
 options:
   run:
     description:
-      - Identity of the run, as M(linerate.rdma.stage_begin) returned it.
-      - Leave it out or empty for the newest run that left a record.
+      - ID of the run, as returned by M(linerate.rdma.stage_begin).
+      - The default, also if the value is empty, is the newest run with a record.
     type: str
   report_dir:
-    description: Folder for the report, on the controller.
+    description: Report folder on the controller.
     type: path
     required: true
-attributes:
-  check_mode:
-    description: Can run in C(check_mode) and return what it would return without it.
-    support: full
-    details: The report is written in check mode too, and says so. It is never green.
-  diff_mode:
-    description: Will return details on what has changed, when in diff mode.
-    support: none
-    details: It changes nothing of the system; the report is its answer.
-  idempotent:
-    description: When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
-    support: full
+extends_documentation_fragment:
+  - linerate.rdma._attributes.records
 seealso:
   - module: linerate.rdma.stage_gate
 """
 
 EXAMPLES = r"""
-- name: Write the report
+- name: Write the report of the newest run
   linerate.rdma.report:
-    run: "{{ stage_result.run }}"
     report_dir: build/report
   register: report_result
 
-- name: End with the verdict
+- name: Fail if the run is not green
   ansible.builtin.assert:
     that: report_result.success
     fail_msg: "{{ report_result.line }}"
@@ -56,45 +45,45 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: V(GREEN), with the number of findings that waivers cover if there are any, V(NOT GREEN) or V(CHECK MODE).
+  description: V(GREEN), V(NOT GREEN) or V(CHECK MODE). V(GREEN) is followed by the number of waived findings, if there are any.
   type: str
   returned: always
   sample: GREEN, 39 WAIVED
 green:
-  description: Whether each gate is open, be it by waivers.
+  description: Whether every gate is open, with or without waivers.
   type: bool
   returned: always
 waived:
-  description: How many findings waivers cover.
+  description: Number of waived findings.
   type: int
   returned: always
 success:
-  description: Whether the run should end well, because it is green, or because check mode found nothing wrong.
+  description: Whether the run should end with success. This is the case if it is green, or if check mode found nothing wrong.
   type: bool
   returned: always
 line:
-  description: The verdict and the path of the report, on one line.
+  description: The verdict and the path of the report in one line.
   type: str
   returned: always
   sample: "linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.one_master on compute) - report: /srv/build/report/report.html"
 times:
-  description: Where the time went, a line for each stage that ran and one for their sum.
+  description: Duration of each stage that ran, one line per stage, and their sum.
   type: list
   elements: str
   returned: always
   sample: ["bandwidth                112.4 s", "total                    112.4 s"]
 counts:
-  description: Number of findings by status; those that a waiver covers are counted as C(waived) only.
+  description: Number of findings by status. Waived findings count only as C(waived).
   type: dict
   returned: always
   sample: {pass: 120, fail: 1, unknown: 0, skipped: 4, warn: 0, waived: 3}
 changes:
-  description: What the stages changed, or would change in check mode.
+  description: Changes that the stages made, or would make in check mode.
   type: list
   elements: str
   returned: always
 paths:
-  description: The files that were written, by format.
+  description: Paths of the written files, by format.
   type: dict
   returned: always
 """

@@ -7,26 +7,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: run_begin
-short_description: Begins a run that is not one of stages
+short_description: Begin a run that is not a run of stages
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Keeps who takes part (the inventory's group C(rdma_nodes)) and what the intent says in C(run.json) in O(report_dir). Facts belong to a run.
-  - The stages begin theirs by M(linerate.rdma.stage_begin). Runs on the controller.
+  - Begins a run, such as a teardown. Facts always belong to a run.
+  - Writes the nodes that take part (the inventory group C(rdma_nodes)) and the intent to C(run.json) in O(report_dir).
+  - The stages use M(linerate.rdma.stage_begin) instead. Runs on the controller.
 options:
   report_dir:
-    description: Folder of the run, on the controller. Facts are in its folder C(facts).
+    description: Report folder of the run, on the controller. Facts are in its folder C(facts).
     type: path
     required: true
   fabrics:
-    description: The variable C(rdma_fabrics), as the user wrote it.
+    description: The variable C(rdma_fabrics).
     type: raw
   waivers:
-    description: The variable C(rdma_waivers), as the user wrote it.
+    description: The variable C(rdma_waivers).
     type: raw
   cluster:
-    description: The variable C(rdma_cluster), as the user wrote it.
+    description: The variable C(rdma_cluster).
     type: raw
 extends_documentation_fragment:
   - linerate.rdma._attributes.records
@@ -44,15 +45,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 holder:
-  description: Identity of the ansible-playbook that works. Modules that change the cluster take it, so that it is known who holds the cluster.
+  description: ID of the C(ansible-playbook) process. Modules that change the cluster need it as the option C(holder).
   type: str
   returned: success
 run:
-  description: Identity of the run.
+  description: ID of the run.
   type: str
   returned: success
 report_dir:
-  description: Folder of the run, as an absolute path.
+  description: Absolute path of the report folder.
   type: str
   returned: success
 """

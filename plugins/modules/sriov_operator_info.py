@@ -7,57 +7,46 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sriov_operator_info
-short_description: Tells which SR-IOV network operator a cluster has, and whether it serves
+short_description: Show the SR-IOV network operator of a cluster, and whether it is ready
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads what the SR-IOV network operator needs and shows, whichever way it was installed (Helm, OLM, inside NVIDIA's network operator).
-  - Custom resource definitions, Deployments, config daemon, C(SriovOperatorConfig), multus, and the nodes with their labels and extended resources.
-  - What the API server does not let us read is returned in C(operators.errors), never taken for absent.
+  - Reads the state of the SR-IOV network operator, whether it was installed by Helm, by OLM or as part of the NVIDIA network operator.
+  - Reads custom resource definitions, Deployments, the config daemon, C(SriovOperatorConfig), multus, and the nodes with their labels and extended resources.
+  - Reports in C(operators.errors) what the API server does not let the user read.
 options:
   namespace:
     description: Namespace of the operator.
     type: str
     default: sriov-network-operator
   nodes:
-    description: Nodes that the operator must serve. Where one lacks a label of O(node_selector), node feature discovery is looked at as well.
+    description: Nodes that the operator must serve. If a node lacks a label of O(node_selector), the module also reads Node Feature Discovery (NFD).
     type: list
     elements: str
     default: []
   node_selector:
-    description: Label of the nodes that take part.
+    description: Labels of the nodes that take part.
     type: dict
     default: {}
   wait_seconds:
     description:
-      - Limit of a wait until the operator serves the nodes.
-      - With V(0) the module looks once. A wait that ends without success is no failure; what is missing is in the answer.
+      - Maximum time in seconds to wait until the operator serves the nodes.
+      - V(0) reads the state once, without a wait. The module does not fail if the time is over. The result then shows what is missing.
     type: int
     default: 0
-  progress_file:
-    description: File to which a line is added whenever what is missing changes. Without it the lines go to Ansible's output.
-    type: path
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
+  - linerate.rdma._options.progress
+  - linerate.rdma._attributes.reads
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
-attributes:
-  check_mode:
-    support: full
-    description: Only reads, and looks once.
-  diff_mode:
-    support: N/A
-    description: Changes nothing.
-  idempotent:
-    support: full
-    description: Only reads.
 """
 
 EXAMPLES = r"""
-- name: See which operator there is
+- name: Show the operator of an OpenShift cluster
   linerate.rdma.sriov_operator_info:
     namespace: openshift-sriov-network-operator
   register: operators_info
@@ -65,7 +54,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 namespaces:
-  description: Namespaces of the operators that were found.
+  description: Namespaces of all SR-IOV network operators in the cluster.
   returned: success
   type: list
   elements: str
@@ -75,41 +64,41 @@ configs:
   type: list
   elements: str
 operators:
-  description: What was found.
+  description: State of the operator and of what it needs.
   returned: success
   type: dict
   contains:
     crds:
-      description: Established custom resource definitions of the operator, of attachments and of whereabouts.
+      description: Established custom resource definitions of the operator, of C(NetworkAttachmentDefinition) and of whereabouts.
       type: list
       elements: str
     installations:
-      description: Each SR-IOV network operator with its Deployment, version, origin and resource prefix.
+      description: Every SR-IOV network operator with its Deployment, version, origin and resource prefix.
       type: list
       elements: dict
     configs:
-      description: Namespaces with a C(SriovOperatorConfig) called C(default).
+      description: Namespaces with a C(SriovOperatorConfig) named C(default).
       type: list
       elements: str
     daemon:
-      description: The config daemon's DaemonSet in O(namespace), with the nodes on which it is ready; null when there is none.
+      description: DaemonSet of the config daemon in O(namespace), with the nodes on which it is ready. V(null) if there is none.
       type: dict
     multus:
-      description: DaemonSets that look like multus.
+      description: DaemonSets that appear to be multus.
       type: list
       elements: dict
     multus_pods:
-      description: Pods in O(namespace) that carry the annotation which multus writes.
+      description: Number of pods in O(namespace) with the annotation that multus writes.
       type: int
     attachments:
-      description: How many C(NetworkAttachmentDefinitions) there are; null when the API server does not know the kind.
+      description: Number of C(NetworkAttachmentDefinitions). V(null) if the API server does not know the kind.
       type: int
     nodes:
       description: Name, labels, readiness and extended resources of each node.
       type: list
       elements: dict
     states:
-      description: What the operator wants of each node, and what its config daemon reports (C(SriovNetworkNodeState)).
+      description: For each node, its C(SriovNetworkNodeState), with the desired state and the state that the config daemon reports.
       type: list
       elements: dict
     policies:
@@ -117,25 +106,29 @@ operators:
       type: list
       elements: dict
     supported_nics:
-      description: PCI ids that the operator supports (its ConfigMap C(supported-nic-ids)); null when there is none.
+      description: PCI IDs of the NICs that the operator supports, from its ConfigMap C(supported-nic-ids). V(null) if there is no such ConfigMap.
       type: list
       elements: dict
     discovery:
-      description: Workers of node feature discovery, where they are ready and what they are told; null when no node lacks a label.
+      description: NFD workers with their configuration and the nodes on which they are ready. V(null) if no node lacks a label.
       type: list
       elements: dict
     olm:
-      description: C(ClusterServiceVersions) and C(Subscriptions) of the operator in O(namespace), with their state.
+      description: C(ClusterServiceVersions) and C(Subscriptions) of the operator in O(namespace), with their status.
       type: list
       elements: dict
     troubles:
-      description: Pods in O(namespace) that are not ready, each with its cause.
+      description: Pods in O(namespace) that are not ready, each with the cause.
       type: list
       elements: str
     errors:
-      description: What could not be read, and why.
+      description: Objects that could not be read, each with the reason.
       type: list
       elements: str
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import time

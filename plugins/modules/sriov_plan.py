@@ -7,65 +7,41 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sriov_plan
-short_description: Tells which nodes would be drained or rebooted for a set of policies, MachineConfigs and KubeletConfigs, before they are applied
+short_description: Plan which nodes the SR-IOV operator and the machine config operator would drain or reboot
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads the cluster once and works out, by the rules of the operator's release 1.6.0, what applying O(objects) would do to each node.
-  - It names each node that is drained or rebooted with the reason (number of virtual functions, MTU, driver, firmware, RDMA mode, systemd mode),
-    the pods that go, the turns in which it happens (C(maxUnavailable) of C(SriovNetworkPoolConfigs)), and what is in the way
-    (C(PodDisruptionBudgets), C(maxUnavailable) that rounds down to 0, C(MachineConfigPools) that are paused or degraded).
-  - RV(allowed) says whether C(rdma_cluster.disruption) allows it and nothing is in the way. What could not be read is never allowed.
-  - C(MachineConfigs) and C(KubeletConfigs) that are not there yet are in the same plan, with the C(MachineConfigPool) that rolls them out.
-    A pool that takes another C(KubeletConfig) as well is in the way, since a node has the settings of one of them alone.
-  - Changes nothing.
+  - Reads the cluster and determines what applying O(objects) would do to each node. It changes nothing. It follows the rules of release 1.6.0 of the
+    SR-IOV network operator.
+  - Lists each node that would be drained or rebooted, with the reason. Reasons are the number of virtual functions, the MTU, the driver, the firmware,
+    the RDMA mode and the systemd mode.
+  - Lists the pods that would be evicted, and the order of the nodes (C(maxUnavailable) of C(SriovNetworkPoolConfigs)).
+  - Lists what blocks the change. Blockers are C(PodDisruptionBudgets), a C(maxUnavailable) that rounds down to 0, and C(MachineConfigPools) that are paused
+    or degraded.
+  - RV(allowed) says whether C(rdma_cluster.disruption) allows the change and nothing blocks it. If something could not be read, the change is not allowed.
+  - The plan includes new C(MachineConfigs) and C(KubeletConfigs), with the C(MachineConfigPool) that rolls them out. A pool that another C(KubeletConfig)
+    also selects blocks the change, because only one C(KubeletConfig) takes effect on a node.
+  - Of O(objects), only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs), C(MachineConfigs) and C(KubeletConfigs) matter.
 options:
-  objects:
-    description:
-      - What is to be applied; only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs), C(MachineConfigs) and C(KubeletConfigs) matter.
-      - P(linerate.rdma.render_host#filter) makes those of the hosts; M(linerate.rdma.network_objects) makes all of them, see O(objects_from).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      fabric:
-        description: Name of the fabric to which the object belongs.
-        type: str
-        default: ""
-      object:
-        description: The object.
-        type: dict
-        required: true
-  objects_from:
-    description: Take the objects from this fact of the run, which M(linerate.rdma.network_objects) has written.
-    type: str
   nodes:
-    description: Nodes that must take part. Other nodes that the policies select are planned as well.
+    description: Nodes that must be in the plan. The plan also includes other nodes that the policies select. The default is all nodes of the run.
     type: list
     elements: str
   cluster:
-    description: The variable C(rdma_cluster), as the user wrote it.
+    description: The variable C(rdma_cluster).
     type: raw
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.objects
+  - linerate.rdma._attributes.reads
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: N/A
-    description: Changes nothing.
-  idempotent:
-    support: full
-    description: Only reads.
 """
 
 EXAMPLES = r"""
-- name: Plan what it will do to the nodes
+- name: Show what the objects would do to the nodes
   linerate.rdma.sriov_plan:
     objects: "{{ rdma_cluster | linerate.rdma.render_host }}"
     nodes: [worker-1, worker-2]
@@ -79,7 +55,9 @@ allowed:
   returned: success
   type: bool
 refused:
-  description: Why not, for each node or pool, with what to do; the key of C(rdma_cluster) that would allow it is named. Empty when they may be applied.
+  description:
+    - Why the objects may not be applied, for each node or pool, with the remedy. It names the key of C(rdma_cluster) that would allow them.
+    - Empty if the objects may be applied.
   returned: success
   type: list
   elements: str
@@ -89,31 +67,36 @@ refused:
       The intent does not allow that, so nothing was applied.
       When the nodes may go down, set rdma_cluster.disruption to reboot; else undo what is named beside 'measured'.
 lines:
-  description: The plan in words; empty when no node is drained or rebooted.
+  description: The plan as text. Empty if no node would be drained or rebooted.
   returned: success
   type: list
   elements: str
   sample: ["worker-1 is drained: ens1f0 0000:3b:00.0 virtual functions 4 -> 8", "default pool: 2 nodes, 1 at a time, in 2 waves"]
 plan:
-  description: For the check of the stage.
+  description: The plan as data, for the check of the stage.
   returned: success
   type: dict
   contains:
     nodes:
-      description: For each node its C(action) (V(nothing), V(configure), V(drain), V(reboot), V(unknown)), C(reasons), C(pods), C(lost), C(blockers),
-          C(pool), and C(rolled_by), the C(MachineConfigPool) that reboots it.
+      description:
+        - For each node its C(action) (V(nothing), V(configure), V(drain), V(reboot) or V(unknown)), C(reasons), C(pods), C(lost), C(blockers) and C(pool).
+        - C(rolled_by) is the C(MachineConfigPool) that reboots the node.
       type: list
       elements: dict
     pools:
-      description: For each pool its C(nodes), C(at_once), C(waves), C(limit), C(blockers), and C(machines) for a C(MachineConfigPool).
+      description: For each pool its C(nodes), C(at_once), C(waves), C(limit) and C(blockers). A C(MachineConfigPool) also has C(machines).
       type: list
       elements: dict
     drains:
-      description: Whether the operator drains at all.
+      description: Whether the operator drains nodes. It does not if C(disableDrain) is set.
       type: bool
     unread:
-      description: Kinds that could not be read, and why.
+      description: Kinds that could not be read, each with the reason.
       type: dict
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import typing

@@ -7,29 +7,29 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: sriov_sync
-short_description: Waits until the operators have made of the fabrics what they ask for
+short_description: Wait until the operators have set up the networks of the fabrics
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Waits for each node of each fabric until the operator has seen the policy, its config daemon has made the virtual functions,
-    the kubelet offers them, and the C(NetworkAttachmentDefinition) is there. For networks without virtual functions, until NVIDIA's network operator
-    reports C(ready) where it has a part, multus can read the attachment, nv-ipam has given each node a share, and the kubelet offers the devices.
-  - Watches the API server, so that a failure ends the wait within a second of the event and its requests do not grow with time.
-    It survives a restart of the API server.
-  - Ends early with the cause when waiting cannot help; a failed sync with the text of the config daemon's log, a config daemon that does not run,
-    no selected interface with the nearest match, a missing label, a refused policy, a drain with the pods and C(PodDisruptionBudgets) that hold it,
-    C(maxUnavailable) that rounds down to 0, a C(MachineConfigPool) that is paused or degraded, a node that is lost, comes and goes, or boots in a loop.
-  - A C(Succeeded) from before the policy was seen is not believed. The wanted state of the node is compared with all of the policy,
-    and what the config daemon reports with all of the wanted state.
-  - A node that becomes ready while it is watched must stay so for 12 seconds. The config daemon ends the device plugin before it says C(Succeeded),
-    and the kubelet tells every 10 seconds only what the node offers, so that it may be what the plugin offered that is gone.
-  - C(SriovNetworkPoolConfigs), C(MachineConfigPools), C(PodDisruptionBudgets), pods and their logs only explain; where they cannot be read the wait goes on.
-  - It is no failure of the module when a node fails or the time is over; both are in the result for the check of the stage to judge.
-  - While it runs on the controller, each change of a node's state is shown.
+  - For networks with virtual functions (VFs), waits until each node of each fabric is ready. A node is ready when the operator has processed the policy, the
+    config daemon has created the VFs, the kubelet reports them as allocatable, and the C(NetworkAttachmentDefinition) exists.
+  - For networks without VFs, waits until the NVIDIA network operator reports C(ready) for its objects, multus can read the attachment, nv-ipam has assigned
+    each node its block of addresses, and the kubelet reports the devices as allocatable.
+  - Watches the API server. A failure ends the wait within a second, and a long wait does not cause more requests. The wait continues after a restart of the
+    API server.
+  - Ends early if waiting cannot help, and reports the cause. Examples are a failed sync with the log of the config daemon, a missing label, a refused policy,
+    a policy that selects no interface, a blocked drain, a paused or degraded C(MachineConfigPool), and a node that is lost or reboots repeatedly.
+  - Does not trust a C(Succeeded) from before the operator processed the policy. It compares the desired state of the node with the whole policy, and the
+    reported state with the whole desired state.
+  - A node that becomes ready must stay ready for 12 seconds. The config daemon stops the device plugin before it reports C(Succeeded), and the kubelet
+    updates the node status only every 10 seconds. Until then, the kubelet may report devices that are already gone.
+  - Reads C(SriovNetworkPoolConfigs), C(MachineConfigPools), C(PodDisruptionBudgets), pods and their logs only to explain. If they cannot be read, the wait
+    continues.
+  - Does not fail if a node fails or the time is over. The check of the stage judges the result.
 options:
   targets:
-    description: What to wait for. Without it, with O(facts_dir), it follows from O(fabrics) and what became of their objects.
+    description: Nodes and networks to wait for. With O(facts_dir), the default follows from O(fabrics) and from the result of applying their objects.
     type: list
     elements: dict
     suboptions:
@@ -38,31 +38,31 @@ options:
         type: str
         required: true
       policies:
-        description: Names of its C(SriovNetworkNodePolicies).
+        description: Names of the C(SriovNetworkNodePolicies) of the fabric.
         type: list
         elements: str
         required: true
       resource:
-        description: Extended resource with its prefix.
+        description: Extended resource, including its prefix.
         type: str
         required: true
       attachment:
-        description: Namespace and name of its C(NetworkAttachmentDefinition), with a slash between them.
+        description: Namespace and name of the C(NetworkAttachmentDefinition) of the fabric, separated by a slash.
         type: str
         required: true
       nodes:
-        description: Nodes that must get there, as the cluster names them.
+        description: Kubernetes names of the nodes that must become ready.
         type: list
         elements: str
         required: true
       hcas_per_node:
-        description: Physical functions that the policies must select on each node.
+        description: Number of physical functions that the policies must select on each node.
         type: int
         required: true
       predicates:
         description:
-          - What must hold, by name. V(virtual_functions) alone waits for the SR-IOV network operator; networks without virtual functions
-            have V(objects), V(attachment), V(pool), V(resource) and V(ready).
+          - Names of the conditions to wait for.
+          - V(virtual_functions) waits for the SR-IOV network operator. Networks without VFs use V(objects), V(attachment), V(pool), V(resource) and V(ready).
         type: list
         elements: str
         default: [virtual_functions]
@@ -72,21 +72,21 @@ options:
         elements: str
         default: []
       plugin:
-        description: Keys and values that the first CNI plugin of the attachment must have.
+        description: Keys and values that the first CNI plugin of the attachment must contain.
         type: dict
         default: {}
       pool:
-        description: Kind, and namespace and name, of the pool of nv-ipam in which each node must have a share.
+        description: Kind, namespace and name of the nv-ipam pool in which each node must have a block of addresses.
         type: str
         default: ""
   fabrics:
-    description: In place of O(targets), the variable C(rdma_fabrics). What must come of it is worked out with the facts of the run.
+    description: The variable C(rdma_fabrics), as an alternative to O(targets). The module derives the targets from it and from the facts of the run.
     type: raw
   cluster:
-    description: Beside O(fabrics), the variable C(rdma_cluster).
+    description: The variable C(rdma_cluster). Used with O(fabrics).
     type: raw
   applied:
-    description: Beside O(fabrics), the fact that tells what became of the objects.
+    description: Kind of the fact with the result of M(linerate.rdma.custom_resources). Used with O(fabrics).
     type: str
     default: applied
   namespace:
@@ -94,33 +94,22 @@ options:
     type: str
     default: sriov-network-operator
   state:
-    description: Wait for the virtual functions, or, V(absent), until none is left after the policies were deleted.
+    description: V(present) waits until the networks are ready. V(absent) waits until no VF is left after the policies were deleted.
     type: str
     choices: [present, absent]
     default: present
   wait_seconds:
-    description: Limit of the wait. In check mode the module looks once.
+    description: Maximum time in seconds to wait.
     type: int
     default: 1800
-  progress_file:
-    description: File to which a line is added at each change of a node's state. Without it the lines go to Ansible's output.
-    type: path
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
+  - linerate.rdma._options.progress
+  - linerate.rdma._attributes.reads
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
-attributes:
-  check_mode:
-    support: full
-    description: Looks once and does not wait.
-  diff_mode:
-    support: N/A
-    description: Changes nothing.
-  idempotent:
-    support: full
-    description: Only reads.
 """
 
 EXAMPLES = r"""
@@ -138,23 +127,29 @@ EXAMPLES = r"""
 
 RETURN = r"""
 sync:
-  description: The last state.
+  description: The last state before the module returned.
   returned: success
   type: dict
   contains:
     finished:
-      description: Each node is ready or has failed.
+      description: Whether every node is ready or has failed.
       type: bool
     timed_out:
-      description: The limit was reached first.
+      description: Whether the maximum time was reached first.
       type: bool
     waited_seconds:
-      description: How long it took.
+      description: Duration of the wait in seconds.
       type: float
     nodes:
-      description: For each fabric and node its C(phase) (V(ready), V(waiting), V(failed)), C(detail), C(remedy), C(matched) PCI addresses and C(allocatable).
+      description:
+        - For each fabric and node its C(phase) (V(ready), V(waiting) or V(failed)), C(detail), C(remedy) and C(allocatable).
+        - C(matched) lists the PCI addresses that the policies select.
       type: list
       elements: dict
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import time

@@ -7,29 +7,32 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: stage_begin
-short_description: Decides whether a stage may start
+short_description: Decide whether a stage can start
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Part of the frame around the stages, used by the role C(linerate.rdma.stage). Runs on the controller and touches no host.
-  - A stage may start when no earlier stage of the same run has closed its gate, and when the intent is right.
-  - When it may not, a record that says why is written to the folder C(stages) in O(report_dir).
-  - Without O(run) it begins a run. Who takes part (the inventory's group C(rdma_nodes)) and what the intent says is kept in C(run.json) in O(report_dir).
+  - Part of the frame around the stages. The role P(linerate.rdma.stage#role) uses it. Runs on the controller and does not contact any host.
+  - A stage can start if no earlier stage of the run closed its gate and the intent is valid.
+  - If it cannot start, the module writes a record with the reason to the folder C(stages) in O(report_dir).
+  - Without O(run), begins a new run. It then writes the nodes that take part (the inventory group C(rdma_nodes)) and the intent to C(run.json) in
+    O(report_dir).
 options:
   run:
     description:
-      - Identity of the run, as the first stage of it returned it in RV(run).
+      - ID of the run, as the first stage of the run returned it in RV(run).
       - Leave it out or empty to begin a new run.
     type: str
   resume_from:
     description:
-      - Without O(run), go on with the run in O(report_dir) at this stage, in place of a new one. Those before it are not run again, and their records count.
-      - Fails when there is no such run, a gate before the stage is not open, a record is missing or too old, or intent, waivers or nodes have changed.
+      - Resume the run in O(report_dir) at this stage, instead of beginning a new run. Earlier stages do not run again, and their records count.
+        Used without O(run).
+      - The module fails if there is no such run, if the gate of an earlier stage is not open, or if a record is missing or too old. It also fails if the
+        intent, the waivers or the nodes have changed.
     type: str
     default: ""
   facts_max_age:
-    description: With O(resume_from), how many seconds ago the stages before it may have been begun.
+    description: With O(resume_from), the maximum age in seconds of the records of the earlier stages, measured from the beginning of each stage.
     type: int
     default: 3600
 extends_documentation_fragment:
@@ -40,7 +43,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Ask whether stage fabric may start
+- name: Check whether the stage fabric can start
   linerate.rdma.stage_begin:
     stage: fabric
     fabrics: "{{ rdma_fabrics }}"
@@ -50,15 +53,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 holder:
-  description: Identity of the ansible-playbook that works. Modules that change the cluster take it, so that it is known who holds the cluster.
+  description: ID of the C(ansible-playbook) process. Modules that change the cluster need it as the option C(holder).
   type: str
   returned: always
 go:
-  description: Whether the stage may start.
+  description: Whether the stage can start.
   type: bool
   returned: always
 run:
-  description: Identity of the run.
+  description: ID of the run.
   type: str
   returned: always
   sample: 20260102T030405Z-a1b2c3
@@ -67,24 +70,24 @@ stage:
   type: str
   returned: always
 started:
-  description: When it was asked, in UTC.
+  description: Time when the stage began, in UTC.
   type: str
   returned: always
 gate:
-  description: V(open), or V(closed) when the stage may not start. V(open) without RV(go) when a resumed run keeps it.
+  description: V(open), or V(closed) if the stage cannot start. V(open) with RV(go=false) if a resumed run keeps the earlier result of the stage.
   type: str
   returned: always
 lines:
-  description: Why the stage may not start, as text for a terminal.
+  description: Why the stage cannot start, as text for a terminal.
   type: list
   elements: str
   returned: always
 path:
-  description: The record that was written.
+  description: Path of the record.
   type: str
-  returned: when the stage may not start
+  returned: if the stage cannot start
 look:
-  description: Kinds of facts about nodes that the stage needs and this run has not looked at yet.
+  description: Kinds of facts about nodes that the stage needs and that this run does not have yet.
   type: list
   elements: str
   returned: always

@@ -7,31 +7,31 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: stage_gate
-short_description: Judges what a stage observed, and opens or closes its gate
+short_description: Judge the facts of a stage, and open or close its gate
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Part of the frame around the stages, used by the role C(linerate.rdma.stage). Runs on the controller and touches no host.
-  - Reads the facts of the run, runs the check of the stage over them and the intent, judges the findings against the waivers, and writes the record.
-  - A closed gate does not fail the task, since the run may still have a report to write; see RV(gate).
+  - Part of the frame around the stages. The role P(linerate.rdma.stage#role) uses it. Runs on the controller and does not contact any host.
+  - Reads the facts of the run and runs the check of the stage on them. Judges the findings, with the waivers, and writes the record.
+  - The task does not fail if the gate is closed, so that the run can still write a report. See RV(gate).
 options:
   run:
-    description: Identity of the run, as M(linerate.rdma.stage_begin) returned it.
+    description: ID of the run, as returned by M(linerate.rdma.stage_begin).
     type: str
     required: true
   started:
-    description: When the stage was begun, as M(linerate.rdma.stage_begin) returned it.
+    description: Time when the stage began, as returned by M(linerate.rdma.stage_begin).
     type: str
   changes:
     description:
-      - What the stage changed and no fact tells, or in check mode what it would change; one line of text each.
-      - In check mode, a stage that would change something leaves its gate V(pending), and so do the stages after it.
+      - Changes of the stage that are not in a fact, one line of text each. In check mode, the changes that the stage would make.
+      - If a stage would change something in check mode, its gate and the gates of all later stages are V(pending).
     type: list
     elements: str
     default: []
   error:
-    description: Text of the failure, when the role of the stage failed. Then nothing is judged.
+    description: Error message, if the role of the stage failed. The module then judges nothing, and the gate is closed.
     type: str
 extends_documentation_fragment:
   - linerate.rdma._options.frame
@@ -42,34 +42,40 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Judge stage fabric
+- name: Begin the stage validate
+  linerate.rdma.stage_begin:
+    stage: validate
+    fabrics: "{{ rdma_fabrics }}"
+    report_dir: build/report
+  register: stage_result
+
+- name: Judge the stage validate
   linerate.rdma.stage_gate:
-    stage: fabric
+    stage: validate
     run: "{{ stage_result.run }}"
     started: "{{ stage_result.started }}"
     fabrics: "{{ rdma_fabrics }}"
-    waivers: "{{ rdma_waivers }}"
     report_dir: build/report
   register: stage_result
 """
 
 RETURN = r"""
 holder:
-  description: Identity of the ansible-playbook that works. Modules that change the cluster take it, so that it is known who holds the cluster.
+  description: ID of the C(ansible-playbook) process. Modules that change the cluster need it as the option C(holder).
   type: str
   returned: always
 gate:
   description:
-    - V(open) when each finding passes or is waived, V(closed) when one does not.
-    - V(pending) in check mode, when the stage looks at what would first have to be made.
+    - V(open) if every finding is a pass, a warning or waived, otherwise V(closed).
+    - V(pending) in check mode, if the stage depends on something that does not exist yet.
   type: str
   returned: always
 go:
-  description: Always V(false); the stage is over.
+  description: Always V(false), because the stage has ended.
   type: bool
   returned: always
 run:
-  description: Identity of the run.
+  description: ID of the run.
   type: str
   returned: always
   sample: 20260102T030405Z-a1b2c3
@@ -78,16 +84,16 @@ stage:
   type: str
   returned: always
 started:
-  description: When the stage was begun, in UTC.
+  description: Time when the stage began, in UTC.
   type: str
   returned: always
 lines:
-  description: The judgement as text for a terminal; counts first, then each finding that is not a pass.
+  description: The result as text for a terminal. The counts come first, then each finding that did not pass.
   type: list
   elements: str
   returned: always
 path:
-  description: The record that was written.
+  description: Path of the record.
   type: str
   returned: always
 """

@@ -9,36 +9,37 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: subnet_manager_info
-short_description: Show the subnet managers that each InfiniBand port sees
+short_description: Show the subnet manager that each InfiniBand port of a node sees
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Asks through each port for its subnet manager (C(sminfo)). What all managers of a fabric say is shown by M(linerate.rdma.fabric_info).
-  - Where nobody answers, the port at the LID of the last manager is asked whether a manager still runs there (C(smpquery)).
-    So a manager that hangs is told from one that has ended, and from one that can't be reached.
-  - That nobody manages a subnet is an answer and no failure of the module. Each port without an answer carries the tool's own words.
+  - Queries the subnet manager through each port (C(sminfo)). M(linerate.rdma.fabric_info) shows all subnet managers of a fabric.
+  - If no subnet manager answers, queries the port at the LID of the last one (C(smpquery)). The answer shows whether the manager hangs, has ended or is
+    unreachable.
+  - Does not fail if a subnet has no manager. Each port without an answer has the error message of the tool.
 requirements:
   - C(sminfo) and C(smpquery) of infiniband-diags on the node
   - root, or access to /dev/infiniband/umad*
 options:
   ports:
     description:
-      - The ports to ask. Without it, all InfiniBand ports of the physical functions; those without a link are listed and not asked.
+      - Ports to query.
+      - The default is all InfiniBand ports of the physical functions. Ports without a link are listed but not queried.
     type: list
     elements: dict
     suboptions:
       device:
-        description: RDMA device, C(mlx5_0).
+        description: RDMA device, such as C(mlx5_0).
         type: str
         required: true
       port:
-        description: Number of the port, from 1.
+        description: Port number, starting at 1.
         type: int
         default: 1
   sysfs:
     description:
-      - Where sysfs is mounted, to find the ports when O(ports) is not given. With several folders their devices are taken as one list.
+      - Mount point of sysfs, used to find the ports if O(ports) is not set. If you give several, the module uses the devices of all of them.
     type: list
     elements: path
     default:
@@ -49,11 +50,11 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: See which subnet manager each port has
+- name: Show the subnet manager of each port
   linerate.rdma.subnet_manager_info:
   register: subnets
 
-- name: Ask through one port only
+- name: Query only one port
   linerate.rdma.subnet_manager_info:
     ports:
       - device: mlx5_4
@@ -61,7 +62,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 subnets:
-  description: One entry a port.
+  description: One entry per port.
   returned: success
   type: list
   elements: dict
@@ -72,12 +73,12 @@ subnets:
       type: str
       sample: mlx5_0
     port:
-      description: Number of the port.
+      description: Port number.
       returned: success
       type: int
       sample: 1
     master:
-      description: The manager that answered, whatever its state. V(null) when none did.
+      description: The subnet manager that answered, in any state. V(null) if none answered.
       returned: success
       type: dict
       sample:
@@ -87,19 +88,19 @@ subnets:
         priority: 15
         activity: 6306612
     error:
-      description: Why no manager is known for this port.
+      description: Why the subnet manager of this port is not known.
       returned: success
       type: str
       sample: "sminfo -C mlx5_0 -P 1 ended with 255: sminfo: iberror: failed: query"
     silent:
-      description: The question went out and nobody answered. V(false) beside an error means that it could not be asked.
+      description: Whether the query was sent and nobody answered. V(false) with an error means that the query could not be sent.
       returned: success
       type: bool
       sample: false
     lost:
       description:
-        - Of a silent subnet, the LID where its manager was, and what that port says of itself. C(is_manager) is the IsSM bit.
-        - V(null) for the description means that the port does not answer.
+        - If RV(subnets[].silent), the last LID of the manager, and the description of the port with this LID. C(is_manager) is the IsSM bit of the port.
+        - If the description is V(null), the port does not answer.
       returned: success
       type: dict
       sample:
@@ -107,20 +108,21 @@ subnets:
         description: sm-1 mlx5_0
         is_manager: true
     linked:
-      description: V(false) when the port had no link, so that nobody asked.
+      description: Whether the port has a link. A port without a link is not queried.
       returned: success
       type: bool
       sample: true
     barrier:
       description:
-        - Why a port could not be asked. V(module) - ib_umad is not loaded; V(port) - it does not know the port; V(device) - the port has no
-          C(/dev/infiniband/umad*); V(right) - the user may not open that. V(null) when nothing stands in the way.
+        - Why the port could not be queried. V(null) if nothing prevents it.
+        - V(module) means that C(ib_umad) is not loaded. V(port) means that C(ib_umad) does not know the port. V(device) means that the port has no
+          C(/dev/infiniband/umad*). V(right) means that the user may not open it.
       returned: success
       type: str
       sample: module
 counts:
-  description: With O(facts_dir), how much each fact holds. The facts themselves are in the folder then.
-  returned: with O(facts_dir)
+  description: Number of items in each fact. The facts themselves are then in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
   type: dict
 """
 

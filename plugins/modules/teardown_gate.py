@@ -7,16 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: teardown_gate
-short_description: Judges whether a teardown left anything behind
+short_description: Judge whether a teardown removed everything
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Turns the facts that the role P(linerate.rdma.teardown#role) left into findings, and fails when one of them does not pass.
-  - Nothing can be waived here. Runs on the controller.
+  - Reads the facts of the role P(linerate.rdma.teardown#role) and turns them into findings. Fails if a finding does not pass.
+  - Findings of a teardown cannot be waived. Runs on the controller.
 options:
   operator_removed:
-    description: Whether the operator was to be taken back as well.
+    description: Whether the teardown was to remove the operator as well.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -28,6 +28,12 @@ seealso:
 """
 
 EXAMPLES = r"""
+- name: Begin the teardown
+  linerate.rdma.run_begin:
+    report_dir: build/report/teardown
+    fabrics: "{{ rdma_fabrics }}"
+  register: teardown_begun
+
 - name: Judge the teardown
   linerate.rdma.teardown_gate:
     facts_dir: build/report/teardown
@@ -37,7 +43,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 findings:
-  description: How many findings there are of each status.
+  description: Number of findings by status.
   returned: always
   type: dict
 """

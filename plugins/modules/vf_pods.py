@@ -7,25 +7,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: vf_pods
-short_description: Has pods take virtual functions for as long as somebody looks at them
+short_description: Start or remove pods that hold virtual functions
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - VLAN, trust, spoof check and rates of a virtual function are set by the CNI plugin when a pod takes it, and taken back when the pod goes. Only while a
-    pod has it can they be read back, by M(linerate.rdma.node_info) on the node.
-  - With O(state=present) it starts one pod a node and rail of each fabric whose network asks for such a setting. Pods that an earlier run has left are
-    removed first.
-  - With O(state=absent) it removes them, with all pods that measure.
+  - The CNI plugin sets VLAN, trust, spoof check and rates of a virtual function (VF) when a pod gets the VF. It resets them when the pod ends.
+    M(linerate.rdma.node_info) can therefore read them on the node only while a pod has the VF.
+  - O(state=present) starts one pod per node and rail of each fabric whose network sets one of these values. It first removes pods that an earlier run left.
+  - O(state=absent) removes these pods and all other pods that measure.
 options:
   state:
-    description: Whether the pods are there.
+    description: Whether to start or to remove the pods.
     type: str
     choices: [present, absent]
     default: present
   rails:
-    description:
-      - Which HCA is on which rail, by fabric, node and PCI address. The default is what the facts of the run show, with O(facts_dir).
+    description: Rail of each HCA, by fabric, node and PCI address. The default comes from the facts of the run, if O(facts_dir) and O(run) are set.
     type: dict
     default: {}
 extends_documentation_fragment:
@@ -38,28 +36,32 @@ requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
+    description: Can run in check mode and predict changes without making them.
     support: full
-    description: Starts no pod, and says so for each.
-  diff_mode:
-    support: N/A
-    description: The pods are gone when the stage is judged.
-  idempotent:
-    support: partial
-    description: Pods that are there are replaced.
     details:
-      - What an earlier pod has seen is of another time.
+      - The module starts no pod. Each pod in the result has an error that says so.
+  diff_mode:
+    description: Returns what changed or would change, in diff mode.
+    support: N/A
+    details:
+      - The pods are temporary.
+  idempotent:
+    description: A second run with the same arguments reports no change.
+    support: partial
+    details:
+      - With O(state=present), the module replaces existing pods, because they may show an older state.
 """
 
 EXAMPLES = r"""
-- name: Read back what the network has set for a virtual function
+- name: Read the settings of a virtual function in use
   block:
-    - name: Have a pod take one on each node
+    - name: Start a pod on each node
       linerate.rdma.vf_pods:
         fabrics: "{{ rdma_fabrics }}"
         nodes: [worker-1, worker-2]
       register: virtual_functions_pods
 
-    - name: Read what is set for it
+    - name: Read the settings
       linerate.rdma.node_info:
       delegate_to: worker-1
 
@@ -73,21 +75,25 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changes:
-  description: One line for each pod of an earlier run that was removed.
+  description: One line for each removed pod of an earlier run.
   returned: success
   type: list
   elements: str
 pods:
   description:
-    - For each fabric, node and rail the C(name) of the pod, the C(pci) address of its virtual function, and C(error), which is empty when it has one.
+    - For each fabric, node and rail, the C(name) of the pod and the C(pci) address of its VF. C(error) is empty if the pod has a VF.
   returned: success
   type: list
   elements: dict
 removed:
-  description: Namespace and name of each pod that was removed.
+  description: Namespace and name of each removed pod.
   returned: success
   type: list
   elements: str
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import dataclasses
