@@ -11,9 +11,10 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import suspects as every_suspect
+from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import accused, pairs
+from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
     Link,
@@ -146,8 +147,8 @@ def test_a_true_suspect_is_named_beside_a_partition() -> None:
 def test_a_partition_that_ibping_does_not_use_is_not_proven() -> None:
     keys = dict.fromkeys(NODES, ("0x7fff", "0x8001"))
     findings = checked(facts(lambda *_pair: 500, pkeys=keys))
-    pairs = [finding for finding in findings if finding.check == "reachability.pair"]
-    assert {finding.status for finding in pairs} == {"unknown"} and all("They share 0x8001" in finding.why for finding in pairs)
+    told = [finding for finding in findings if finding.check == "reachability.pair"]
+    assert {finding.status for finding in told} == {"unknown"} and all("They share 0x8001" in finding.why for finding in told)
     rest = [finding for finding in findings if finding.check in ("reachability.port", "reachability.suspect")]
     assert {finding.status for finding in rest} == {"unknown"}
 
@@ -223,7 +224,7 @@ def test_nodes_that_gave_no_answer_are_no_evidence() -> None:
 
 
 def test_too_many_failing_pairs_are_counted_and_some_of_each_suspect_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reachability, "_MOST_PAIRS", 10)
+    monkeypatch.setattr(pairs, "_MOST_PAIRS", 10)
     findings = checked(facts(lambda client, server, rail: 500 * ((rail == 1 and 3 in (client, server)) or (rail == 2 and 5 in (client, server)))))
     listed = [finding for finding in findings if finding.check == "reachability.pair"]
     assert sum("worker-3 mlx5_1" in finding.subject for finding in listed) == sum("worker-5 mlx5_4" in finding.subject for finding in listed) > 0
@@ -232,7 +233,7 @@ def test_too_many_failing_pairs_are_counted_and_some_of_each_suspect_are_listed(
 
 
 def test_what_is_left_after_the_strongest_suspects_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reachability, "MOST_SUSPECTS", 1)
+    monkeypatch.setattr(accused, "MOST_SUSPECTS", 1)
     monkeypatch.setattr(reachability, "suspects", lambda trials: every_suspect(trials, most=1))
     named, rest = suspects(checked(facts(lambda client, server, rail: 500 * (rail in (1, 2) and 3 in (client, server)))))
     assert named.subject == "compute HCA worker-3 mlx5_1" and rest.subject == "compute"

@@ -9,9 +9,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import platform, reachability
+from ansible_collections.linerate.rdma.plugins.module_utils._check import platform
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge

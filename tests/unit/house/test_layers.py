@@ -205,7 +205,7 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
         ("_check/fabric", "import typing\nif typing.TYPE_CHECKING:\n    from ..._run import pods", "may import ['_model', '_parse'] of ours"),
         # one stage in another
         ("_check/fabric", "from ..network.wait.state import Target", "what network and fabric share"),
-        ("_check/fabric", "from .. import reachability", "what reachability and fabric share"),
+        ("_check/fabric", "from .. import platform", "what platform and fabric share"),
         ("_check/network/wait", "from ...fabric import check", "what fabric and network share"),
         ("_check/fleet", "from ..host.check import Facts", "what host and fleet share"),
         ("_check", "from .host import check", "what host and bad share"),

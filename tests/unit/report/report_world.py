@@ -12,10 +12,10 @@ import functools
 import itertools
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import check as bandwidth
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
+from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ErrorReport,

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage reachability: does every port of an InfiniBand fabric reach its partners, as a client and as a server. Check ids: ``reachability.*``.
+
+Partners are the ports of the same rail on the other nodes. Only counted packets are evidence: ibping's exit code and times are not. Any loss
+fails. What failing pairs have in common is named from who passed and who failed, and from where the HCAs are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.fabric import ObservedSubnets, ObservedTopologies
+from ..._model.findings import UNKNOWN, Finding, ok
+from ..._model.hca import ObservedHcas
+from ..._model.intent import Fabric, Intent
+from ..._model.profiles import is_infiniband
+from ..._model.reachability import ObservedPings, ObservedServers, PingPlan
+from ..fleet.hcas_of_fabric import Membership, resolve
+from ..fleet.places import by_leaf, places
+from ..fleet.suspects import suspects, trial
+from .accused import check_suspects
+from .pairs import Pair, Port, find_pairs, judge_pairs
+from .ports import judge_port
+
+#: of which a finding says with which probability it would have been seen
+_SMALL_LOSS = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: answer of node_info of each node
+    :ivar subnets: answer of subnet_manager_info of each node
+    :ivar topologies: answer of fabric_info of each node; most nodes were asked for nothing
+    :ivar plan: who was to serve and to ping, by node
+    :ivar servers: answer of ibping, mode serve, of each node
+    :ivar pings: answer of ibping, mode ping, of each node
+    :ivar stopped: answer of ibping, mode stop, of each node
+    """
+
+    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    plan: typing.Dict[str, PingPlan] = dataclasses.field(default_factory=dict)
+    servers: typing.Dict[str, ObservedServers] = dataclasses.field(default_factory=dict)
+    pings: typing.Dict[str, ObservedPings] = dataclasses.field(default_factory=dict)
+    stopped: typing.Dict[str, ObservedServers] = dataclasses.field(default_factory=dict)
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """One finding at least for each fabric, each node, and each port of an InfiniBand fabric."""
+    nodes = {name: observed.value for name, observed in facts.nodes.items() if observed.value is not None and observed.error is None}
+    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None and observed.error is None}
+    findings: typing.List[Finding] = []
+    if any(is_infiniband(fabric) for fabric in intent.fabrics):
+        findings += _check_nodes(facts)
+    for fabric in intent.fabrics:
+        if not is_infiniband(fabric):
+            # says what this stage does not cover, and claims nothing else
+            findings.append(ok("reachability.scope", fabric.name, "Ethernet: ibping does not apply; stage bandwidth measures its path", "InfiniBand only"))
+            continue
+        membership = by_leaf(resolve(fabric, nodes, subnets), facts.topologies)
+        if not membership.resolved:
+            why = f"Which ports belong to the fabric is not known: {membership.why}."
+            findings.append(
+                Finding("reachability.scope", fabric.name, UNKNOWN, "not measured", "every port as client and as server", why, f"{membership.remedy}.")
+            )
+            continue
+        findings += _check_fabric(fabric, membership, facts)
+    return tuple(findings)
+
+
+def chance_to_see(loss: float, packets: int) -> float:
+    """Probability that at least one of the packets shows a loss.
+
+    :param loss: share of the round trips that get lost, 0 to 1
+    """
+    return 1 - (1 - loss) ** packets
+
+
+def _check_nodes(facts: Facts) -> typing.List[Finding]:
+    if not facts.nodes:
+        why = "No node was asked, so nothing is known."
+        return [Finding("reachability.node", "inventory", UNKNOWN, "no node", "at least 2 nodes", why, "Put the nodes into the inventory's group rdma_nodes.")]
+    findings = []
+    for name, hcas in facts.nodes.items():
+        answers: typing.Dict[str, typing.Any] = {
+            "node_info": hcas,
+            "subnet_manager_info": facts.subnets.get(name, ObservedSubnets(error="was not asked")),
+            "ibping servers": facts.servers.get(name, ObservedServers(error="were not started")),
+            "ibping clients": facts.pings.get(name, ObservedPings(error="were not started")),
+            "end of the ibping servers": facts.stopped.get(name, ObservedServers(error="was not asked for")),
+        }
+        errors = [f"{what}: {answer.error or 'empty answer'}" for what, answer in answers.items() if answer.value is None or answer.error is not None]
+        expected = "answers of all observers"
+        if errors:
+            remedy = f"Make {name} answer (ssh as root), with ibping of the package infiniband-diags, or take it out of the group rdma_nodes."
+            findings.append(Finding("reachability.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy))
+        else:
+            count = len(facts.pings[name].value or ())
+            findings.append(ok("reachability.node", name, f"{len(facts.servers[name].value or ())} servers, {count} destinations pinged", expected))
+    return findings
+
+
+def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typing.List[Finding]:
+    ports = _ports(membership, facts)
+    if not ports:
+        why = f"The fabric has no port on any of the {len(membership.members)} nodes that were read."
+        return [Finding("reachability.scope", fabric.name, UNKNOWN, "no port", "every port as client and as server", why, "See the findings of stage fabric.")]
+    strays: typing.Dict[Port, typing.List[int]] = {}
+    pairs = find_pairs(ports, facts.plan, facts.pings, strays)
+    as_client: typing.Dict[Port, typing.List[Pair]] = {port: [] for port in ports}
+    as_server: typing.Dict[Port, typing.List[Pair]] = {port: [] for port in ports}
+    for pair in pairs:
+        as_client[pair.client].append(pair)
+        as_server[pair.server].append(pair)
+    measured = [pair for pair in pairs if pair.ping is not None]
+    # partitions are no fault of an element: no cable is to be accused for them
+    trials = [pair for pair in measured if not pair.apart]
+    failed = any(not pair.passed for pair in trials)
+    found = suspects([trial(fabric.name, pair.client.place, pair.server.place, pair.passed) for pair in trials]) if failed else ()
+    return [
+        *judge_pairs(fabric, pairs, found, facts.servers),
+        *(judge_port(fabric, port, as_client[port], as_server[port], strays.get(port, ())) for port in ports),
+        *check_suspects(fabric, pairs, found, membership, facts.topologies),
+        _judge_scope(fabric, ports, as_client),
+    ]
+
+
+def _ports(membership: Membership, facts: Facts) -> typing.List[Port]:
+    where = places(membership, facts.topologies)
+    return [
+        Port(name, member.hca.rdma_device or "", member.port.number, member.rail, member.port.lid, where[name, member.hca.name], member.port.pkeys)
+        for name, members in membership.members.items()
+        for member in members
+        if member.port is not None
+    ]
+
+
+def _judge_scope(fabric: Fabric, ports: typing.Sequence[Port], as_client: typing.Mapping[Port, typing.Sequence[Pair]]) -> Finding:
+    """How much was looked at. Whether it is good is said elsewhere."""
+    partners = max(len(asked) for asked in as_client.values())
+    most = len({port.node for port in ports}) - 1
+    packets = [pair.ping.transmitted for asked in as_client.values() for pair in asked if pair.ping and pair.passed]
+    measured = f"each port with up to {partners} of {most} partners on its rail"
+    if packets:
+        measured += f", {min(packets)} packets to each: a loss of {_SMALL_LOSS:.0%} is seen with {chance_to_see(_SMALL_LOSS, min(packets)):.1%}"
+    return ok("reachability.scope", fabric.name, measured, "every port as client and as server")

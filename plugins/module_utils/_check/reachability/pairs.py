@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One direction between two ports: was it measured, and did it pass."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.fabric import Place
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.intent import Fabric
+from ..._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan
+from ..fleet.partitions import Apart, apart
+from ..fleet.suspects import Suspect
+from .partitions import remedy_of, status_of
+
+#: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect
+_MOST_PAIRS = 1000
+
+#: answer of ibping, mode serve, of each node
+_Servers = typing.Mapping[str, ObservedServers]
+
+
+class Port(typing.NamedTuple):
+    """A port that takes part: where it is and what it is called."""
+
+    node: str
+    device: str
+    number: int
+    rail: int
+    lid: typing.Optional[int]
+    place: Place
+    pkeys: typing.Tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.node} {self.device} port {self.number}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """One direction between two ports. ping: None when it was planned and not measured; then why says why."""
+
+    client: Port
+    server: Port
+    ping: typing.Optional[Ping]
+    why: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.ping is not None and self.ping.lost == 0 < self.ping.received
+
+    @property
+    def apart(self) -> typing.Optional[Apart]:
+        """The partitions that keep a pair apart from which nothing came back. What came back proves that none does."""
+        return apart(self.client.pkeys, self.server.pkeys) if self.ping is not None and self.ping.received == 0 else None
+
+
+def find_pairs(
+    ports: typing.Sequence[Port],
+    plan: typing.Mapping[str, PingPlan],
+    pings: typing.Mapping[str, ObservedPings],
+    strays: typing.Dict[Port, typing.List[int]],
+) -> typing.List[Pair]:
+    """What was planned between these ports, each with its measurement.
+
+    :param plan: who was to ping, by node
+    :param pings: answer of ibping, mode ping, of each node
+    :param strays: gets the LIDs that a client was to ping, and that no port of its rail has
+    """
+    servers = {(port.rail, port.lid): port for port in ports if port.lid is not None}
+    measured = {
+        (name, ping.rdma_device, ping.port, ping.destination_lid): ping
+        for name, observed in pings.items()
+        if observed.value is not None and observed.error is None
+        for ping in observed.value
+    }
+    result = []
+    for client in ports:
+        for task in plan.get(client.node, PingPlan()).clients:
+            if (task.device, task.port) != (client.device, client.number):
+                continue
+            for lid in task.lids:
+                server = servers.get((client.rail, lid))
+                if server is None:
+                    # the plan was made when another port had this LID, or the port was there
+                    strays.setdefault(client, []).append(lid)
+                    continue
+                ping = measured.get((client.node, client.device, client.number, lid))
+                if ping is None:
+                    observed = pings.get(client.node)
+                    why = f"the client's node gave no answer: {observed.error if observed and observed.error else 'this destination is missing in it'}"
+                    result.append(Pair(client, server, None, why))
+                elif ping.error is not None:
+                    result.append(Pair(client, server, None, ping.error))
+                else:
+                    result.append(Pair(client, server, ping))
+    return result
+
+
+def judge_pairs(fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequence[Suspect], servers: _Servers) -> typing.List[Finding]:
+    """Each pair, as long as a reader can read them: with a thousand nodes one dead leaf makes as many failing pairs as a book has lines."""
+    good = [pair for pair in pairs if pair.passed]
+    bad = [pair for pair in pairs if not pair.passed]
+    back = {(pair.server, pair.client) for pair in good}
+    shown = bad
+    if len(shown) > _MOST_PAIRS:
+        unmeasured = [pair for pair in bad if pair.ping is None]
+        ends = {(f"{pair.client.node} {pair.client.device}", f"{pair.server.node} {pair.server.device}"): pair for pair in bad}
+        groups = [unmeasured, *([ends[one.client, one.server] for one in suspect.explained] for suspect in found)]
+        shown = [pair for group in groups for pair in group[: _MOST_PAIRS // len(groups)]]
+    findings = [_judge_pair(fabric, pair, (pair.client, pair.server) in back, servers) for pair in shown]
+    if len(bad) > len(shown):
+        why = f"They are too many to list; those that are listed are {_MOST_PAIRS} at most. Each is counted at its two ports."
+        remedy = "See the findings reachability.suspect first: they say what the failing pairs have in common."
+        findings.append(Finding("reachability.pair", f"{fabric.name} further pairs", FAIL, f"{len(bad) - len(shown)} did not pass", "0 % loss", why, remedy))
+    if len(good) <= _MOST_PAIRS:
+        findings += [_judge_pair(fabric, pair, False, servers) for pair in good]
+    return findings
+
+
+def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Finding:
+    """One direction. back: the other one passes."""
+    subject = f"{fabric.name} rail {pair.client.rail} {pair.client.node} {pair.client.device} -> {pair.server.node} {pair.server.device}"
+    expected = "0 % loss"
+    if pair.ping is None:
+        why, remedy = f"ibping measured nothing: {pair.why}.", f"Run ibping by hand from {pair.client.node}, as root."
+        return Finding("reachability.pair", subject, UNKNOWN, "not measured", expected, why, remedy)
+    ping = pair.ping
+    measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
+    if pair.passed:
+        return ok("reachability.pair", subject, measured, expected)
+    if pair.apart and not _why_no_server(pair.server, servers):
+        return _judge_apart(subject, measured, pair.apart)
+    trace = f"ibtracert {pair.client.lid} {pair.server.lid}"
+    server = _why_no_server(pair.server, servers)
+    if server:
+        why = f"The server on {pair.server} did not serve: {server}."
+        remedy = f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand and see what it says."
+    elif back and ping.received == 0:
+        why = "The other direction passes, over the same links: the server of this one does not answer, or answers late."
+        remedy = f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand, and ping it from another node."
+    elif ping.received == 0:
+        why = f"Nothing came back from LID {pair.server.lid}: no route, a port or link that is down, or a server that is gone."
+        remedy = f"See reachability.suspect; trace the route with {trace}."
+    else:
+        why = "Messages are lost on the way: a bad cable or transceiver, or a congested or failing link."
+        remedy = f"See reachability.suspect, and the error counters on the path: {trace}, then ibqueryerrors."
+    return Finding("reachability.pair", subject, FAIL, measured, expected, why, remedy)
+
+
+def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
+    """A pair that no cable keeps apart."""
+    shared = f" They share {', '.join(found.shared)}, which ibping does not use, so this way is not proven." if found.shared else ""
+    return Finding("reachability.pair", subject, status_of([found]), measured, "0 % loss", found.why + shared, remedy_of([found]))
+
+
+def _why_no_server(port: Port, servers: _Servers) -> str:
+    observed = servers.get(port.node, ObservedServers(error="it was not started"))
+    if observed.value is None or observed.error is not None:
+        return observed.error or "its node gave an empty answer"
+    for server in observed.value:
+        if (server.rdma_device, server.port) == (port.device, port.number):
+            return server.error or ""
+    return "it was not started"

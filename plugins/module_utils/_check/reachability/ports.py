@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A port as a client and as a server of all its pairs."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.intent import Fabric
+from .pairs import Pair, Port
+from .partitions import remedy_of, status_of
+
+
+def judge_port(fabric: Fabric, port: Port, as_client: typing.Sequence[Pair], as_server: typing.Sequence[Pair], strays: typing.Sequence[int]) -> Finding:
+    """A port is proven when it was client and server at least once, and nothing of that failed."""
+    subject, expected = f"{fabric.name} rail {port.rail} {port}", "proven as client and as server"
+    passed = [sum(pair.passed for pair in group) for group in (as_client, as_server)]
+    measured = f"as client {passed[0]} of {len(as_client)}, as server {passed[1]} of {len(as_server)}"
+    if port.lid is None:
+        why = "The port has no LID: no subnet manager has set it up, so nobody can ping it."
+        return Finding("reachability.port", subject, FAIL, "no LID", expected, why, "See the findings of stage fabric.")
+    if not as_client or not as_server:
+        why = "The port has no partner on its rail that could be asked: it takes two nodes with a port of this rail."
+        return Finding(
+            "reachability.port",
+            subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            "Put a second node into the group rdma_nodes, or see the findings of stage fabric for the others.",
+        )
+    if all(pair.passed for pair in (*as_client, *as_server)):
+        if strays:
+            why = f"It was to ping LIDs that no port of its rail has: {', '.join(map(str, strays[:8]))}. LIDs or ports changed since the pings were planned."
+            return Finding("reachability.port", subject, UNKNOWN, measured, expected, why, "Run the stages fabric and reachability again.")
+        return ok("reachability.port", subject, measured, expected)
+    bad = [pair for pair in (*as_client, *as_server) if pair.ping is not None and not pair.passed]
+    parted = [found for found in (pair.apart for pair in bad) if found]
+    if bad and len(parted) == len(bad):
+        partners = {pair.server if pair.client == port else pair.client for pair in bad}
+        why = f"Partition keys keep it from {len(partners)} partners; its own are {', '.join(port.pkeys)}."
+        return Finding("reachability.port", subject, status_of(parted), measured, expected, why, remedy_of(parted))
+    if bad:
+        why = f"Packets from or to this port are lost.{_asymmetry(passed, as_client, as_server)}"
+        return Finding("reachability.port", subject, FAIL, measured, expected, why, "See the findings reachability.pair of this port.")
+    return Finding(
+        "reachability.port", subject, UNKNOWN, measured, expected, "Some of its pairs were not measured.", "See the findings reachability.pair of this port."
+    )
+
+
+def _asymmetry(passed: typing.Sequence[int], as_client: typing.Sequence[Pair], as_server: typing.Sequence[Pair]) -> str:
+    if any(pair.ping and pair.ping.received for pair in (*as_client, *as_server) if not pair.passed):
+        # where only part is lost, chance decides in which direction it shows
+        return ""
+    if passed[0] == len(as_client) and passed[1] < len(as_server):
+        return " It reaches others and others do not reach it: its server is the suspect, not its link."
+    if passed[1] == len(as_server) and passed[0] < len(as_client):
+        return " Others reach it and it does not reach others: the servers of its partners are the suspects, not its link."
+    if passed[0] == passed[1] == 0:
+        return " Nothing works in either direction: the port, its cable or its switch port is the suspect."
+    return ""
