@@ -246,6 +246,8 @@ def test_rails_are_judged_by_themselves():
     given = Facts(("a", "b"), BandwidthFacts(rail_pods("a", "b"), tuple(pairs)), **ground("ab", 2))
     assert set(statuses(given, RAILS).values()) == {"pass"}
     assert found(given, "fleet", "compute a -> b rail 0", RAILS).expected.endswith("(0.93 of the best pair of the rail, 373.00 Gb/s)")
+    # each of the two HCAs is a card of its own, with a slot of its own
+    assert floor_of(given, "compute a -> b rail 0", RAILS) == pytest.approx(368.0)
     assert found(given, "pod", "compute a rail 1", RAILS).status == "pass"
 
 
@@ -267,6 +269,22 @@ def test_virtual_functions_that_measure_at_once_share_port_and_card():
     assert "PCIe of a 414.82 / 2 VFs at once" in finding.expected
     serial = intent({"select": {"hcas_per_node": 2}, "bandwidth": {"rails": "serial"}})
     assert floor_of(given, "compute a -> b rail 0", serial) == pytest.approx(368.0)
+    # two virtual functions of one port
+    shared = tuple(dataclasses.replace(pod, physical_function="0000:0c:00.0") for pod in pods)
+    given = dataclasses.replace(given, bandwidth=BandwidthFacts(shared, (pair("a", "b", 190.0), pair("b", "a", 190.0))))
+    assert floor_of(given, "compute a -> b rail 0", RAILS) == pytest.approx(0.92 * 400 / 2, abs=0.01)
+
+
+@pytest.mark.parametrize("at", [{"physical_function": "0000:1c:00.0", "pci": "0000:1c:00.2"}, {"physical_function": None, "pci": "0000:1c:00.0"}])
+def test_an_end_is_judged_by_the_hca_that_its_pod_has(at):
+    seen = ground("ab", 2)
+    for node in "ab":
+        first, second = seen["hcas"][node].value.hcas
+        small = dataclasses.replace(second, pci=dataclasses.replace(second.pci, link=PcieLink(16.0, 16, 32.0, 16, 16.0, 16, 256, 256)))
+        seen["hcas"][node] = ObservedHcas(NodeHcas((first, small)))
+    pods = tuple(dataclasses.replace(pod, **at) for pod in rail_pods("a", "b") if pod.rail == 0)
+    given = Facts(("a", "b"), BandwidthFacts(pods, (pair("a", "b", 200.0), pair("b", "a", 200.0))), **seen)
+    assert floor_of(given, "compute a -> b rail 0", RAILS) == pytest.approx(0.92 * 207.41, abs=0.01)
 
 
 def test_both_directions_at_once_have_twice_the_link():
@@ -315,6 +333,20 @@ def test_of_two_nodes_neither_can_be_accused_alone():
     ((subject, finding),) = suspected(fleet("ab", bad="b")).items()
     assert subject == "compute a mlx5_0 or b mlx5_0 or leaf leaf"
     assert "cannot be told" in finding.why
+
+
+def test_a_node_that_is_slow_on_all_rails_is_named_once():
+    nodes = "abcdef"
+    pairs = tuple(pair(one, other, 200.0 if "d" in (one, other) else 373.64, rail=rail) for rail in (0, 1) for one in nodes for other in nodes if one != other)
+    given = Facts(tuple(nodes), BandwidthFacts(rail_pods(*nodes), pairs), **ground(nodes, 2))
+    accused = [(item.subject, item.status) for item in check(RAILS, given) if item.check == "bandwidth.suspect"]
+    assert accused == [("compute d", "fail")]
+
+
+def test_one_slow_direction_has_nothing_in_common_with_others_and_is_told():
+    ((subject, finding),) = suspected(fleet("abcdef", bad=(("a", "d"),))).items()
+    assert (subject, finding.status) == ("compute", "fail")
+    assert finding.why.endswith("a mlx5_0 -> d mlx5_0.")
 
 
 def test_verdicts_of_a_pair_need_both_directions():
@@ -461,6 +493,18 @@ def test_what_is_said_of_a_pcie_link(link, status, text):
     assert (finding.status, text in finding.why) == (status, True)
 
 
+def test_of_several_things_about_a_link_the_worst_counts():
+    # headers take more than they must, and the port trained down
+    given = slower(97.0, b=(100.0, PcieLink(32.0, 16, 32.0, 16, 32.0, 16, 128, 512)), slow={"b": "106.25 Gbps"})
+    finding = links(given)["compute b mlx5_0"]
+    assert (finding.status, "MaxPayload" in finding.why, "trained down" in finding.why) == ("fail", True, True)
+
+
+def test_a_slot_that_is_not_known_leaves_nothing_open_where_the_intent_sets_the_floor():
+    given = slower(373.64, link=PcieLink(16.0, 16, 32.0, 16))
+    assert links(given, intent(floor_gbps=370.0, reason="acceptance line"))["compute a mlx5_0"].status == "warn"
+
+
 @pytest.mark.parametrize(
     ("link", "rate", "passes", "fails", "most"),
     [
@@ -493,6 +537,7 @@ def test_what_packets_leave_of_pcie_is_the_floor(link, rate, passes, fails, most
         ({"average_gbps": 9000.0, "peak_gbps": None}, {}, "above what the link can carry: port of"),
         ({"average_gbps": 420.0, "peak_gbps": 421.0}, {}, "above what the link can carry"),
         ({"average_gbps": 380.0, "peak_gbps": 370.0}, {}, "above its peak of 370.00 Gb/s"),
+        ({"average_gbps": 0.9, "peak_gbps": 0.5}, {}, "above its peak of 0.5000 Gb/s"),
         ({"iterations": 0}, {}, "of 0 messages"),
         ({"iterations": None}, {}, "of None messages"),
         ({"message_bytes": 65536}, {}, "1048576 were asked for"),
@@ -521,14 +566,54 @@ def test_without_any_measurement_nobody_is_cleared():
 
 
 def test_figures_at_the_edge_of_what_a_link_carries_count():
-    for average, peak in ((400.0, 400.0), (403.0, 403.0), (373.64, 373.64), (0.11, 0.11)):
+    for average, peak in ((400.0, 400.0), (404.0, 404.0), (373.64, 373.64), (0.11, 0.11)):
         assert found(facts(pair("a", "b", average, peak_gbps=peak), pair("b", "a")), "measured", AB).status == "pass"
     wanted = intent({"bandwidth": {"directions": "at_once"}})
     for average, status in ((790.0, "pass"), (830.0, "unknown")):
         assert found(facts(pair("a", "b", average)), "measured", "compute a <-> b", wanted).status == status
 
 
+def test_no_figure_is_above_the_port_that_a_pod_saw_where_its_node_shows_no_hca():
+    pods = tuple(dataclasses.replace(pod, pcie_gbps=None) for pod in PODS)
+    for average, status in ((373.64, "pass"), (410.0, "unknown")):
+        assert found(facts(pair("a", "b", average), pair("b", "a", average), pods=pods, seen={}), "measured", AB).status == status
+
+
+def test_a_port_that_came_up_slower_in_a_pod_than_it_is_now_bounds_nothing():
+    pods = tuple(dataclasses.replace(pod, rate_gbps=200.0) for pod in PODS)
+    assert found(facts(pods=pods), "measured", AB).status == "pass"
+
+
+def test_hcas_of_an_answer_with_an_error_are_not_known():
+    seen = ground("ab")
+    seen["hcas"]["b"] = dataclasses.replace(seen["hcas"]["b"], error="torn")
+    given = facts(seen=seen)
+    assert links(given)["compute b"].status == "unknown"
+    assert found(given, "floor", AB).status == "unknown"
+
+
 # Fleets of several kinds
+
+
+def test_a_pair_is_not_compared_with_those_whose_links_are_known_where_its_own_are_not():
+    nodes = "abc"
+    pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
+    pairs = tuple(pair(one, other, 200.0 if "c" in (one, other) else 373.64) for one in nodes for other in nodes if one != other)
+    given = Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground("ab"))
+    assert found(given, "fleet", "compute a -> c").status == "pass"
+    assert [finding.status for finding in suspected(given).values()] == ["pass"]
+
+
+@pytest.mark.parametrize(("of_pods", "of_nodes"), [(True, False), (False, True)])
+def test_slower_links_are_no_fault_whoever_tells_their_rate(of_pods, of_nodes):
+    nodes = "abcd"
+    rates = {"a": 400.0, "b": 400.0, "c": 200.0, "d": 200.0}
+    pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=rates[node] if of_pods else None) for node in nodes)
+    pairs = tuple(pair(one, other, 0.95 * min(rates[one], rates[other])) for one in nodes for other in nodes if one != other)
+    seen = ground(nodes, read=False, **{node: (rate if of_nodes else None, GEN5) for node, rate in rates.items()})
+    given = Facts(tuple(nodes), BandwidthFacts(pods, pairs), **seen)
+    assert found(given, "fleet", "compute c -> d").status == "unknown"
+    assert [finding.status for finding in suspected(given).values()] == ["pass"]
 
 
 def test_slower_hcas_are_compared_with_their_like():
