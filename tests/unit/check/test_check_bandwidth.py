@@ -641,6 +641,21 @@ def test_slower_hcas_are_compared_with_their_like():
     assert not [finding for finding in unread if finding.status == "fail"]
 
 
+@pytest.mark.parametrize(("rate", "known"), [(400.0, True), (None, False)])
+def test_a_slow_pair_fails_where_nobody_knows_what_its_link_could_carry(rate, known):
+    nodes = "abcd"
+    pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=400.0 if known else None) for node in nodes)
+    pairs = tuple(pair(one, other, 200.0 if "d" in (one, other) else 373.64) for one in nodes for other in nodes if one != other)
+    given = Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground(nodes, rate=rate, read=False))
+    assert found(given, "floor", "compute a -> d").status == "unknown"
+    assert found(given, "fleet", "compute a -> d").status == "fail"
+    assert list(suspected(given)) == ["compute d mlx5_0"]
+
+
+def test_the_edge_of_the_fleet_s_floor_passes():
+    assert found(facts(pair("a", "b", 400.0), pair("b", "a", 372.0)), "fleet", "compute b -> a").status == "pass"
+
+
 # TCP
 
 
@@ -657,7 +672,7 @@ def tcp(*averages, **line_rate):
     return wanted, Facts(("a", "b", "c"), BandwidthFacts(pods, pairs))
 
 
-@pytest.mark.parametrize(("slow", "status"), [(91.0, "pass"), (46.0, "pass"), (45.0, "warn"), (9.2, "warn"), (9.0, "fail"), (0.004, "fail")])
+@pytest.mark.parametrize(("slow", "status"), [(91.0, "pass"), (45.5, "pass"), (45.0, "warn"), (9.1, "warn"), (9.0, "fail"), (0.004, "fail")])
 def test_a_tcp_figure_far_below_its_network_is_told(slow, status):
     wanted, given = tcp(91.0, 91.0, slow, slow, slow, slow)
     finding = found(given, "fleet", "pods a -> c", wanted)
@@ -665,6 +680,92 @@ def test_a_tcp_figure_far_below_its_network_is_told(slow, status):
     assert status == "pass" or (finding.why and finding.remedy)
     suspects = {item.subject: item.status for item in check(wanted, given) if item.check == "bandwidth.suspect"}
     assert suspects == ({"pods c rail 0": "fail"} if status == "fail" else {"pods": "pass"})
+
+
+# Several fabrics
+
+
+def two_fabrics():
+    """An InfiniBand fabric with a figure above its links and a slow one, and after it a network whose pods did not start."""
+    wanted, other = tcp(91.0, 91.0)
+    nodes = ("a", "b", "c")
+    pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
+    pairs = (pair("a", "b", 9000.0, peak_gbps=None), pair("b", "a", 340.0), pair("a", "c", 340.0))
+    broken = tuple(dataclasses.replace(pod, error="the image is not there", cause="image") for pod in other.bandwidth.pods)
+    plans = (RoundPlan("compute", 1, 2, 40.0, 1500.0), RoundPlan("pods", 2, 2, 40.0, 1500.0))
+    both = Facts(nodes, BandwidthFacts((*pods, *broken), (*pairs, *other.bandwidth.pairs), plans=plans), **ground("abc"))
+    return dataclasses.replace(wanted, fabrics=(*intent().fabrics, *wanted.fabrics)), both
+
+
+def of_one(facts, name):
+    """The same without what is of other fabrics."""
+    kept = {key: tuple(item for item in getattr(facts.bandwidth, key) if item.fabric == name) for key in ("pods", "pairs", "plans")}
+    return dataclasses.replace(facts, bandwidth=dataclasses.replace(facts.bandwidth, **kept))
+
+
+def test_fabrics_are_judged_by_themselves():
+    wanted, given = two_fabrics()
+    alone = [
+        finding
+        for fabric in wanted.fabrics
+        for finding in check(dataclasses.replace(wanted, fabrics=(fabric,)), of_one(given, fabric.name))
+        if finding.check != "bandwidth.cleanup"
+    ]
+    assert [finding for finding in check(wanted, given) if finding.check != "bandwidth.cleanup"] == alone
+    assert {finding.subject for finding in alone if finding.check == "bandwidth.rounds"} == {"compute", "pods"}
+
+
+def test_other_stages_take_the_sound_figures_of_all_fabrics():
+    wanted, given = two_fabrics()
+    figures = [(one.fabric, one.client, one.server) for one in sound(wanted.fabrics, given.bandwidth, given).pairs]
+    assert figures == [("compute", "b", "a"), ("compute", "a", "c"), ("pods", "a", "b"), ("pods", "b", "a")]
+    passed, failed = verdicts(wanted.fabrics[0], given.bandwidth.pods, of_one(given, "compute").bandwidth.pairs, given)
+    assert not passed and failed == {frozenset(((0, "a"), (0, "b"))), frozenset(((0, "a"), (0, "c")))}
+
+
+# What is missing
+
+
+def test_subnets_that_could_not_be_read_leave_their_node_unknown():
+    seen = ground("abc")
+    seen["subnets"]["b"] = ObservedSubnets(error="unreachable")
+    given = facts(seen=seen)
+    assert links(given)["compute a mlx5_0"].status == "pass"
+    assert links(given)["compute b"].status == "unknown"
+    assert found(given, "floor", AB).status == "unknown"
+
+
+def test_a_node_without_a_pod_is_unknown_and_a_pod_without_a_device_fails():
+    assert found(facts(pods=PODS[:1]), "pod", "compute b").status == "unknown"
+    assert found(facts(pods=(PODS[0], dataclasses.replace(PODS[1], device=None))), "pod", "compute b").status == "fail"
+
+
+def test_an_absolute_floor_judges_a_pair_without_pods():
+    assert found(facts(pods=()), "floor", AB, intent(floor_gbps=370.0, reason="acceptance line")).status == "pass"
+    assert found(facts(pair("a", "b", 300.0), pods=()), "floor", AB, intent(floor_gbps=370.0, reason="acceptance line")).status == "fail"
+
+
+def test_a_rail_that_was_not_measured_is_unknown_on_each_node():
+    given = Facts(("a", "b"), BandwidthFacts(rail_pods("a", "b"), (pair("a", "b"), pair("b", "a"))), **ground("ab", 2))
+    unknown = {finding.subject for finding in check(RAILS, given) if finding.check == "bandwidth.measured" and finding.status == "unknown"}
+    assert unknown == {"compute a rail 1", "compute b rail 1"}
+
+
+def test_who_missed_one_of_all_partners_is_unknown():
+    nodes = "abcd"
+    given = fleet(nodes)
+    kept = tuple(one for one in given.bandwidth.pairs if {one.client, one.server} != {"b", "d"})
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(given.bandwidth, pairs=kept))
+    unknown = {finding.subject for finding in check(intent(), given) if finding.check == "bandwidth.measured" and finding.status == "unknown"}
+    assert unknown == {"compute b", "compute d"}
+
+
+def test_of_an_odd_number_of_nodes_one_rests_in_each_round():
+    given = fleet("abc")
+    kept = tuple(one for one in given.bandwidth.pairs if {one.client, one.server} != {"b", "c"})
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(given.bandwidth, pairs=kept))
+    for rounds, status in ((2, None), (3, "unknown")):
+        assert statuses(given, intent({"bandwidth": {"rounds": rounds}})).get(("measured", "compute c")) == status
 
 
 # Rounds
