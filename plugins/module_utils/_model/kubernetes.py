@@ -77,3 +77,30 @@ class CommandResult:
     timed_out: bool = False
     seconds: float = 0.0
     error: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Container:
+    """Where a command runs.
+
+    :ivar name: of the container; empty for the only one of its pod
+    """
+
+    namespace: str
+    pod: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"pod {self.namespace}/{self.pod}" + (f", container {self.name}" if self.name else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """A command that ran in a pod to its end, all of whose input and output arrived.
+
+    :ivar rc: its exit code; 128 and the number of a signal that ended it
+    """
+
+    rc: int
+    stdout: bytes
+    stderr: bytes

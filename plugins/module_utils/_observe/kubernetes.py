@@ -8,23 +8,25 @@ told from an object that is not there.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import dataclasses
 import json
+import random
 import shlex
+import time
 import typing
 
 from .._model.errors import RdmaError
-from .._model.kubernetes import CommandResult
+from .._model.kubernetes import CommandResult, Container
 from .._parse.kubernetes.core import status_message
+from .._parse.pods.framing import ERROR, STDOUT
 from .._parse.pods.shell import MARK, Part, part
+from .channels import Channels, Refused, Way
 
 try:
-    import websocket
     import yaml
-    from kubernetes.client import ApiClient, CoreV1Api
     from kubernetes.client.exceptions import ApiException
-    from kubernetes.stream import stream, ws_client
     from urllib3.exceptions import HTTPError
 except ImportError:
     # the modules name the missing library before they come here
@@ -37,6 +39,7 @@ except ImportError:
 
 Resource = typing.Dict[str, typing.Any]
 Clock = typing.Callable[[], float]
+T = typing.TypeVar("T")
 
 #: kind: (path of its API, plural, namespaced). whereabouts and nv-ipam both have an IPPool, so their group stands behind it, as kubectl writes it
 KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
@@ -96,6 +99,8 @@ PAGE = 500
 TIMEOUT = (5.0, 30.0)
 #: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead connection
 WATCH_SECONDS, WATCH_SILENCE = 600, 90.0
+#: seconds before the second attempt and the third one
+PAUSES = (1.0, 3.0)
 
 
 class ApiError(RdmaError):
@@ -106,8 +111,9 @@ class ApiError(RdmaError):
     :ivar text: the server's own words
     """
 
-    def __init__(self, status: int, reason: str, text: str, where: str) -> None:
-        super().__init__(f"{where}: {text.rstrip('.')}", _remedy(status, text))
+    def __init__(self, status: int, reason: str, text: str, where: str, remedy: typing.Optional[str] = None) -> None:
+        """:param remedy: where it is another one than that of the status"""
+        super().__init__(f"{where}: {text.rstrip('.')}", _remedy(status, text) if remedy is None else remedy)
         self.status = status
         self.reason = reason
         self.text = text
@@ -115,6 +121,17 @@ class ApiError(RdmaError):
     @property
     def absent(self) -> bool:
         return self.status == 404
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same may be granted in a moment: the server, or the way from it to the node, is overloaded or starts anew."""
+        text = self.text.lower()
+        if "not found" in text:
+            # in the image, in the pod: kubelets say 500 of it
+            return False
+        # konnectivity's words for a full channel to an agent come in whatever status
+        full = "receive channel" in text and "full" in text
+        return full or self.status == 429 or self.status >= 500 or (self.status == 0 and "connection refused" in text)
 
 
 def read_yaml(text: str) -> typing.Any:
@@ -188,8 +205,7 @@ class Cluster:
         """
         self._dynamic = dynamic
         self._guard = guard
-        headers = getattr(getattr(dynamic, "client", None), "default_headers", {})
-        _impersonate([f"{name}: {value}" for name, value in headers.items() if str(name).lower().startswith("impersonate-")])
+        self._way: typing.Optional[Way] = None
 
     def guarded(self, guard: typing.Callable[[], None]) -> "Cluster":
         """The same API server, for whom ``guard`` is asked before anything is written."""
@@ -370,42 +386,40 @@ class Cluster:
             raise
         return True
 
+    def exec(self, container: Container, command: typing.Sequence[str], stderr: bool = True, seconds: float = TIMEOUT[1]) -> Channels:
+        """Start a command in a container, with its stdin and its streams.
+
+        :param stderr: whether it has a channel of its own; if not, nobody sees it
+        :param seconds: limit of each step of the connection
+        :raises ApiError: the container is not there or does not run, or this is not allowed
+        """
+        if self._way is None:
+            self._way = Way(self._dynamic.configuration, self._dynamic.client.default_headers.items())
+        streams = [("stdin", "true"), ("stdout", "true"), ("stderr", "true" if stderr else "false"), ("tty", "false")]
+        names = [("container", container.name)] if container.name else []
+        query = [*(("command", word) for word in command), *names, *streams]
+        try:
+            return self._way.open(f"{path_of('Pod', container.namespace, container.pod)}/exec", query, seconds)
+        except Refused as refused:
+            raise api_error(refused, f"exec in {container}") from refused
+
     def shell(self, namespace: str, pod: str, container: str, command: typing.Sequence[str], clock: Clock) -> "Shell":
         """Start a shell in a container (see _parse/pods/shell.py for what it prints).
 
         :raises ApiError: the container is not there or does not run
         """
-        where = f"exec in pod {namespace}/{pod}"
-        websocket.setdefaulttimeout(TIMEOUT[1])
-        # a client of its own: the websocket call replaces a method of the client while it starts, so threads must not share one
-        core = CoreV1Api(ApiClient(self._dynamic.configuration))
-        try:
-            socket = stream(
-                core.connect_get_namespaced_pod_exec,
-                pod,
-                namespace,
-                container=container,
-                command=list(command),
-                stdin=True,
-                stdout=True,
-                stderr=False,
-                tty=False,
-                _preload_content=False,
-            )
-        except ApiException as error:
-            raise api_error(error, where) from error
-        except (HTTPError, OSError, websocket.WebSocketException) as error:
-            raise ApiError(0, "Unreachable", f"no connection: {error}", where) from error
-        return Shell(socket, clock)
+        target = Container(namespace, pod, container)
+        return Shell(again(lambda: self.exec(target, command, stderr=False)), clock)
 
 
 class Shell:
     """A shell that runs in a container, one command after the other, over one connection. What it says by itself at first is its command 0."""
 
-    def __init__(self, socket: typing.Any, clock: Clock) -> None:
-        self._socket = socket
+    def __init__(self, channels: Channels, clock: Clock) -> None:
+        self._channels = channels
         self._clock = clock
-        self._lost = ""
+        # a character may come in two pieces
+        self._text = codecs.getincrementaldecoder("utf-8")("replace")
         self._stream = ""
         self._number = 0
         self._begin("shell")
@@ -417,7 +431,7 @@ class Shell:
     @property
     def open(self) -> bool:
         """Whether it takes a further command."""
-        return not self._lost and bool(self._socket.is_open())
+        return self._channels.open
 
     @property
     def running(self) -> bool:
@@ -434,17 +448,11 @@ class Shell:
             self._stream = self._stream[max(0, self._stream.rfind(f"\n{MARK} {self._number - 1} ")) :]
         self._number += 1
         self._begin(shlex.join(command))
-        try:
-            self._socket.write_stdin(f"{self._number} {self._command}\n")
-        except (websocket.WebSocketException, OSError) as error:
-            self._lost = f"the connection to the pod broke: {error}"
+        self._channels.write(f"{self._number} {self._command}\n".encode())
 
     def _pump(self, seconds: float) -> None:
-        try:
-            self._socket.update(timeout=seconds)
-            self._stream += self._socket.read_channel(1)
-        except (websocket.WebSocketException, OSError) as error:
-            self._lost = f"the connection to the pod broke: {error}"
+        self._channels.update(seconds)
+        self._stream += self._text.decode(self._channels.take(STDOUT))
 
     def wait_for(self, text: str, seconds: float) -> bool:
         """Wait until the command printed ``text``, ended, or the time is over."""
@@ -469,31 +477,34 @@ class Shell:
             # of coreutils' timeout: 124, and 137 when it had to kill
             timed_out=outside or found.exit_code in (124, 137),
             seconds=round(self._clock() - self._started, 3),
-            error="" if found.exit_code is not None or outside else self._lost or self._farewell(),
+            error="" if found.exit_code is not None or outside else self._farewell(),
         )
 
     def _farewell(self) -> str:
         """Why there is no exit code, in the words of the API server or of the kubelet: a Status on the error channel."""
-        return f"no exit code: {status_message(self._socket.read_channel(3))[:300] or 'the connection ended'}"
+        if self._channels.lost:
+            return f"the connection to the pod broke: {self._channels.lost}"
+        return f"no exit code: {status_message(self._channels.take(ERROR).decode(errors='replace'))[:300] or 'the connection ended'}"
 
     def close(self) -> None:
         """Leave the shell. It ends with its stdin, what runs in it by its own limit, or both with their pod."""
-        with contextlib.suppress(websocket.WebSocketException, OSError):
-            # without a wait for the other side's farewell: that would be seconds for each of a thousand pods
-            self._socket.close(timeout=0)
+        self._channels.close()
 
 
-def _impersonate(lines: typing.Sequence[str]) -> None:
-    """Have the websockets of this process say as whom they act, as all other requests do: the client hands them the token alone."""
-    if not lines:
-        return
+def again(attempt: typing.Callable[[], T]) -> T:
+    """Try what the server may grant in a moment, a few times. For what has not begun when it is refused.
 
-    class Impersonating(websocket.WebSocket):
-        def connect(self, url: str, **options: typing.Any) -> None:
-            connect: typing.Callable[..., None] = super().connect
-            connect(url, **{**options, "header": [*options.get("header", ()), *lines]})
-
-    ws_client.WebSocket = Impersonating
+    :raises ApiError: of the last attempt, or of the first one that another would not help
+    """
+    for pause in PAUSES:
+        try:
+            return attempt()
+        except ApiError as error:
+            if not error.passing:
+                raise
+        # not all at once again
+        time.sleep(pause * random.uniform(0.5, 1.5))
+    return attempt()
 
 
 def _lines(response: typing.Any) -> typing.Iterator[bytes]:

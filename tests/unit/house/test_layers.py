@@ -43,7 +43,10 @@ PURE = {"_model", "_parse", "_check", "_render", "_schedule", "_plan", "_report"
 # modules of the standard library that reach the world, or ask for the time or for chance
 IMPURE = set("os pathlib subprocess socket shutil tempfile urllib http time random secrets threading asyncio signal glob".split())
 # runs on the controller only, where the Kubernetes client and what it stands on are
-CONTROLLER = {"_observe/kubernetes.py": {"kubernetes", "websocket", "urllib3", "yaml"}}
+CONTROLLER = {
+    "_observe/kubernetes.py": {"kubernetes", "urllib3", "yaml"},
+    "_observe/channels.py": {"kubernetes", "websocket", "certifi"},
+}
 
 
 def imports(path: pathlib.Path) -> typing.Iterator[typing.Tuple[str, int]]:

@@ -22,7 +22,6 @@ import yaml
 from ansible import constants
 from ansible.errors import AnsibleLookupError
 from kubernetes.config import incluster_config, kube_config
-from kubernetes.stream import ws_client
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as theirs
 from ansible_collections.linerate.rdma.plugins.lookup.kubeconfig import LookupModule
@@ -116,7 +115,6 @@ class World:
         context.verify_mode = ssl.CERT_OPTIONAL
         context.load_verify_locations(self.ca)
         self.secure, self.plain = Server(context), Server()
-        patch.setattr(ws_client, "WebSocket", ws_client.WebSocket)
         for name in list(os.environ):
             if name.startswith(("K8S_AUTH_", "KUBE", "HELM_")) or name.lower().endswith("_proxy"):
                 patch.delenv(name)

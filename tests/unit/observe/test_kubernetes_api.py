@@ -8,7 +8,6 @@ import json
 
 import pytest
 import urllib3
-import websocket
 from kubernetes.client.exceptions import ApiException
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster, Shell, kind_of, path_of
@@ -160,33 +159,35 @@ def test_a_broken_watch_is_an_error(broken):
         list(Cluster(Dynamic(Response(chunks=[b'{"type":"ADDED","object":{}}\n', broken]))).watch("Node", "1"))
 
 
-class Socket:
-    """Plays frames: each update gives one."""
+class Frames:
+    """Plays channels: each update gives one frame. An exception breaks the connection."""
 
     def __init__(self, *frames):
         self.frames = list(frames)
         self.now = {}
         self.closed = False
-        self.written = ""
+        self.written = b""
+        self.lost = ""
 
-    def is_open(self):
-        return bool(self.frames) and not self.closed
+    @property
+    def open(self):
+        return bool(self.frames) and not self.closed and not self.lost
 
-    def update(self, timeout=0):
+    def update(self, seconds):
         frame = self.frames.pop(0)
         if isinstance(frame, Exception):
-            raise frame
-        self.now = dict(frame)
+            self.lost = str(frame)
+        else:
+            self.now = {channel: data if isinstance(data, bytes) else data.encode() for channel, data in frame.items()}
 
-    def read_channel(self, channel):
-        return self.now.pop(channel, "")
+    def take(self, channel):
+        return self.now.pop(channel, b"")
 
-    def write_stdin(self, text):
-        if not self.is_open():
-            raise websocket.WebSocketConnectionClosedException("closed")
-        self.written += text
+    def write(self, data):
+        if self.open:
+            self.written += data
 
-    def close(self, timeout=None):
+    def close(self):
         self.closed = True
 
 
@@ -205,7 +206,7 @@ GREETED = {1: "rate mlx5_0 400\n\n@linerate 0 0\n"}
 
 def ran(*frames, seconds=60, code=0):
     """A command whose shell goes on afterwards, as it does in a pod."""
-    shell = Shell(Socket(GREETED, *frames, {1: f"\n@linerate 1 {code}\n"}, {}), clock())
+    shell = Shell(Frames(GREETED, *frames, {1: f"\n@linerate 1 {code}\n"}, {}), clock())
     assert shell.wait(seconds).output == "rate mlx5_0 400\n"
     shell.start(("tool", "-x", "two words"))
     return shell.wait(seconds)
@@ -224,19 +225,19 @@ def test_exit_codes_are_true(code, timed_out):
 
 
 def test_one_connection_serves_many_commands():
-    socket = Socket(GREETED, {1: "a\n@linerate 1 0\n"}, {1: "b"}, {1: "\n@linerate 2 3\n"}, {1: "c\n@linerate 3 0\n"}, {})
-    shell = Shell(socket, clock())
+    channels = Frames(GREETED, {1: "a\n@linerate 1 0\n"}, {1: "b"}, {1: "\n@linerate 2 3\n"}, {1: "c\n@linerate 3 0\n"}, {})
+    shell = Shell(channels, clock())
     results = []
     for name in ("one", "two", "three"):
         shell.start((name,))
         results.append(shell.wait(60))
     assert [(result.exit_code, result.output) for result in results] == [(0, "a"), (3, "b"), (0, "c")]
-    assert socket.written == "1 one\n2 two\n3 three\n"
+    assert channels.written == b"1 one\n2 two\n3 three\n"
     assert (shell.running, shell.open) == (False, True)
 
 
 def test_what_an_older_command_still_prints_is_not_the_new_one_s():
-    shell = Shell(Socket(GREETED, {1: "old"}, {1: "er\n@linerate 1 143\n"}, {1: "new"}, {}), clock())
+    shell = Shell(Frames(GREETED, {1: "old"}, {1: "er\n@linerate 1 143\n"}, {1: "new"}, {}), clock())
     shell.start(("one",))
     assert shell.wait_for("old", 60)
     shell.start(("two",))
@@ -244,22 +245,27 @@ def test_what_an_older_command_still_prints_is_not_the_new_one_s():
 
 
 def test_a_connection_that_ends_is_no_success():
-    shell = Shell(Socket(GREETED, {1: "perfect table"}, {3: '{"status":"Success"}'}), clock())
+    shell = Shell(Frames(GREETED, {1: "perfect table"}, {3: '{"status":"Success"}'}), clock())
     shell.start(("tool",))
     result = shell.wait(60)
     assert (result.exit_code, result.timed_out) == (None, False)
     assert "no exit code" in result.error
 
 
+def test_a_character_that_comes_in_two_pieces_is_one():
+    first, second = "µs".encode()[:1], "µs".encode()[1:]
+    assert ran({1: first}, {1: second}).output == "µs"
+
+
 def test_an_image_without_a_shell_says_so():
     text = 'OCI runtime exec failed: exec: "sh": executable file not found in $PATH'
-    result = Shell(Socket({3: json.dumps({"status": "Failure", "message": text})}), clock()).wait(60)
+    result = Shell(Frames({3: json.dumps({"status": "Failure", "message": text})}), clock()).wait(60)
     assert (result.exit_code, result.error) == (None, f"no exit code: {text}")
 
 
-@pytest.mark.parametrize("broken", [websocket.WebSocketConnectionClosedException("lost"), ConnectionResetError("reset")])
+@pytest.mark.parametrize("broken", [ConnectionError("lost"), ConnectionResetError("reset")])
 def test_a_connection_that_breaks_is_no_success(broken):
-    shell = Shell(Socket(GREETED, {1: "a"}, broken, {1: "\n@linerate 1 0\n"}), clock())
+    shell = Shell(Frames(GREETED, {1: "a"}, broken, {1: "\n@linerate 1 0\n"}), clock())
     shell.start(("tool",))
     result = shell.wait(60)
     assert (result.exit_code, result.output) == (None, "a")
@@ -269,12 +275,12 @@ def test_a_connection_that_breaks_is_no_success(broken):
 
 
 def test_the_limit_outside_ends_a_command_that_does_not():
-    socket = Socket(*[{1: "."}] * 10000)
-    result = Shell(socket, clock()).wait(5)
-    assert (result.exit_code, result.timed_out, socket.closed) == (None, True, True)
+    channels = Frames(*[{1: "."}] * 10000)
+    result = Shell(channels, clock()).wait(5)
+    assert (result.exit_code, result.timed_out, channels.closed) == (None, True, True)
 
 
 def test_wait_for_a_text():
-    assert Shell(Socket({1: "rdma_"}, {1: "listen\n"}, {1: "more"}), clock()).wait_for("rdma_listen", 60)
-    assert not Shell(Socket({1: "other"}), clock()).wait_for("rdma_listen", 60)
-    assert not Shell(Socket(*[{}] * 10000), clock()).wait_for("rdma_listen", 5)
+    assert Shell(Frames({1: "rdma_"}, {1: "listen\n"}, {1: "more"}), clock()).wait_for("rdma_listen", 60)
+    assert not Shell(Frames({1: "other"}), clock()).wait_for("rdma_listen", 60)
+    assert not Shell(Frames(*[{}] * 10000), clock()).wait_for("rdma_listen", 5)

@@ -24,26 +24,28 @@ class Pipe:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.process.stdout, selectors.EVENT_READ, 1)
-        self.texts = {}
+        self.came = {}
+        self.lost = ""
 
-    def is_open(self):
+    @property
+    def open(self):
         return bool(self.selector.get_map())
 
-    def update(self, timeout):
-        for key, _events in self.selector.select(timeout):
+    def update(self, seconds):
+        for key, _events in self.selector.select(seconds):
             data = key.fileobj.read1()
-            self.texts[key.data] = self.texts.get(key.data, "") + data.decode()
+            self.came[key.data] = self.came.get(key.data, b"") + data
             if not data:
                 self.selector.unregister(key.fileobj)
 
-    def read_channel(self, channel):
-        return self.texts.pop(channel, "")
+    def take(self, channel):
+        return self.came.pop(channel, b"")
 
-    def write_stdin(self, text):
-        self.process.stdin.write(text.encode())
+    def write(self, data):
+        self.process.stdin.write(data)
         self.process.stdin.flush()
 
-    def close(self, timeout=None):
+    def close(self):
         self.process.stdin.close()
 
 
@@ -104,7 +106,7 @@ def test_what_runs_ends_with_the_connection():
     assert shell.wait_for("up", 30)
     shell.close()
     assert pipe.process.wait(20) is not None
-    while pipe.is_open():
+    while pipe.open:
         # the stream ends only when nobody holds it any more
         pipe.update(20)
 

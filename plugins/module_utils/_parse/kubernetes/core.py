@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import typing
 
@@ -114,10 +115,33 @@ def workload(resource: Resource) -> Workload:
     )
 
 
-def status_message(channel: str) -> str:
-    """The words of a v1 Status, which is what the error channel of exec holds; the text itself where it has none."""
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """A v1 Status, which is what the error channel of exec holds. Empty, and 0, where it says nothing.
+
+    :ivar status: Success or Failure
+    :ivar code: as of HTTP
+    """
+
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+def status(channel: str) -> Status:
+    """What the error channel says; the text itself is the message where it is no Status. Never raises."""
     try:
-        status = json.loads(channel)
+        found = json.loads(channel)
     except (ValueError, RecursionError):
-        status = None
-    return str((status.get("message") if isinstance(status, dict) else None) or channel).strip()
+        found = None
+    if not isinstance(found, dict):
+        return Status(message=channel.strip())
+    kind, message, reason = (str(found.get(key) or "").strip() for key in ("status", "message", "reason"))
+    code = found.get("code")
+    return Status(kind, message, reason, code if isinstance(code, int) else 0)
+
+
+def status_message(channel: str) -> str:
+    """The words of a v1 Status; the text itself where it has none."""
+    return status(channel).message or channel.strip()

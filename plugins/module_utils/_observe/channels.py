@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The channels of one exec over its websocket, as bytes, in both directions at once: the protocols v5 and v4.channel.k8s.io.
+
+The kubernetes client has the credentials, and the websocket library below it has the protocol. Its own WSClient can't be used: up to release 25 it makes
+text of all bytes, it hides the HTTP status of a refusal, it sends no impersonation, and it writes without reading. A command whose output nobody reads
+does not read its stdin either, so that a writer that does not read waits for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import ssl
+import threading
+import time
+import typing
+import urllib.parse
+
+try:
+    import certifi
+    import websocket
+    from kubernetes.stream import ws_client
+
+    _Base: typing.Any = websocket.WebSocket
+except ImportError:
+    # the modules name the missing library before they come here
+    _Base = object
+
+#: newest first; both have the same channels, and the newer one tells by a frame of its own that one of them ended
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+#: bytes of stdin in a frame. A server reads a frame as a whole, so that small ones let it answer in between
+CHUNK = 32 * 1024
+#: bytes that are received before anything else gets its turn
+BURST = 1024 * 1024
+#: seconds without traffic after which a ping is sent: balancers in front of API servers forget connections that are silent for a minute
+QUIET_SECONDS = 20.0
+#: of version 5: a channel ended. The end marks say so as well
+_CLOSED = 255
+#: a socket that does not wait has nothing, or no room, at the moment
+_LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Refused(Exception):
+    """The API server did not open the channels.
+
+    :ivar status: of HTTP; 0 when there was no answer
+    :ivar body: what it said
+    :ivar reason: words of HTTP, or of the failed connection
+    """
+
+    def __init__(self, status: int, reason: str, body: str = "") -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.body = body
+
+
+class Way:
+    """The way to an API server, with the credentials of a client. Threads may share one."""
+
+    def __init__(self, configuration: typing.Any, headers: typing.Iterable[typing.Tuple[str, str]]) -> None:
+        """:param configuration: kubernetes.client.Configuration
+        :param headers: that the client adds to each request; those of impersonation count, of which one name may occur again
+        """
+        self._configuration = configuration
+        self._headers = [f"{name}: {value}" for name, value in headers if str(name).lower().startswith("impersonate-")]
+        self._lock = threading.Lock()
+        self._tls: typing.Dict[str, typing.Any] = {}
+
+    def open(self, path: str, query: typing.Sequence[typing.Tuple[str, str]], seconds: float) -> "Channels":
+        """:param seconds: limit of each step: the connection, TLS, the answer
+
+        :raises Refused: no, or no answer
+        """
+        url = f"{self._configuration.host.rstrip('/')}{path}?{urllib.parse.urlencode(query)}"
+        scheme, _colon, rest = url.partition(":")
+        url = f"{'ws' if scheme.lower() == 'http' else 'wss'}:{rest}"
+        socket: typing.Any = None
+        try:
+            socket = _Socket(sslopt=self._secured(url), skip_utf8_validation=True)
+            socket.connect(url, header=self._header(), subprotocols=list(PROTOCOLS), timeout=seconds, **self._proxy(url))
+        except (websocket.WebSocketException, OSError, ValueError) as error:
+            # ValueError: an answer that is no HTTP
+            if socket is not None:
+                socket.shutdown()
+            raise _refused(error, seconds) from error
+        return Channels(socket)
+
+    def _header(self) -> typing.List[str]:
+        with self._lock:
+            # may renew a token, which no two threads may do at once
+            user = self._configuration.auth_settings().get("BearerToken", {}).get("value")
+        return [*([f"authorization: {user}"] if user else []), *self._headers]
+
+    def _proxy(self, url: str) -> typing.Dict[str, typing.Any]:
+        configuration = self._configuration
+        return dict(ws_client.websocket_proxycare({}, configuration, url, None)) if configuration.proxy or configuration.proxy_headers else {}
+
+    def _secured(self, url: str) -> typing.Dict[str, typing.Any]:
+        """TLS as the client has it for all else. It is made once: each of a thousand connections would read the certificates again."""
+        if not url.startswith("wss:"):
+            return {}
+        with self._lock:
+            if not self._tls:
+                configuration = self._configuration
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                if configuration.verify_ssl:
+                    context.check_hostname = configuration.assert_hostname is not False
+                    context.load_verify_locations(configuration.ssl_ca_cert or certifi.where())
+                else:
+                    context.check_hostname = False
+                    context.verify_mode = ssl.CERT_NONE
+                if configuration.cert_file:
+                    context.load_cert_chain(configuration.cert_file, configuration.key_file or None)
+                name = getattr(configuration, "tls_server_name", None)
+                self._tls = {"context": context, **({"server_hostname": name} if name else {})}
+            return self._tls
+
+
+def _refused(error: Exception, seconds: float) -> Refused:
+    status = int(getattr(error, "status_code", 0) or 0)
+    body = getattr(error, "resp_body", None) or b""
+    if status:
+        # the exception's own text quotes all headers
+        return Refused(status, f"the API server answered with HTTP status {status}", body.decode(errors="replace") if isinstance(body, bytes) else str(body))
+    if isinstance(error, (websocket.WebSocketTimeoutException, TimeoutError)):
+        return Refused(0, f"no answer from the API server within {seconds:g} s")
+    return Refused(0, f"no connection: {error or type(error).__name__}")
+
+
+class _Socket(_Base):  # type: ignore[misc]
+    """A websocket that sends nothing by itself: what it has to say, such as the answer to a ping, waits for its turn behind a frame that is half sent."""
+
+    def __init__(self, **options: typing.Any) -> None:
+        super().__init__(**options)
+        self.waiting = bytearray()
+
+    def send_frame(self, frame: typing.Any) -> int:
+        data = frame.format()
+        self.waiting += data
+        return len(data)
+
+
+class Channels:
+    """An exec that was opened. What breaks it is kept in ``lost``; what came before can be taken all the same.
+
+    :ivar lost: why there is no connection any more; empty as long as there is one, and when the server ended it in order
+    """
+
+    def __init__(self, socket: typing.Any) -> None:
+        self._socket = socket
+        socket.settimeout(0)
+        self._came: typing.Dict[int, bytearray] = {}
+        self._stdin: typing.List[memoryview] = []
+        self._traffic = time.monotonic()
+        #: why nothing can be sent any more
+        self._mute = ""
+        self.open = True
+        self.lost = ""
+
+    @property
+    def unsent(self) -> bool:
+        """Whether bytes wait for the server to take them."""
+        return bool(self._stdin or self._socket.waiting)
+
+    def write(self, data: bytes) -> None:
+        """Hand over bytes for stdin. What the server does not take at once goes out with ``update``."""
+        if data and self.open and not self._mute:
+            self._stdin.append(memoryview(data))
+            self._send()
+
+    def take(self, channel: int) -> bytes:
+        """What came on a channel since the last time."""
+        return bytes(self._came.pop(channel, b""))
+
+    def update(self, seconds: float) -> None:
+        """Send and receive what can be; wait at most ``seconds`` until something can."""
+        if not self.open:
+            return
+        if not self._mute and time.monotonic() - self._traffic > QUIET_SECONDS:
+            self._traffic = time.monotonic()
+            self._socket.ping()
+        try:
+            if self._ready(seconds):
+                self._receive()
+        except (websocket.WebSocketException, OSError) as error:
+            self.open = False
+            self.lost = self._mute or str(error) or type(error).__name__
+        self._send()
+
+    def _ready(self, seconds: float) -> bool:
+        """Wait for the socket; whether there is something to receive."""
+        sock = self._socket.sock
+        # TLS decrypts several frames at once, and no poll shows what it holds
+        if isinstance(sock, ssl.SSLSocket) and sock.pending():
+            return True
+        poll = select.poll()
+        poll.register(sock, select.POLLIN | (select.POLLOUT if self.unsent else 0))
+        return any(events & ~select.POLLOUT for _number, events in poll.poll(max(0.0, seconds) * 1000))
+
+    def _receive(self) -> None:
+        """What has come, up to a limit, so that a flood keeps nobody from the clock. The library keeps the part of a frame that is here already."""
+        size = 0
+        with contextlib.suppress(*_LATER):
+            while self.open and size < BURST:
+                opcode, frame = self._socket.recv_data_frame(True)
+                self._traffic = time.monotonic()
+                size += len(frame.data)
+                if opcode == websocket.ABNF.OPCODE_CLOSE:
+                    self._push()
+                    self.open = False
+                elif opcode in (websocket.ABNF.OPCODE_BINARY, websocket.ABNF.OPCODE_TEXT) and len(frame.data) > 1 and frame.data[0] != _CLOSED:
+                    self._came.setdefault(frame.data[0], bytearray()).extend(memoryview(frame.data)[1:])
+
+    def _send(self) -> None:
+        """As much as the server takes without a wait."""
+        try:
+            while self.unsent and self.open:
+                if not self._socket.waiting:
+                    piece = self._stdin[0][:CHUNK]
+                    self._stdin[0] = self._stdin[0][CHUNK:]
+                    if not self._stdin[0]:
+                        del self._stdin[0]
+                    self._socket.send(b"\0" + bytes(piece), websocket.ABNF.OPCODE_BINARY)
+                if not self._push():
+                    return
+                self._traffic = time.monotonic()
+        except (websocket.WebSocketException, OSError) as error:
+            # what the server said before it went away is still to be read, and then the end of it shows there as well
+            self._mute = str(error) or type(error).__name__
+            self._stdin.clear()
+            self._socket.waiting.clear()
+
+    def _push(self) -> bool:
+        """Whether the system took bytes."""
+        waiting = self._socket.waiting
+        try:
+            taken = self._socket.sock.send(bytes(waiting))
+        except _LATER:
+            return False
+        del waiting[:taken]
+        return True
+
+    def close(self) -> None:
+        """Leave, without a wait for the other side's farewell: that would be seconds for each of a thousand pods."""
+        if self._socket.sock is None:
+            return
+        if self.open:
+            self._stdin.clear()
+            with contextlib.suppress(websocket.WebSocketException, OSError):
+                self._socket.send_close()
+                self._push()
+        self.open = False
+        with contextlib.suppress(websocket.WebSocketException, OSError):
+            self._socket.shutdown()

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A command in a pod with bytes for its stdin: what is sent, and the answer out of the bytes that come back. Both ends of one protocol.
+
+The API server's word for how a command ended is not taken. It says success for streams that a proxy, a konnectivity agent or a kubelet cut in the middle
+[kubernetes/kubernetes#124571, kubernetes-sigs/apiserver-network-proxy#748], and stdin can't be closed alone before version 5 of the protocol. So the command
+runs in a shell of ours, and that tells where the command begins and ends:
+
+1. the shell prints ``@linerate-begin`` and waits. Until then nothing of the command ran, whatever happened to the connection;
+2. we send a line with a token and the number of bytes of stdin, and those bytes. The token is on no command line, so that no output holds it by accident;
+3. the command prints what it prints. Behind it, on both streams, comes a line ``@linerate-end TOKEN CODE``. What a child prints later is not of the answer;
+4. we send the token, and the shell prints ``@linerate-heard TOKEN``. The stream is in order, so all of stdin was there: a command that found a part
+   of it and exited with 0 is no answer. And the shell outlives what it printed: what comes in the last moment of a process may be lost;
+5. we send an empty line, and the shell ends. So it does when its stdin ends.
+
+``head`` takes exactly the bytes of stdin: that of busybox reads more than it was asked for, but there is no more until the command has ended.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.errors import ParseError
+from ..._model.kubernetes import Answer
+
+#: channels of the exec protocol [k8s.io/apimachinery pkg/util/remotecommand]
+STDIN, STDOUT, STDERR, ERROR = 0, 1, 2, 3
+BEGIN = b"@linerate-begin\n"
+
+# variables of these names are in no container's environment, from where a shell would hand them on to the command
+_SHELL = """
+for linerate_tool in head cat; do
+  command -v "$linerate_tool" > /dev/null || { echo "the image has no $linerate_tool" >&2; exit 127; }
+done
+printf '@linerate-begin\\n'
+read -r linerate_token linerate_size || exit 1
+linerate_run() {
+  "$@"
+  linerate_code=$?
+  cat > /dev/null
+  printf '\\n@linerate-end %s %d\\n' "$linerate_token" "$linerate_code"
+  printf '\\n@linerate-end %s %d\\n' "$linerate_token" "$linerate_code" >&2
+}
+if [ "$linerate_size" -gt 0 ]; then head -c "$linerate_size" | linerate_run "$@"; else linerate_run "$@" < /dev/null; fi
+while read -r linerate_line && [ "$linerate_line" = "$linerate_token" ]; do printf '\\n@linerate-heard %s\\n' "$linerate_token"; done
+exit 0
+"""
+
+
+def wrap(command: typing.Sequence[str]) -> typing.Tuple[str, ...]:
+    """The command in the shell that tells where it begins and ends. Its container needs sh, head and cat."""
+    return ("/bin/sh", "-c", _SHELL, "sh", *command)
+
+
+class Exchange:
+    """One command: bytes that came go in, bytes to send and the answer come out. It reads and writes nothing by itself."""
+
+    def __init__(self, token: str, stdin: bytes = b"") -> None:
+        """:param token: that nobody can guess, of letters and digits, another one for each exchange"""
+        self._token = token.encode()
+        self._stdin = stdin
+        self._head = bytearray()
+        self._streams = {STDOUT: _Stream(self._token), STDERR: _Stream(self._token)}
+        self._due: typing.List[bytes] = []
+        self.began = False
+        self._heard = False
+        self._ended = False
+
+    def feed(self, channel: int, data: bytes) -> None:
+        """Take bytes as they came, in pieces of any size.
+
+        :raises ParseError: they are not of our shell, or the streams name two exit codes
+        """
+        if channel not in self._streams or not data:
+            return
+        if channel == STDOUT and not self.began:
+            self._head += data
+            if not BEGIN.startswith(self._head[: len(BEGIN)]):
+                raise ParseError("stdout of the shell in the pod", self._head[:200].decode(errors="replace"), f"{BEGIN.decode().strip()} on a line of its own")
+            if len(self._head) < len(BEGIN):
+                return
+            self.began, data = True, bytes(self._head[len(BEGIN) :])
+            self._due.append(b"%s %d\n" % (self._token, len(self._stdin)))
+            self._due.append(self._stdin)
+        self._streams[channel].feed(data)
+        self._look()
+
+    def _look(self) -> None:
+        first, second = (self._streams[channel].code for channel in (STDOUT, STDERR))
+        if first is None or second is None:
+            return
+        if first != second:
+            raise ParseError("the end marks of the command", f"{first} on stdout, {second} on stderr", "one exit code")
+        if not self._ended:
+            self._ended = True
+            self._due.append(self._token + b"\n")
+        if not self._heard and self._streams[STDOUT].heard():
+            self._heard = True
+            self._due.append(b"\n")
+
+    def due(self) -> typing.List[bytes]:
+        """What is to be sent now, in this order; each piece is returned once."""
+        due, self._due = [piece for piece in self._due if piece], []
+        return due
+
+    @property
+    def answer(self) -> typing.Optional[Answer]:
+        """None as long as anything is missing."""
+        code = self._streams[STDOUT].code
+        if not self._heard or code is None:
+            return None
+        return Answer(code, self._streams[STDOUT].text, self._streams[STDERR].text)
+
+    @property
+    def came(self) -> typing.Tuple[int, int]:
+        """Bytes of the command's stdout and stderr, up to now."""
+        return len(self._streams[STDOUT].text), len(self._streams[STDERR].text)
+
+    @property
+    def said(self) -> str:
+        """What stderr holds: before the command began, the words of the shell or of the container's runtime."""
+        return self._streams[STDERR].text.decode(errors="replace").strip()
+
+    @property
+    def missing(self) -> str:
+        """What keeps it from being an answer, in words; empty when there is one."""
+        if self._heard:
+            return ""
+        if not self.began:
+            return "the first line of the shell in the pod"
+        names = [name for name, channel in (("stdout", STDOUT), ("stderr", STDERR)) if self._streams[channel].code is None]
+        return f"the command's end mark on {' and '.join(names)}" if names else "the shell's word that all of stdin arrived"
+
+
+class _Stream:
+    """What came on one of the two."""
+
+    def __init__(self, token: bytes) -> None:
+        self._end = re.compile(rb"\n@linerate-end %s ([0-9]{1,3})\n" % re.escape(token))
+        self._hears = b"\n@linerate-heard %s\n" % token
+        self._data = bytearray()
+        self._stop: typing.Optional[int] = None
+        self.code: typing.Optional[int] = None
+
+    def feed(self, data: bytes) -> None:
+        before = len(self._data)
+        self._data += data
+        # a mark may have begun in what came before
+        found = None if self.code is not None else self._end.search(self._data, max(0, before - len(self._hears) - 8))
+        if found:
+            self.code, self._stop = int(found[1]), found.start()
+
+    @property
+    def text(self) -> bytes:
+        return bytes(self._data[: self._stop])
+
+    def heard(self) -> bool:
+        return self._stop is not None and self._data.find(self._hears, self._stop) >= 0
