@@ -11,6 +11,7 @@ import signal
 import typing
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.common.yaml import yaml_dump
 
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
@@ -19,6 +20,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions imp
 from ._ansible import INTENT_SPEC
 from ._credentials import Credentials, credentials
 from ._fact_modules import FACT_SPEC
+from ._observe.apply import Outcome
 from ._observe.kubernetes import ApiError, Cluster, api_error
 
 try:
@@ -127,3 +129,21 @@ def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str
             file.write(f"{line}\n")
 
         yield say
+
+
+def difference(outcomes: typing.Iterable[Outcome]) -> typing.List[typing.Dict[str, str]]:
+    """Each object that was written, or would be, before and after, as Ansible shows it with --diff."""
+
+    def text(resource: typing.Any) -> str:
+        return yaml_dump(resource, sort_keys=True) if resource is not None else ""
+
+    return [
+        {
+            "before_header": f"{outcome.applied.kind} {outcome.applied.name}",
+            "after_header": f"{outcome.applied.kind} {outcome.applied.name}",
+            "before": text(outcome.before),
+            "after": text(outcome.after),
+        }
+        for outcome in outcomes
+        if outcome.changed
+    ]

@@ -202,9 +202,8 @@ import time
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.common.yaml import yaml_dump
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, difference, facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, objects_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
@@ -226,22 +225,6 @@ def describe(outcome: Outcome) -> str:
     applied = outcome.applied
     name = f"{applied.kind} {applied.namespace + '/' if applied.namespace else ''}{applied.name}"
     return f"created {name}, not judged by the API server yet" if applied.action == "unjudged" else f"{applied.action} {name}"
-
-
-def difference(outcomes: typing.Iterable[Outcome]) -> typing.List[typing.Dict[str, str]]:
-    def text(resource: typing.Any) -> str:
-        return yaml_dump(resource, sort_keys=True) if resource is not None else ""
-
-    return [
-        {
-            "before_header": f"{outcome.applied.kind} {outcome.applied.name}",
-            "after_header": f"{outcome.applied.kind} {outcome.applied.name}",
-            "before": text(outcome.before),
-            "after": text(outcome.after),
-        }
-        for outcome in outcomes
-        if outcome.changed
-    ]
 
 
 def is_of_runs(module: AnsibleModule, kinds: typing.Iterable[str]) -> bool:

@@ -96,13 +96,16 @@ class FakeApi:
         with self._news:
             return self._objects.get(folder, {}).get(name)
 
-    def write(self, method: str, path: str, body: Resource) -> typing.Tuple[int, Resource]:
-        """POST, PUT and DELETE as the real one does them: a resourceVersion or uid that is not that of the object is a conflict."""
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+        """POST, PUT, DELETE and server-side apply as the real one does them: a resourceVersion or uid that is not that of the object is a conflict.
+
+        A PATCH is an apply of the only manager that the object has: what it leaves out is gone.
+        """
         folder, _slash, name = (path, "/", body["metadata"]["name"]) if method == "POST" else path.rpartition("/")
         with self._news:
             self.requests[f"{method.lower()} {path}"] += 1
             found = self._objects.get(folder, {}).get(name)
-            if folder not in self._objects or (found is None and method != "POST"):
+            if folder not in self._objects or (found is None and method not in ("POST", "PATCH")):
                 return 404, _status(404, "NotFound", f"{name} not found")
             if found is not None and method == "POST":
                 return 409, _status(409, "AlreadyExists", f"{name} already exists")
@@ -110,11 +113,22 @@ class FakeApi:
             if any(found and wanted.get(key) not in (None, found["metadata"][key]) for key in ("uid", "resourceVersion")):
                 return 409, _status(409, "Conflict", f"{name}: the object has been modified")
             if method == "DELETE":
-                self._happen(folder, "DELETED", found or {})
+                if not dry_run:
+                    self.remove(folder, found or {})
                 return 200, _status(200, "", "deleted")
             uid = found["metadata"]["uid"] if found else f"uid-{self._version}"
-            self._happen(folder, "ADDED" if found is None else "MODIFIED", {**body, "metadata": {**body["metadata"], "uid": uid}})
+            new = {**body, "metadata": {**body["metadata"], "uid": uid}}
+            if found and method == "PATCH":
+                kept = {key: found["metadata"][key] for key in ("resourceVersion", "generation") if key in found["metadata"]}
+                new = {**new, **{key: found[key] for key in ("status",) if key in found}, "metadata": {**kept, **new["metadata"]}}
+            if dry_run or (method == "PATCH" and new == found):
+                return 200, new
+            self._happen(folder, "ADDED" if found is None else "MODIFIED", new)
             return 200 if found else 201, self._objects[folder][name]
+
+    def remove(self, path: str, item: Resource) -> None:
+        """What a DELETE does; a subclass may have objects linger."""
+        self._happen(path, "DELETED", item)
 
     def listing(self, path: str) -> typing.Optional[bytes]:
         with self._news:
@@ -233,10 +247,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         url, length = urllib.parse.urlsplit(self.path), int(self.headers.get("Content-Length") or 0)
-        code, answer = self.server.api.write(self.command, url.path, json.loads(self.rfile.read(length) or b"{}"))
+        dry_run = dict(urllib.parse.parse_qsl(url.query)).get("dryRun") == "All"
+        code, answer = self.server.api.write(self.command, url.path, json.loads(self.rfile.read(length) or b"{}"), dry_run)
         self._answer(code, json.dumps(answer).encode())
 
-    do_PUT = do_DELETE = do_POST
+    do_PUT = do_DELETE = do_PATCH = do_POST
 
     def _answer(self, code: int, body: bytes) -> None:
         self.send_response(code)

@@ -48,6 +48,10 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "Pod": ("/api/v1", "pods", True),
     "Event": ("/api/v1", "events", True),
     "ConfigMap": ("/api/v1", "configmaps", True),
+    "ServiceAccount": ("/api/v1", "serviceaccounts", True),
+    "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles", True),
+    "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings", True),
+    "ImageStreamTag": ("/apis/image.openshift.io/v1", "imagestreamtags", True),
     "Lease": ("/apis/coordination.k8s.io/v1", "leases", True),
     "DaemonSet": ("/apis/apps/v1", "daemonsets", True),
     "Deployment": ("/apis/apps/v1", "deployments", True),
@@ -241,6 +245,19 @@ class Cluster:
         :raises ApiError: no answer
         """
         return str(self._json("get", "/version").get("gitVersion") or "of unknown version")
+
+    def serves(self, group: str) -> bool:
+        """Whether the server knows an API group, such as security.openshift.io.
+
+        :raises ApiError: any other refusal than that it does not
+        """
+        try:
+            self._json("get", f"/apis/{group}")
+        except ApiError as error:
+            if not error.absent:
+                raise
+            return False
+        return True
 
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         """:raises ApiError: also when it is not there"""

@@ -39,8 +39,12 @@ def object_name(*parts: str) -> str:
 
 def labels(fabric: str, run: str = "") -> typing.Dict[str, str]:
     """Labels of an object of one fabric, and of one run."""
-    owner = {RUN_LABEL: re.sub(r"[^A-Za-z0-9._-]+", "-", run)[:63].strip("-._")} if run else {}
-    return {**MANAGED_BY, FABRIC_LABEL: object_name(fabric)[:63].strip("-."), **owner}
+    return {**MANAGED_BY, FABRIC_LABEL: object_name(fabric)[:63].strip("-."), **owner(run)}
+
+
+def owner(run: str) -> typing.Dict[str, str]:
+    """The label of what one run owns; none for what is nobody's."""
+    return {RUN_LABEL: re.sub(r"[^A-Za-z0-9._-]+", "-", run)[:63].strip("-._")} if run else {}
 
 
 def policy_name(fabric: str, node: str = "") -> str:

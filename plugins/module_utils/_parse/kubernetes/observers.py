@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Observers as the API server shows them: their namespace, DaemonSet and pods, and what is said of them in events."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.observers import CONTAINER, LABEL, OWN, PREPARED, TEMPLATE, ClusterEvent, ObserverPod, ObserverSet
+from .pod_state import state_of_pod
+from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, number_of, texts_of, title_of
+
+_RUN = "linerate.rdma/run"
+
+
+def owned_namespace(resource: Resource) -> typing.Tuple[typing.Literal["own", "prepared", "foreign"], str]:
+    """Whose a v1 Namespace is: made by the collection, prepared for it by an admin, or somebody else's; and which run owns it (empty: none).
+
+    :raises ResourceError: no Namespace
+    """
+    labels = labels_of(resource)
+    ours = labels.get("app.kubernetes.io/managed-by") == "linerate.rdma"
+    if ours and labels.get(LABEL) == OWN:
+        return "own", labels.get(_RUN, "")
+    return ("prepared" if not ours and labels.get(LABEL) == PREPARED else "foreign"), ""
+
+
+def holds_back(resource: Resource) -> str:
+    """Why a Namespace that is being deleted is still there, in the words of its conditions; empty when it does not say."""
+    conditions = items_of(mapping_at(resource, "status"), "conditions", "Namespace")
+    return "; ".join(str(item.get("message")) for item in conditions if item.get("status") == "True" and item.get("message"))
+
+
+def observer_set(resource: Resource) -> ObserverSet:
+    """An apps/v1 DaemonSet.
+
+    :raises ResourceError: none
+    """
+    title, metadata = title_of(resource), mapping_at(resource, "metadata")
+    seen = number_of(mapping_at(resource, "status").get("observedGeneration", 0), f"{title}: observedGeneration")
+    template = mapping_at(resource, "spec", "template")
+    selector = mapping_at(template, "spec", "nodeSelector")
+    return ObserverSet(
+        name=name_of(resource),
+        uid=str(metadata.get("uid") or ""),
+        seen=seen >= number_of(metadata.get("generation", 0), f"{title}: generation"),
+        template=str(mapping_at(template, "metadata", "annotations").get(TEMPLATE) or ""),
+        node_selector={str(key): str(value) for key, value in selector.items()},
+        nodes=_nodes(mapping_at(template, "spec"), title),
+        run=labels_of(resource).get(_RUN, ""),
+    )
+
+
+def observer_pod(resource: Resource) -> ObserverPod:
+    """A v1 Pod of the DaemonSet, with the node that it is for: its controller writes that into the affinity before the scheduler looks at it.
+
+    :raises ResourceError: no Pod
+    """
+    title, metadata, state = title_of(resource), mapping_at(resource, "metadata"), state_of_pod(resource)
+    planned = _nodes(mapping_at(resource, "spec"), title)
+    statuses = items_of(mapping_at(resource, "status"), "containerStatuses", title)
+    status: Resource = next((item for item in statuses if item.get("name") == CONTAINER), {})
+    return ObserverPod(
+        name=name_of(resource),
+        uid=str(metadata.get("uid") or ""),
+        node=str(mapping_at(resource, "spec").get("nodeName") or (planned[0] if len(planned) == 1 else "")),
+        phase=state.phase,
+        detail=state.detail,
+        suspect=state.suspect,
+        image_id=str(status.get("imageID") or ""),
+        template=str(mapping_at(metadata, "annotations").get(TEMPLATE) or ""),
+        restarts=number_of(status.get("restartCount", 0), f"{title}: restartCount"),
+        deleting=bool(metadata.get("deletionTimestamp")),
+    )
+
+
+def event(resource: Resource) -> ClusterEvent:
+    """A v1 Event. An event of the newer API has its count and its time in ``series``.
+
+    :raises ResourceError: none
+    """
+    about = mapping_at(resource, "involvedObject")
+    time = mapping_at(resource, "series").get("lastObservedTime") or resource.get("lastTimestamp") or resource.get("eventTime")
+    return ClusterEvent(
+        kind=str(about.get("kind") or ""),
+        name=str(about.get("name") or ""),
+        uid=str(about.get("uid") or ""),
+        reason=str(resource.get("reason") or ""),
+        message=str(resource.get("message") or "").strip(),
+        warning=resource.get("type") == "Warning",
+        time=str(time or mapping_at(resource, "metadata").get("creationTimestamp") or ""),
+    )
+
+
+def image_of_tag(resource: Resource) -> str:
+    """The image of an ImageStreamTag (image.openshift.io/v1), with its digest.
+
+    :raises ResourceError: it names none
+    """
+    image = mapping_at(resource, "image").get("dockerImageReference")
+    if not isinstance(image, str) or not image:
+        raise ResourceError(f"{title_of(resource)}: image.dockerImageReference is missing")
+    return image
+
+
+def _nodes(spec: Resource, title: str) -> typing.Tuple[str, ...]:
+    """The names that a pod's affinity takes; none where it goes by something else."""
+    required = mapping_at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = items_of(required, "nodeSelectorTerms", title)
+    fields = [field for term in terms for field in items_of(term, "matchFields", title)]
+    return tuple(name for field in fields if field.get("key") == "metadata.name" for name in texts_of(field, "values", title))

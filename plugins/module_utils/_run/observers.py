@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Observers come and go: leftovers are swept, the objects applied, and each node awaited until it has one or cannot have one."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import typing
+
+from .._check.controllers.observers import Patience, judge, selected
+from .._model.apply import AppliedObject
+from .._model.errors import RdmaError
+from .._model.observers import DAEMON_SET, LABEL, PREPARED, Observer, ObserversFacts, ObserversSeen, Wanted
+from .._observe.apply import Outcome, apply_all, ours, stable
+from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
+from .._parse.kubernetes import core
+from .._parse.kubernetes import observers as parse
+from .._parse.kubernetes.resource import name_of
+from .._render.names import RUN_LABEL, owner
+from .._render.observers import POD_LABELS, objects
+from .watch import Feed, WatchFeed
+
+Say = typing.Callable[[str], None]
+
+#: what the wait looks at; without the events it goes on
+KINDS = ("DaemonSet", "Pod", "Node", "Event")
+SELECTOR = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
+#: seconds between two looks at what is to go; for which news is gathered before it is judged
+LOOK, SETTLE = 1.0, 0.2
+#: whom to ask for what the user may not do
+RIGHTS = "Have an admin of the cluster prepare the namespace: kubectl apply -f docs/rbac-observers.yml; docs/observers.md says what that gives"
+
+
+class ForeignNamespace(RdmaError):
+    """A namespace of the observers' name is somebody else's."""
+
+    def __init__(self, namespace: str) -> None:
+        seen = f"the namespace {namespace} is there, and not the collection's: it has no label {LABEL}. Nothing was changed"
+        remedy = f"Give the observers another namespace; or, if it is for them: kubectl label namespace {namespace} {LABEL}={PREPARED}"
+        super().__init__(seen, remedy)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stand:
+    """What there is before anything is changed.
+
+    :ivar namespace: None when it is not there
+    :ivar whose: of the namespace; ``none`` when it is not there
+    :ivar run: that owns the observers; empty: nobody's
+    :ivar daemon: None when it is not there
+    """
+
+    namespace: typing.Optional[Resource]
+    whose: typing.Literal["own", "prepared", "none"]
+    run: str = ""
+    daemon: typing.Optional[Resource] = None
+
+    @property
+    def going(self) -> bool:
+        """Whether the namespace is being deleted."""
+        return bool(self.namespace is not None and self.namespace["metadata"].get("deletionTimestamp"))
+
+
+class Observers:
+    """Works on the observers of one cluster, in their namespace alone.
+
+    Whoever changes them holds the Lease of the cluster (_lease.py). So no other run is alive, and the observers of others are those of dead ones.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
+        """:param limit: seconds, of each wait"""
+        self._cluster = cluster
+        self._namespace = namespace
+        self._limit = limit
+        self._clock = clock
+        self._pause = pause
+        self._say = say
+
+    def look(self) -> Stand:
+        """What there is.
+
+        :raises ForeignNamespace: the namespace is somebody else's
+        :raises ApiError: the server cannot be reached, or does not let us read
+        """
+        namespace = self._find("Namespace", "", self._namespace)
+        if namespace is None:
+            return Stand(None, "none")
+        whose, run = parse.owned_namespace(namespace)
+        if whose == "foreign":
+            raise ForeignNamespace(self._namespace)
+        daemon = self._find("DaemonSet", self._namespace, DAEMON_SET)
+        if daemon is not None and whose == "prepared":
+            run = parse.observer_set(daemon).run
+        return Stand(namespace, whose, run, daemon)
+
+    def present(
+        self, wanted: Wanted, mine: str, nodes: typing.Sequence[str], check_mode: bool, feed: typing.Optional[Feed] = None
+    ) -> typing.Tuple[typing.Tuple[Outcome, ...], ObserversFacts]:
+        """Sweep what a dead run has left, apply what is asked for, and wait. Whoever is refused or interrupted leaves nothing that was not there.
+
+        :param mine: identity of this run; empty for a module that belongs to none
+        :param nodes: that are to have one
+        :param feed: of a test
+        :raises RdmaError: the API server or a webhook refuses an object, the namespace is somebody else's, or what is left does not go
+        """
+        stand, swept = self.look(), typing.cast(typing.List[Outcome], [])
+        if stand.going or (stand.run and stand.run != owner(mine).get(RUN_LABEL)):
+            self._say(f"observers: sweeping what run {stand.run or 'without a name'} has left in the namespace {self._namespace}")
+            swept = self._remove(stand, check_mode)
+            stand = dataclasses.replace(stand, daemon=None) if stand.whose == "prepared" else Stand(None, "none")
+        definitions = objects(wanted, stand.whose == "prepared")
+        if check_mode and swept:
+            # nobody can judge what comes in the place of what is still there
+            made = [Outcome(_applied(item, "unjudged"), None, stable(item)) for item in definitions]
+            return (*swept, *made), self._not_started(wanted, nodes)
+        try:
+            applied = self._apply(definitions, check_mode)
+            if check_mode and any(item.changed for item in applied):
+                return applied, self._not_started(wanted, nodes)
+            facts = ObserversFacts(wanted.namespace, wanted.image, judge(nodes, self.seen())) if check_mode else self._wait(wanted, nodes, feed)
+        except BaseException:
+            if not check_mode and stand.daemon is None:
+                self._undo()
+            raise
+        return (*swept, *applied), facts
+
+    def _apply(self, definitions: typing.Iterable[Resource], check_mode: bool) -> typing.Tuple[Outcome, ...]:
+        applied = apply_all(self._cluster, [("", item) for item in definitions], check_mode, self._clock, self._pause)
+        refused = [item.applied for item in applied if item.applied.action == "refused"]
+        if refused:
+            words = "; ".join(f"{item.kind} {item.name}: {item.refusal}" for item in refused)
+            forbidden = any(item.reason == "Forbidden" for item in refused)
+            raise RdmaError(f"the API server refuses the observers: {words}", RIGHTS if forbidden else "Correct what it names, and run the task again")
+        return applied
+
+    def _undo(self) -> None:
+        """Ask for the deletion of what this call has made, and wait for nothing: the run is at its end."""
+        with contextlib.suppress(RdmaError):
+            for kind, namespace, found in self._removable(self.look()):
+                self._cluster.delete(kind, namespace, name_of(found), only={"uid": found["metadata"]["uid"]})
+
+    @staticmethod
+    def _not_started(wanted: Wanted, nodes: typing.Iterable[str]) -> ObserversFacts:
+        found = tuple(Observer(node, "waiting", "check_mode", "in check mode no observer is started", "Run without --check") for node in nodes)
+        return ObserversFacts(wanted.namespace, wanted.image, found)
+
+    def absent(self, check_mode: bool) -> typing.Tuple[Outcome, ...]:
+        """Remove them, whosever they are, and wait until they are gone.
+
+        :raises RdmaError: the namespace is somebody else's, or does not go
+        """
+        return tuple(self._remove(self.look(), check_mode))
+
+    def seen(self) -> ObserversSeen:
+        """One look, for whoever does not wait.
+
+        :raises ApiError: the server cannot be reached, or does not let us read
+        """
+        view = _View(self._namespace)
+        for kind in KINDS:
+            namespace = "" if kind == "Node" else self._namespace
+            try:
+                view.replace(kind, self._cluster.list(kind, namespace, SELECTOR if kind == "Pod" else "").items)
+            except ApiError as error:
+                if error.status == 0:
+                    raise
+                view.fail(kind, str(error))
+        return view.seen()
+
+    def _wait(self, wanted: Wanted, nodes: typing.Sequence[str], feed: typing.Optional[Feed]) -> ObserversFacts:
+        """Until each node has an observer, or waiting does not help those any more that have none."""
+        if feed is not None:
+            return self._follow(feed, wanted, nodes)
+        in_namespace = {kind: self._namespace for kind in KINDS if kind != "Node"}
+        watch = WatchFeed(self._cluster, in_namespace, KINDS, selectors={"Pod": SELECTOR})
+        watch.start()
+        try:
+            return self._follow(watch, wanted, nodes)
+        finally:
+            watch.stop()
+
+    def _follow(self, feed: Feed, wanted: Wanted, nodes: typing.Sequence[str]) -> ObserversFacts:
+        start, view, patience, told = self._clock(), _View(self._namespace), Patience(), ""
+        while True:
+            now = self._clock()
+            observers: typing.Tuple[Observer, ...] = ()
+            if view.complete:
+                observers = patience.apply(judge(nodes, view.seen()), now)
+                text = tally(observers)
+                if text != told:
+                    told = text
+                    self._say(f"{now - start:5.0f} s  {text}")
+            finished = view.complete and all(item.phase != "waiting" for item in observers)
+            if finished or now - start >= self._limit:
+                return ObserversFacts(wanted.namespace, wanted.image, observers or _unseen(nodes, view), not finished, round(now - start, 1))
+            pauses = [pause for pause in (patience.wake(now), start + self._limit - now) if pause is not None]
+            change = feed.get(max(0.0, min(pauses)))
+            settled = self._clock() + SETTLE
+            while change is not None:
+                if change.action == "replace":
+                    view.replace(change.kind, change.items)
+                elif change.action == "error":
+                    view.fail(change.kind, change.error)
+                else:
+                    view.change(change.kind, change.items, change.action == "drop")
+                change = feed.get(max(0.0, settled - self._clock()))
+
+    def _remove(self, stand: Stand, check_mode: bool) -> typing.List[Outcome]:
+        outcomes = []
+        for kind, namespace, found in self._removable(stand):
+            there = self._cluster.delete(kind, namespace, name_of(found), dry_run=check_mode, only={"uid": found["metadata"]["uid"]})
+            outcomes.append(Outcome(_applied(found, "deleted" if there else "absent", kind), stable(found)))
+        if outcomes and not check_mode:
+            self._await_gone(stand)
+        return outcomes
+
+    def _removable(self, stand: Stand) -> typing.Iterator[typing.Tuple[str, str, Resource]]:
+        """What goes: the namespace with all that is in it, or in one that an admin has prepared what the collection has made there."""
+        if stand.namespace is not None and stand.whose == "own":
+            yield "Namespace", "", stand.namespace
+        elif stand.namespace is not None:
+            account = self._find("ServiceAccount", self._namespace, DAEMON_SET)
+            for kind, found in (("DaemonSet", stand.daemon), ("ServiceAccount", account)):
+                if found is not None and ours(found):
+                    yield kind, self._namespace, found
+
+    def _await_gone(self, stand: Stand) -> None:
+        """:raises RdmaError: it is still there"""
+        end = self._clock() + self._limit
+        while True:
+            left = self._left_over(stand)
+            if left is None:
+                return
+            if self._clock() >= end:
+                what, show = left
+                raise RdmaError(f"{what} is still there {self._limit:.0f} s after its deletion", f"See what keeps it: {show}")
+            self._pause(LOOK)
+
+    def _left_over(self, stand: Stand) -> typing.Optional[typing.Tuple[str, str]]:
+        """What is still there, and the command that shows it."""
+        if stand.namespace is not None and stand.whose == "own":
+            found = self._find("Namespace", "", self._namespace)
+            # another one of its name is not what was deleted
+            if found is None or found["metadata"].get("uid") != stand.namespace["metadata"].get("uid"):
+                return None
+            why = parse.holds_back(found)
+            return f"the namespace {self._namespace}{f' ({why})' if why else ''}", f"kubectl get namespace {self._namespace} -o yaml"
+        pods = [name_of(pod) for pod in self._cluster.list("Pod", self._namespace, SELECTOR).items]
+        return (f"pod {pods[0]}, of {len(pods)} in {self._namespace},", f"kubectl get pods -n {self._namespace} -o wide") if pods else None
+
+    def _find(self, kind: str, namespace: str, name: str) -> typing.Optional[Resource]:
+        try:
+            return {"kind": kind, **self._cluster.get(kind, namespace, name)}
+        except ApiError as error:
+            if error.absent:
+                return None
+            raise
+
+
+def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> typing.Tuple[str, ...]:
+    """The nodes that are asked for by name, else all that the selector takes.
+
+    :raises RdmaError: it takes none, or the server does not tell
+    """
+    found = wanted.nodes or selected(map(core.node, cluster.list("Node").items), wanted.node_selector)
+    if not found:
+        labels = ", ".join(f"{key}={value}" for key, value in wanted.node_selector.items()) or "kubernetes.io/os=linux"
+        raise RdmaError(f"no node of the cluster has the label {labels}", "Correct the node selector; kubectl get nodes --show-labels lists what there is")
+    return found
+
+
+def own_image(cluster: Cluster, openshift: bool) -> str:
+    """The cluster's own image of tools, with its digest: OpenShift has it in every release, and on every mirror of one.
+
+    :raises RdmaError: it is not there, or may not be read
+    """
+    remedy = "Name the site's image; docs/observers.md has its Containerfile"
+    if not openshift:
+        raise RdmaError("image is empty, and the cluster is no OpenShift, which has an image of its own", remedy)
+    try:
+        return parse.image_of_tag(cluster.get("ImageStreamTag", "openshift", "tools:latest"))
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        raise RdmaError(f"the cluster's own image is not known: {error.seen}", remedy) from error
+
+
+def tally(observers: typing.Sequence[Observer]) -> str:
+    """How all stand, in a line: how many have one, and for each reason how many have none, with the words of the first one."""
+    reasons = collections.Counter(item.reason for item in observers if item.phase != "ready")
+    words = {item.reason: " ".join(item.detail.split()) for item in reversed(observers)}
+    ready = sum(item.phase == "ready" for item in observers)
+    told = [f"{number} {reason} ({words[reason][:160]})" for reason, number in sorted(reasons.items())]
+    return "; ".join([f"{ready} of {len(observers)} nodes have an observer", *told])
+
+
+def _applied(item: Resource, action: typing.Any, kind: str = "") -> AppliedObject:
+    metadata = item["metadata"]
+    return AppliedObject(kind or item["kind"], metadata["name"], metadata.get("namespace", ""), action=action)
+
+
+def _unseen(nodes: typing.Iterable[str], view: _View) -> typing.Tuple[Observer, ...]:
+    """Of a wait that ended before there was anything to judge."""
+    return judge(nodes, dataclasses.replace(view.seen(), unread=view.seen().unread or ("the API server gave no answer",)))
+
+
+class _View:
+    """What is known by now, read from the API's objects once each."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._parsed: typing.Dict[str, typing.Dict[str, typing.Any]] = {}
+        self._errors: typing.Dict[str, str] = {}
+        self._parsers: typing.Dict[str, typing.Callable[[Resource], typing.Any]] = {
+            "DaemonSet": parse.observer_set,
+            "Pod": parse.observer_pod,
+            "Node": core.node,
+            "Event": parse.event,
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Whether each kind was read, or cannot be."""
+        return set(self._parsed) | set(self._errors) >= set(KINDS)
+
+    def replace(self, kind: str, items: typing.Iterable[Resource]) -> None:
+        self._parsed[kind] = {}
+        self._errors.pop(kind, None)
+        self.change(kind, items, False)
+
+    def change(self, kind: str, items: typing.Iterable[Resource], gone: bool) -> None:
+        known = self._parsed.setdefault(kind, {})
+        self._errors.pop(kind, None)
+        for item in items:
+            if gone:
+                known.pop(name_of(item), None)
+            else:
+                known[name_of(item)] = self._parsers[kind](item)
+
+    def fail(self, kind: str, error: str) -> None:
+        """What was known stays, and counts: an API server that is away for a moment has changed nothing."""
+        self._errors[kind] = error
+
+    def seen(self) -> ObserversSeen:
+        return ObserversSeen(
+            self._namespace,
+            self._parsed.get("DaemonSet", {}).get(DAEMON_SET),
+            tuple(self._parsed.get("Pod", {}).values()),
+            self._parsed.get("Node", {}),
+            tuple(self._parsed.get("Event", {}).values()),
+            # events only explain
+            tuple(error for kind, error in self._errors.items() if kind != "Event" and kind not in self._parsed),
+        )
