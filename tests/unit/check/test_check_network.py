@@ -11,9 +11,9 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import Facts, LintFacts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject, Leftovers
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, MachinePool, NodePlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, MachinePool, NodePlan, PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -215,3 +215,127 @@ def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse):
 def test_leftovers_that_nobody_could_look_for_are_unknown(seen, measured):
     finding = found(dataclasses.replace(FACTS, leftovers=seen), "network.leftover")
     assert (finding.status, finding.measured) == ("unknown", measured)
+
+
+STORAGE = INTENT.fabrics[0]
+MACVLAN = dataclasses.replace(STORAGE, name="plain", profile="macvlan", virtual_functions=0, resource_name="", rdma=False)
+DEFINITION = AppliedObject("NetworkAttachmentDefinition", "net", "test", "plain", "created")
+ATTACHED = dataclasses.replace(READY, fabric="plain", detail="NetworkAttachmentDefinition test/net", matched=(), allocatable=None)
+
+
+def told(facts, fabrics, *checks):
+    """Check, subject and status of each finding of these checks."""
+    asked = dataclasses.replace(INTENT, fabrics=tuple(fabrics))
+    return [(item.check, item.subject, item.status) for item in check(asked, facts) if not checks or item.check in checks]
+
+
+def test_each_finding_accuses_its_own_object_and_node():
+    shared = AppliedObject("IPPool", "pool", "ops", action="refused", refusal="no", reason="Invalid")
+    waiting = dataclasses.replace(READY, node="worker-2", phase="waiting", allocatable=3)
+    facts = dataclasses.replace(
+        FACTS,
+        nodes=("worker-1", "worker-2", "worker-3"),
+        applied=(NAMESPACE, shared, POLICY, NETWORK, DEFINITION),
+        sync=SyncFacts(True, False, 24.0, (waiting, ATTACHED, READY)),
+    )
+    wanted = ("network.namespace_accepted", "network.object_accepted", "network.policy_accepted", "network.attachment_accepted")
+    assert told(facts, (STORAGE, MACVLAN), *wanted, "network.allocatable", "network.ready") == [
+        ("network.namespace_accepted", "Namespace test", "pass"),
+        ("network.object_accepted", "IPPool pool", "fail"),
+        ("network.policy_accepted", "storage SriovNetworkNodePolicy linerate-storage", "pass"),
+        ("network.attachment_accepted", "storage SriovNetwork net", "pass"),
+        ("network.allocatable", "storage worker-1", "pass"),
+        ("network.allocatable", "storage worker-2", "fail"),
+        ("network.allocatable", "storage worker-3", "unknown"),
+        ("network.attachment_accepted", "plain NetworkAttachmentDefinition net", "pass"),
+        # the pool that was refused is of all fabrics
+        ("network.ready", "plain worker-1", "fail"),
+        ("network.ready", "plain worker-2", "unknown"),
+        ("network.ready", "plain worker-3", "unknown"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("phase", "changes", "status"),
+    [
+        ("ready", {}, "pass"),
+        ("waiting", {}, "fail"),
+        ("failed", {}, "fail"),
+        ("waiting", {"check_mode": True}, "unknown"),
+        ("waiting", {"allowed": False}, "unknown"),
+        ("ready", {"allowed": False}, "pass"),
+    ],
+)
+def test_a_network_without_functions_is_ready_or_not(phase, changes, status):
+    sync = SyncFacts(True, False, 24.0, (dataclasses.replace(ATTACHED, phase=phase),))
+    facts = dataclasses.replace(FACTS, applied=(NAMESPACE, DEFINITION), sync=sync, **changes)
+    assert told(facts, (MACVLAN,), "network.ready") == [("network.ready", "plain worker-1", status)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "facts", "status"),
+    [
+        ({"phase": "failed"}, {}, "fail"),
+        ({"phase": "waiting"}, {}, "fail"),
+        ({"allocatable": 3}, {}, "fail"),
+        ({"allocatable": 3}, {"allowed": False}, "unknown"),
+    ],
+)
+def test_what_is_not_allocatable_is_told_of_the_node(changes, facts, status):
+    assert told(dataclasses.replace(synced(**changes), **facts), (STORAGE,), "network.allocatable") == [("network.allocatable", "storage worker-1", status)]
+
+
+def test_the_functions_of_all_hcas_are_counted():
+    two = dataclasses.replace(STORAGE, select=dataclasses.replace(STORAGE.select, hcas_per_node=2))
+    for allocatable, status in ((8, "pass"), (4, "fail"), (2, "fail")):
+        assert told(synced(allocatable=allocatable), (two,), "network.allocatable") == [("network.allocatable", "storage worker-1", status)]
+
+
+def test_a_refused_policy_asks_for_nothing_and_takes_nothing_away():
+    """What an earlier policy made is there still; what is not there was never asked for. The finding on the policy fails in both cases."""
+    no = dataclasses.replace(POLICY, action="refused", refusal="no", reason="Invalid")
+    for phase, status in (("ready", "pass"), ("waiting", "unknown")):
+        facts = dataclasses.replace(synced(phase=phase), applied=(NAMESPACE, no, NETWORK))
+        assert told(facts, (STORAGE,), "network.policy_accepted", "network.allocatable") == [
+            ("network.policy_accepted", "storage SriovNetworkNodePolicy linerate-storage", "fail"),
+            ("network.allocatable", "storage worker-1", status),
+        ]
+    # that of another fabric, or another object of this one, is no reason
+    others = (dataclasses.replace(no, fabric="other"), dataclasses.replace(NETWORK, action="refused", refusal="no"))
+    facts = dataclasses.replace(synced(phase="waiting"), applied=(NAMESPACE, POLICY, *others))
+    assert told(facts, (STORAGE,), "network.allocatable") == [("network.allocatable", "storage worker-1", "fail")]
+
+
+def test_what_check_mode_could_not_judge_is_unknown():
+    unjudged = dataclasses.replace(POLICY, action="unjudged", refusal="namespaces \"ops\" not found", reason="NotFound")
+    facts = dataclasses.replace(FACTS, applied=(NAMESPACE, unjudged, NETWORK), check_mode=True)
+    assert told(facts, (STORAGE,), "network.policy_accepted") == [("network.policy_accepted", "storage SriovNetworkNodePolicy linerate-storage", "unknown")]
+
+
+def test_objects_that_are_held_back_or_missing_are_told_of_their_fabric():
+    ids = ("network.policy_accepted", "network.attachment_accepted")
+    held = dataclasses.replace(FACTS, applied=(), lint=LintFacts(held={"storage": "overlap"}))
+    assert told(held, (STORAGE,), *ids) == [(name, "storage", "skipped") for name in ids]
+    assert told(dataclasses.replace(FACTS, applied=()), (STORAGE,), *ids) == [(name, "storage", "fail") for name in ids]
+
+
+def test_pods_have_the_pod_network_without_any_object():
+    baseline = dataclasses.replace(MACVLAN, name="base", profile="pod_network")
+    facts = dataclasses.replace(FACTS, applied=(), sync=SyncFacts(True, False, 1.0, (dataclasses.replace(ATTACHED, fabric="base"),)))
+    assert told(facts, (baseline,), "network.attachment_accepted", "network.ready") == [("network.ready", "base worker-1", "pass")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        pytest.param({}, ["unknown"], id="nobody waited for the pool"),
+        pytest.param({"rolls": (Roll("worker", 1, "rendered-2", 1, 1),)}, ["pass"], id="it rolled"),
+        pytest.param({"roll_error": "nothing was rendered"}, ["fail"], id="its configuration never got ready"),
+        pytest.param({"check_mode": True}, [], id="nothing was written"),
+        pytest.param({"allowed": False}, [], id="nothing was allowed"),
+        pytest.param({"check_mode": True, "roll_error": "nothing was rendered"}, ["fail"], id="both"),
+    ],
+)
+def test_a_pool_that_was_to_roll_did_or_is_not_known(changes, status):
+    plan = dataclasses.replace(PLAN, pools=(PoolPlan("worker", ("worker-1",), 1, 1, "", machines=True),))
+    assert [found for _check, _subject, found in told(dataclasses.replace(FACTS, plan=plan, **changes), (STORAGE,), "network.roll")] == status

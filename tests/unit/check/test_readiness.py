@@ -45,7 +45,16 @@ def node(**changes):
 
 
 def look(world, target=TARGET):
-    return judge_node(target, "kl-a", world)
+    """Where kl-a stands; whatever is said is said of it and of its fabric."""
+    found = judge_node(target, "kl-a", world)
+    assert (found.node.fabric, found.node.node) == (target.fabric, "kl-a")
+    return found
+
+
+def look_at_release(world):
+    (found,) = judge_release((TARGET,), world)
+    assert (found.node.fabric, found.node.node) == ("storage", "kl-a")
+    return found
 
 
 def test_the_real_state_is_ready():
@@ -333,7 +342,7 @@ def test_another_suspect_starts_its_own_grace():
     ],
 )
 def test_release_waits_for_each_layer(world, detail):
-    (found,) = judge_release((TARGET,), world)
+    found = look_at_release(world)
     assert found.node.phase == "waiting"
     assert detail in found.node.detail
 
@@ -341,7 +350,7 @@ def test_release_waits_for_each_layer(world, detail):
 def test_release_says_what_a_drain_waits_for():
     world = dataclasses.replace(drained(pods={"kl-a": (POD,)}, budgets={"shop/db": BUDGET}), policies={})
     world = dataclasses.replace(world, states={"kl-a": dataclasses.replace(world.states["kl-a"], wanted=())})
-    (found,) = judge_release((TARGET,), world)
+    found = look_at_release(world)
     assert found.suspect == "drain_held"
     assert "pod shop/db-0 is held by" in found.node.detail
 
@@ -350,18 +359,107 @@ def test_released():
     world = dataclasses.replace(
         state(wanted=(), interfaces=(BARE,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={"openshift.io/igbvf": 0})}
     )
-    assert judge_release((TARGET,), world)[0].node.phase == "ready"
+    assert look_at_release(world).node.phase == "ready"
 
 
 def test_a_number_of_ours_that_can_not_be_read_is_neither_offered_nor_gone():
     odd = dataclasses.replace(NODE, allocatable={}, unread={"openshift.io/igbvf": "four"})
     found = look(dataclasses.replace(READY, nodes={"kl-a": odd})).node
     assert found.phase == "waiting" and "writes 'four' as the number of openshift.io/igbvf" in found.detail
-    (left,) = judge_release((TARGET,), ClusterState({"kl-a": odd}))
+    left = look_at_release(ClusterState({"kl-a": odd}))
     assert (left.node.phase, left.node.detail) == ("waiting", "the node still offers four openshift.io/igbvf")
 
 
 def test_release_leaves_what_another_policy_wants():
     other = dataclasses.replace(STATE.wanted[0], groups=(VfGroup("theirs", last=3),))
     world = dataclasses.replace(state(wanted=(other,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={})})
-    assert judge_release((TARGET,), world)[0].node.phase == "ready"
+    assert look_at_release(world).node.phase == "ready"
+
+
+@pytest.mark.parametrize(
+    ("world", "matched"),
+    [
+        pytest.param(READY, True, id="all is there"),
+        pytest.param(dataclasses.replace(READY, states={}), False, id="no state"),
+        pytest.param(state(interfaces=()), False, id="no interface reported"),
+        pytest.param(wanted(), True, id="not seen by the operator"),
+        pytest.param(state(sync_status="InProgress"), True, id="at work"),
+        pytest.param(state(interfaces=(BARE,)), True, id="not made"),
+        pytest.param(node(allocatable={"openshift.io/igbvf": 3}), True, id="not offered"),
+    ],
+)
+def test_what_is_missing_on_a_lost_node_is_the_node(world, matched):
+    """Whatever it lacks, the time that is given to it is that of a lost node, and what it has is told all the same."""
+    offered = world.nodes["kl-a"].allocatable.get("openshift.io/igbvf")
+    lost = look(dataclasses.replace(world, nodes={"kl-a": dataclasses.replace(world.nodes["kl-a"], ready=False, not_ready="its kubelet is silent")}))
+    assert (lost.node.phase, lost.suspect) == ("waiting", "node_lost")
+    assert "the node is NotReady: its kubelet is silent" in lost.node.detail
+    assert lost.node.matched == (("0000:01:00.0",) if matched else ())
+    assert lost.node.allocatable == (offered if "all is there" in lost.node.detail or "offers" in lost.node.detail else None)
+    assert "NotReady" not in look(world).node.detail
+
+
+@pytest.mark.parametrize(
+    ("world", "offered"),
+    [
+        (state(sync_status="Failed"), None),
+        (drained(), None),
+        (node(allocatable={"openshift.io/igbvf": 3}), 3),
+        (dataclasses.replace(READY, attachments={}), 4),
+        (dataclasses.replace(READY, machine_pools={"worker": dataclasses.replace(ROLLING, paused=False)}), 4),
+    ],
+)
+def test_a_wait_tells_which_functions_are_meant_and_what_the_node_offers(world, offered):
+    found = look(world).node
+    assert (found.phase, found.matched, found.allocatable) == ("waiting", ("0000:01:00.0",), offered)
+
+
+def test_link_types_are_the_same_in_capitals_or_not():
+    policy = dataclasses.replace(POLICY, link_type="eth")
+    as_written = dataclasses.replace(STATE, wanted=(dataclasses.replace(WANTED, link_type="ETH"),))
+    assert unseen(policy, as_written, ("0000:01:00.0",)) == ""
+
+
+def test_nodes_of_two_pools_have_a_turn_each():
+    """The node of one pool may never go down, and is no reason to call that of another pool stuck."""
+    worlds = drained("Idle")
+    nodes = {name: dataclasses.replace(NODE, name=name, labels={**NODE.labels, "pool": name}) for name in ("kl-a", "kl-b")}
+    states = {name: worlds.states["kl-a"] for name in nodes}
+    pools = {name: NodePool(name, selector=LabelSelector({"pool": name}), max_unavailable=most) for name, most in (("kl-a", "25%"), ("kl-b", "1"))}
+    target = dataclasses.replace(TARGET, nodes=("kl-a", "kl-b"))
+    found = judge((target,), dataclasses.replace(worlds, nodes=nodes, states=states, pools=pools))
+    assert [(item.node.node, item.suspect) for item in found] == [("kl-a", "no_turn"), ("kl-b", "")]
+
+
+def test_a_reboot_waits_for_pods_without_virtual_functions_as_well():
+    plain = dataclasses.replace(POD, requests=())
+    for desired, suspect in (("Reboot_Required", "drain_held"), ("Drain_Required", "drain_blocked")):
+        assert look(drained("Draining", desired, pods={"kl-a": (plain,)}, budgets={"shop/db": BUDGET})).suspect == suspect
+
+
+def test_a_release_that_was_not_read_is_no_release():
+    gone = dataclasses.replace(state(wanted=(), interfaces=(BARE,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={})})
+    assert look_at_release(gone).node.phase == "ready"
+    unread = look_at_release(dataclasses.replace(gone, unread={"Node": "connection refused"})).node
+    assert (unread.phase, unread.detail) == ("waiting", "Node not read yet: connection refused")
+
+
+def test_a_release_that_the_daemon_fails_is_suspect_and_one_of_a_node_that_is_gone_is_over():
+    failed = dataclasses.replace(state(wanted=(), sync_status="Failed", last_sync_error="EBUSY"), policies={})
+    found = look_at_release(failed)
+    assert (found.node.phase, found.suspect, found.node.detail) == ("waiting", "sync_failed", "the config daemon failed: EBUSY")
+    assert look_at_release(ClusterState()).node.phase == "ready"
+
+
+def test_a_release_waits_for_the_turn_of_the_node():
+    idle = drained("Idle", policies={}, pools={"p": NodePool("p", max_unavailable="25%")})
+    found = look_at_release(dataclasses.replace(idle, states={"kl-a": dataclasses.replace(idle.states["kl-a"], wanted=())}))
+    assert (found.node.phase, found.suspect) == ("waiting", "no_turn")
+
+
+def test_patience_is_not_asked_for_by_a_node_that_was_never_suspect():
+    patience = Patience()
+    (ready,) = patience.apply((look(READY),), 0.0)
+    assert (ready.phase, patience.wake(0.0)) == ("ready", None)
+    patience.apply((look(node(allocatable={})),), 0.0)
+    assert patience.wake(10_000.0) == 0.0
