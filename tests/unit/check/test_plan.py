@@ -12,8 +12,9 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import taken
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import machine_pool_of, matches, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption import machine_config
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.machine_config import at_once_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import Live, findings, lines, may_go_on, plan, refusal
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import Live, findings, lines, may_go_on, plan, refusal, untouched
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
     Budget,
     ClusterPod,
@@ -23,8 +24,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
     NodePlan,
     NodePool,
     OperatorSettings,
+    PoolPlan,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import StateInterface, VfGroup
@@ -507,3 +509,229 @@ def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own():
 )
 def test_max_unavailable_as_the_machine_config_operator_reads_it(text, size, at_once):
     assert at_once_of(text, size) == at_once
+
+
+# Whom the plan touches, and whom it leaves alone
+
+
+def told(world, *policies, nodes=("kl-a",), disruption="reboot", prefix="openshift.io"):
+    """Check, subject and status of each finding on the plan."""
+    result = plan(world, policies, nodes, prefix)
+    return [(item.check, item.subject, item.status) for item in findings(ClusterIntent(disruption=disruption), result, nodes)]
+
+
+NOTHING_GOES = ("network.drain", "cluster", "pass")
+
+
+def test_a_cluster_that_shows_nothing_is_unknown_by_the_names_of_the_inventory():
+    assert told(Live(), POLICY) == [("network.disruption", "kl-a", "unknown"), NOTHING_GOES]
+    mute = dataclasses.replace(STATE, sync_status="")
+    assert told(live(mute), POLICY) == [("network.disruption", "kl-a", "unknown"), NOTHING_GOES]
+    # a node that is in neither the plan nor what was seen
+    assert [(item.subject, item.status) for item in findings(ClusterIntent(), DisruptionPlan(), ("kl-a",))] == [("kl-a", "unknown"), ("cluster", "pass")]
+
+
+def test_where_the_operator_has_nothing_to_do_each_node_is_told_so():
+    assert [(item.subject, item.status) for item in findings(ClusterIntent(disruption="none"), untouched(("a", "b")), ("a", "b"))] == [
+        ("a", "pass"),
+        ("b", "pass"),
+        ("cluster", "pass"),
+    ]
+
+
+def test_nodes_of_nobody_are_left_out():
+    """Others of the cluster: one that nothing happens to, one that has not reported, one without the operator."""
+    world = fleet(4)
+    states = {**world.states, "n2": dataclasses.replace(world.states["n2"], sync_status="")}
+    del states["n3"]
+    world = dataclasses.replace(world, states=states)
+    assert [item.node for item in plan(world, (POLICY,), ("n0",), "openshift.io").nodes] == ["n0", "n1", "n2"]
+    assert told(world, POLICY, nodes=("n0",)) == [("network.disruption", "n0", "pass"), NOTHING_GOES]
+
+
+def test_a_node_that_stays_up_keeps_its_pods_whatever_holds_them():
+    world = fleet(2, pods=(dataclasses.replace(POD, node="n1"),), budgets=(HELD,))
+    only_first = dataclasses.replace(MORE, node_selector={**POLICY.node_selector, "row": "0"})
+    found = told(dataclasses.replace(world, policies=()), only_first, dataclasses.replace(POLICY, name="second", node_selector={"row": "1"}), nodes=("n0", "n1"))
+    assert [(check, status) for check, subject, status in found if subject == "n1"] == [("network.disruption", "pass")]
+
+
+def test_pods_of_other_nodes_go_with_theirs():
+    world = live(pods=(dataclasses.replace(POD, node="kl-b"), dataclasses.replace(POD, name="job-1")))
+    assert node(world, MORE).pods == ("train/job-1",)
+    away = live(pods=(dataclasses.replace(POD, node="kl-b"),), budgets=(HELD,), settings=OperatorSettings(mode="systemd"))
+    assert told(away, MORE) == [("network.disruption", "kl-a", "pass"), ("network.drain", "default pool", "pass")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [({}, "pass"), ({"owner": ""}, "warn"), ({"owner": "", "ended": True}, "pass"), ({"ended": True}, "pass")],
+)
+@pytest.mark.parametrize("by_pool", [False, True])
+def test_only_a_pod_that_runs_and_that_nobody_makes_again_is_lost(changes, status, by_pool):
+    pod = dataclasses.replace(POD, node="n0", **changes)
+    world = rolling(1, machines=1) if by_pool else fleet(1)
+    assert told(dataclasses.replace(world, pods=(pod,)), MORE, nodes=("n0",))[0] == ("network.disruption", "n0", status)
+
+
+@pytest.mark.parametrize("by_pool", [False, True])
+def test_before_a_reboot_a_pod_that_requests_nothing_goes_as_well_and_may_be_held(by_pool):
+    plain = dataclasses.replace(POD, node="n0", requests=())
+    there = dataclasses.replace(plain, name="job-1", node="n1")
+    world = rolling(1, machines=1) if by_pool else fleet(1, settings=OperatorSettings(mode="systemd"))
+    world = dataclasses.replace(world, pods=(plain, there), budgets=(HELD,))
+    assert plan(world, (MORE,), ("n0",), "openshift.io").nodes[0].pods == ("train/job-0",)
+    assert ("network.drain", "n0", "fail") in told(world, MORE, nodes=("n0",))
+
+
+def test_without_drains_a_budget_is_in_nobody_s_way():
+    world = live(settings=OperatorSettings(disable_drain=True), pods=(POD,), budgets=(HELD,))
+    assert told(world, MORE) == [("network.disruption", "kl-a", "warn"), ("network.drain", "default pool", "pass")]
+    assert told(world, POLICY) == [("network.disruption", "kl-a", "pass"), NOTHING_GOES]
+
+
+def test_a_function_without_virtual_ones_does_not_hide_the_next():
+    first = dataclasses.replace(PF, name="eth1", address="0000:00:01.0", vfs_count=0, vfs=())
+    assert node(live(dataclasses.replace(STATE, interfaces=(first, PF))), MORE).action == "drain"
+
+
+def test_firmware_is_right_where_the_operator_is_at_rest_on_exactly_this():
+    """A card whose number of functions does not fit: the operator that has succeeded has looked at it."""
+    policy = dataclasses.replace(POLICY, vendor="15b3", device="", pf_names=(), vfs_count=8, link_type="IB")
+    card = dataclasses.replace(CARD, total_vfs=16, vfs_count=8, vfs=(), mtu=4092)
+    bare = dataclasses.replace(STATE, wanted=(), interfaces=(card,))
+    rest = dataclasses.replace(bare, wanted=wanted_of((policy,), NODE, bare))
+    at_work = dataclasses.replace(rest, sync_status="InProgress")
+    assert "reboot" not in node(live(rest, policies=()), policy).action
+    assert node(live(at_work, policies=()), policy).action == "reboot"
+
+
+def test_no_eswitch_mode_is_the_legacy_one_and_switchdev_is_another():
+    systemd = OperatorSettings(mode="systemd")
+    written = dataclasses.replace(STATE, wanted=(dataclasses.replace(STATE.wanted[0], eswitch_mode="legacy"),))
+    assert node(live(written, settings=systemd), POLICY).action == "nothing"
+    switchdev = dataclasses.replace(STATE, wanted=(dataclasses.replace(STATE.wanted[0], eswitch_mode="switchdev"),))
+    assert node(live(switchdev, settings=systemd), POLICY).action == "reboot"
+
+
+def test_what_could_not_be_read_has_one_finding():
+    found = told(live(unread={"Node": "forbidden", "Pod": "forbidden"}), MORE)
+    assert [item for item in found if item[1].startswith("cluster ")] == [
+        ("network.disruption", "cluster Node", "unknown"),
+        ("network.drain", "cluster Pod", "unknown"),
+    ]
+
+
+def test_nodes_of_a_pool_that_the_operator_does_not_know_reboot_as_well():
+    found = told(dataclasses.replace(rolling(2, machines=2), states={"n0": dataclasses.replace(STATE, node="n0")}), nodes=("n0",), disruption="drain")
+    assert found == [
+        ("network.disruption", "n0", "fail"),
+        ("network.disruption", "n1 (not in the inventory)", "fail"),
+        ("network.drain", "MachineConfigPool worker", "pass"),
+    ]
+
+
+def test_a_node_of_which_nothing_is_known_stays_unknown_when_its_pool_rolls():
+    world = rolling(1, machines=1)
+    mute = dataclasses.replace(world, states={"n0": dataclasses.replace(STATE, node="n0", sync_status="")})
+    assert told(mute, nodes=("n0",))[0] == ("network.disruption", "n0", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("configs", "changes"),
+    [
+        pytest.param((), {"paused": True, "paused_by_us": True, "wanted_config": "b", "current_config": "a"}, id="nothing is asked of the hosts"),
+        pytest.param((dataclasses.replace(CONFIG, there=True),), {"wanted_config": "b", "current_config": "a"}, id="somebody else's roll"),
+        pytest.param((dataclasses.replace(CONFIG, there=True),), {"paused_by_us": True, "wanted_config": "a", "current_config": "a"}, id="it has rolled"),
+    ],
+)
+def test_a_pool_that_this_run_does_not_roll_is_not_in_the_plan(configs, changes):
+    world = dataclasses.replace(rolling(1, machines=1, **changes), host_configs=configs)
+    assert told(world, nodes=("n0",), disruption="none") == [("network.disruption", "n0", "pass"), NOTHING_GOES]
+
+
+def test_without_machine_config_pools_nobody_rolls():
+    world = fleet(1, host_configs=(CONFIG,))
+    assert told(world, nodes=("n0",)) == [("network.disruption", "n0", "pass"), NOTHING_GOES]
+
+
+# What became of the roll
+
+SUBJECT = "MachineConfigPool worker"
+
+
+@pytest.mark.parametrize(
+    ("roll", "status"),
+    [
+        (Roll("worker", 1, "b", 3, 3), "pass"),
+        (Roll("worker", 0, "b", 3, 3), "pass"),
+        (Roll("worker", 1, "b", 3, 2), "fail"),
+        (Roll("worker", 2, "b", 3, 3), "fail"),
+        (Roll("worker", 1, "b", 3, 3, error="timed out"), "fail"),
+        (Roll("worker", 1, "b", 3, 2, others=("n9",)), "warn"),
+        (Roll("worker", 1, "b", 3, 1, others=("n9",)), "fail"),
+        (Roll("worker", 2, "b", 3, 2, others=("n9",)), "fail"),
+    ],
+)
+def test_a_roll_is_told_of_its_pool(roll, status):
+    assert [(item.check, item.subject, item.status) for item in machine_config.findings((roll,), "")] == [("network.roll", SUBJECT, status)]
+
+
+def test_a_configuration_that_never_got_ready_fails_beside_what_its_pools_did():
+    found = machine_config.findings((Roll("worker", 1, "b", 3, 3),), "nothing was rendered")
+    assert [(item.check, item.subject, item.status) for item in found] == [
+        ("network.roll", "MachineConfigPools", "fail"),
+        ("network.roll", SUBJECT, "pass"),
+    ]
+
+
+def test_only_a_machine_config_pool_that_nobody_saw_is_missed():
+    pools = (PoolPlan("worker", ("a",), 1, 1, "", machines=True), PoolPlan("gpu", ("b",), 1, 1, "", machines=True), PoolPlan("", ("c",), 1, 1, ""))
+    missed = machine_config.not_rolled(DisruptionPlan(pools=pools), (Roll("gpu", 1),))
+    assert [(item.check, item.subject, item.status) for item in missed] == [("network.roll", SUBJECT, "unknown")]
+    assert list(machine_config.not_rolled(None, ())) == []
+
+
+IN_FORCE = dataclasses.replace(KUBELET, refusal="", there=True)
+TAKEN = MachinePool(
+    "worker",
+    LabelSelector(),
+    wanted_config="b",
+    current_config="b",
+    machines=2,
+    updated=2,
+    labels={"pool": "a"},
+    config_selector=LabelSelector({"machineconfiguration.openshift.io/role": "worker"}),
+    sources=("99-worker-generated-kubelet",),
+)
+#: of which nothing is asked
+MASTER = dataclasses.replace(
+    TAKEN, name="master", updated=0, labels={}, sources=(), config_selector=LabelSelector({"machineconfiguration.openshift.io/role": "master"})
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "changes", "status"),
+    [
+        pytest.param({}, {}, "pass", id="in force"),
+        pytest.param({"there": False}, {}, "unknown", id="not there"),
+        pytest.param({"refusal": None}, {}, "unknown", id="no word of the operator"),
+        pytest.param({"refusal": "no such feature"}, {}, "fail", id="refused"),
+        pytest.param({}, {"pools": ()}, "fail", id="no pool"),
+        pytest.param({}, {"others": (dataclasses.replace(IN_FORCE, name="theirs"),)}, "fail", id="another one on the same pool"),
+        pytest.param({}, {"pools": (dataclasses.replace(TAKEN, updated=1),)}, "unknown", id="under way"),
+        pytest.param({}, {"pools": (dataclasses.replace(TAKEN, updated=1),), "reached": ("worker",)}, "pass", id="ours have it"),
+        pytest.param({}, {"pools": (dataclasses.replace(TAKEN, sources=()),)}, "unknown", id="not rendered yet"),
+        pytest.param({}, {"pools": (TAKEN, MASTER)}, "pass", id="a pool that does not take it is behind"),
+    ],
+)
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_a_kubelet_config_is_told_of_by_its_name(config, changes, status, check_mode):
+    stand = KubeletStand(**{"wanted": (dataclasses.replace(IN_FORCE, **config),), "pools": (TAKEN,), **changes})
+    found = list(machine_config.kubelet(stand, check_mode))
+    assert [(item.check, item.subject, item.status) for item in found] == [("network.kubelet", "KubeletConfig linerate-worker", status)]
+
+
+def test_each_kubelet_config_is_looked_at_though_something_was_not_read():
+    stand = KubeletStand((IN_FORCE,), (), (TAKEN,), error="forbidden")
+    assert [(item.subject, item.status) for item in machine_config.kubelet(stand, False)] == [("KubeletConfig", "unknown"), ("KubeletConfig linerate-worker", "pass")]
