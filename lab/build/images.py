@@ -58,11 +58,11 @@ def images(umad2sim: pathlib.Path) -> pathlib.Path:
 
 
 def _tools_root(root: pathlib.Path, umad2sim: pathlib.Path) -> pathlib.Path:
-    """What a site's image does not have: the way to the simulated HCAs of the worker, whose map an observer finds below /host."""
+    """What a site's image does not have: the way to the simulated HCAs of the worker, whose map and sysfs an observer finds below /host."""
     fabric.install(root, umad2sim)
-    hcas = root / fabric.HCAS
-    hcas.parent.mkdir(parents=True)
-    hcas.symlink_to("/host/opt/lab/hcas")
+    for link, target in ((fabric.HCAS, "/host/opt/lab/hcas"), ("run/lab", "/host/run/lab")):
+        (root / link).parent.mkdir(parents=True, exist_ok=True)
+        (root / link).symlink_to(target)
     return root
 
 

@@ -18,6 +18,7 @@ from .._parse.pods.framing import ERROR, STDERR, STDOUT, Exchange, wrap
 from .channels import Channels
 from .kubernetes import ApiError, Cluster, again
 
+Result = typing.TypeVar("Result")
 #: connections at once. Each of them is a stream through one konnectivity agent, whose queue is short
 PARALLEL = 64
 #: seconds for the shell to end by itself once the answer is there; nothing depends on it
@@ -81,20 +82,28 @@ def run_on_many(
     limits: typing.Optional[Limits] = None,
     parallel: int = PARALLEL,
 ) -> typing.Iterator[typing.Tuple[Container, typing.Union[Answer, RdmaError]]]:
-    """Run one command in many containers, some at a time; each with its answer, or with what ``run`` raised, in the order in which they end.
+    """Run one command in many containers; see ``on_many``."""
+    return on_many(lambda container, over: run(cluster, container, command, stdin, limits, over), containers, parallel)
+
+
+def on_many(
+    work: typing.Callable[[Container, threading.Event], Result], containers: typing.Iterable[Container], parallel: int = PARALLEL
+) -> typing.Iterator[typing.Tuple[Container, typing.Union[Result, RdmaError]]]:
+    """Do something with many containers, some at a time; each with its result, or with the error that ``work`` raised, in the order in which they end.
 
     Who leaves the iterator early waits for none of them: it starts no more, and those that run are left.
 
+    :param work: given a container, and an event that is set once nobody wants its result any more
     :param parallel: connections at once
     """
     pool, over = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel)), threading.Event()
     try:
-        tasks = {pool.submit(run, cluster, container, command, stdin, limits, over): container for container in containers}
+        tasks = {pool.submit(work, container, over): container for container in containers}
         for done in concurrent.futures.as_completed(tasks):
             # not kept: a thousand answers may be large
             container = tasks.pop(done)
             try:
-                outcome: typing.Union[Answer, RdmaError] = done.result()
+                outcome: typing.Union[Result, RdmaError] = done.result()
             except RdmaError as error:
                 outcome = error
             yield container, outcome

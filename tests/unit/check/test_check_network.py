@@ -307,7 +307,7 @@ def test_a_refused_policy_asks_for_nothing_and_takes_nothing_away():
 
 
 def test_what_check_mode_could_not_judge_is_unknown():
-    unjudged = dataclasses.replace(POLICY, action="unjudged", refusal="namespaces \"ops\" not found", reason="NotFound")
+    unjudged = dataclasses.replace(POLICY, action="unjudged", refusal='namespaces "ops" not found', reason="NotFound")
     facts = dataclasses.replace(FACTS, applied=(NAMESPACE, unjudged, NETWORK), check_mode=True)
     assert told(facts, (STORAGE,), "network.policy_accepted") == [("network.policy_accepted", "storage SriovNetworkNodePolicy linerate-storage", "unknown")]
 

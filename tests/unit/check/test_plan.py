@@ -552,7 +552,9 @@ def test_nodes_of_nobody_are_left_out():
 def test_a_node_that_stays_up_keeps_its_pods_whatever_holds_them():
     world = fleet(2, pods=(dataclasses.replace(POD, node="n1"),), budgets=(HELD,))
     only_first = dataclasses.replace(MORE, node_selector={**POLICY.node_selector, "row": "0"})
-    found = told(dataclasses.replace(world, policies=()), only_first, dataclasses.replace(POLICY, name="second", node_selector={"row": "1"}), nodes=("n0", "n1"))
+    found = told(
+        dataclasses.replace(world, policies=()), only_first, dataclasses.replace(POLICY, name="second", node_selector={"row": "1"}), nodes=("n0", "n1")
+    )
     assert [(check, status) for check, subject, status in found if subject == "n1"] == [("network.disruption", "pass")]
 
 
@@ -734,4 +736,7 @@ def test_a_kubelet_config_is_told_of_by_its_name(config, changes, status, check_
 
 def test_each_kubelet_config_is_looked_at_though_something_was_not_read():
     stand = KubeletStand((IN_FORCE,), (), (TAKEN,), error="forbidden")
-    assert [(item.subject, item.status) for item in machine_config.kubelet(stand, False)] == [("KubeletConfig", "unknown"), ("KubeletConfig linerate-worker", "pass")]
+    assert [(item.subject, item.status) for item in machine_config.kubelet(stand, False)] == [
+        ("KubeletConfig", "unknown"),
+        ("KubeletConfig linerate-worker", "pass"),
+    ]

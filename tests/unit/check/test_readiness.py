@@ -424,7 +424,7 @@ def test_nodes_of_two_pools_have_a_turn_each():
     """The node of one pool may never go down, and is no reason to call that of another pool stuck."""
     worlds = drained("Idle")
     nodes = {name: dataclasses.replace(NODE, name=name, labels={**NODE.labels, "pool": name}) for name in ("kl-a", "kl-b")}
-    states = {name: worlds.states["kl-a"] for name in nodes}
+    states = dict.fromkeys(nodes, worlds.states["kl-a"])
     pools = {name: NodePool(name, selector=LabelSelector({"pool": name}), max_unavailable=most) for name, most in (("kl-a", "25%"), ("kl-b", "1"))}
     target = dataclasses.replace(TARGET, nodes=("kl-a", "kl-b"))
     found = judge((target,), dataclasses.replace(worlds, nodes=nodes, states=states, pools=pools))

@@ -167,6 +167,7 @@ TEXT: typing.Dict[str, Text] = {
     "pods.iperf3.error": Text(parser("pods.iperf3.error"), seeds("iperf3-*/*.client.stdout"), ("",)),
     "pods.rping.parse": Text(parser("pods.rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("pods.rping.Pings")(0),)),
     "pods.failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
+    "pods.look.seen": Text(lambda text: parser("pods.look.seen")(text, ["hcas"]), ['{"hcas": {"value": {"hcas": []}}}', '{"hcas": {"error": "no right"}}']),
     "pods.probe.parse": Text(parser("pods.probe.parse"), [PROBE], (parser("pods.probe.parse")(""),)),
     "kubernetes.addresses.parse_range": Text(parser("kubernetes.addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]),
     "kubernetes.addresses.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
@@ -236,6 +237,7 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.sriov_operator.operator_settings": Data(
         parser("kubernetes.sriov_operator.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)
     ),
+    "kubernetes.inventory.inventory_node": Data(parser("kubernetes.inventory.inventory_node"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.core.budget": Data(parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
     "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),
     "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),

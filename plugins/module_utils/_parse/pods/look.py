@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the archive of _observe/look.py prints in an observer: a value or an error for each kind that was asked for."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from ..._model.errors import ParseError
+
+SOURCE = "the look at the node"
+
+
+class Seen(typing.NamedTuple):
+    """:ivar value: of the fact, as data; None beside an error"""
+
+    value: typing.Any
+    error: typing.Optional[str]
+
+
+def seen(text: str, kinds: typing.Iterable[str]) -> typing.Dict[str, Seen]:
+    """By kind what there is of it.
+
+    :raises ParseError: no such answer
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ParseError(SOURCE, text, "an answer in JSON") from None
+    return {kind: _one(data.get(kind) if isinstance(data, dict) else None, kind) for kind in kinds}
+
+
+def _one(item: typing.Any, kind: str) -> Seen:
+    if isinstance(item, dict):
+        value, error = item.get("value"), item.get("error")
+        if value is not None and error is None:
+            return Seen(value, None)
+        if value is None and isinstance(error, str) and error:
+            return Seen(None, error)
+    raise ParseError(SOURCE, json.dumps(item), f"a value or an error of {kind}")

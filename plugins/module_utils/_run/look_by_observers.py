@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Looks at many nodes through their observers: one command in each, some at a time, and what each one shows as soon as it is there."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+import time
+import typing
+
+from .._check.controllers.observers import line
+from .._model.errors import ParseError, RdmaError
+from .._model.kubernetes import Answer, Container
+from .._model.observers import Observer
+from .._observe.archive import START, archive
+from .._observe.kubernetes import Cluster
+from .._observe.look import __name__ as LOOK
+from .._observe.pod_exec import PARALLEL, Limits, on_many, run
+from .._parse.pods.look import Seen, seen
+
+#: what a node is asked with when it is asked for nothing else
+PYTHON = "/usr/bin/python3"
+#: characters of what a look that failed has said
+_WORDS = 300
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What each node is asked.
+
+    :ivar kinds: of _observe/look.py
+    :ivar sysfs: roots, as the observer sees them
+    :ivar netdevs: interfaces that are wanted although they are of no HCA
+    :ivar python: path in the image
+    :ivar seconds: that a look may take
+    """
+
+    kinds: typing.Tuple[str, ...]
+    sysfs: typing.Tuple[str, ...] = ("/sys",)
+    netdevs: typing.Tuple[str, ...] = ()
+    python: str = PYTHON
+    seconds: float = 120.0
+
+
+class _Timed(typing.NamedTuple):
+    """An answer, and the controller's clock before and after it."""
+
+    answer: Answer
+    asked: float
+    answered: float
+
+
+def look(
+    cluster: Cluster, namespace: str, observers: typing.Iterable[Observer], asked: Asked, parallel: int = PARALLEL
+) -> typing.Iterator[typing.Tuple[str, typing.Dict[str, Seen]]]:
+    """By node what it shows, kind by kind; a node that could not be asked has an error for each.
+
+    :param observers: of the nodes; one that is not ready is an error with its reason
+    :param parallel: connections at once
+    :raises RdmaError: the archive can't be made
+    """
+    nodes: typing.Dict[Container, str] = {}
+    for observer in observers:
+        if observer.phase == "ready":
+            nodes[Container(namespace, observer.pod, observer.container)] = observer.node
+        else:
+            yield observer.node, _failed(asked, f"unreachable: {line(observer)}")
+    packed = archive(LOOK) if nodes else b""
+    request = json.dumps({"kinds": asked.kinds, "sysfs": asked.sysfs, "netdevs": asked.netdevs})
+    command = (asked.python, "-I", "-c", START, LOOK, request)
+
+    def ask(container: Container, over: threading.Event) -> _Timed:
+        before = time.time()
+        answer = run(cluster, container, command, packed, Limits(run=asked.seconds), over)
+        return _Timed(answer, before, time.time())
+
+    for container, outcome in on_many(ask, nodes, parallel):
+        yield nodes[container], _failed(asked, f"unreachable: {outcome}") if isinstance(outcome, RdmaError) else _shown(asked, outcome)
+
+
+def _shown(asked: Asked, timed: _Timed) -> typing.Dict[str, Seen]:
+    """The answer of a node, its clock with the times between which it was asked."""
+    answer = timed.answer
+    if answer.rc != 0:
+        words = " ".join(answer.stderr.decode(errors="replace").split())[-_WORDS:] or "it said nothing"
+        return _failed(asked, f"failed: {asked.python} in the observer ended with {answer.rc}: {words}")
+    try:
+        found = seen(answer.stdout.decode(errors="replace"), asked.kinds)
+    except ParseError as error:
+        return _failed(asked, f"failed: {error}")
+    clock = found.get("clock")
+    if clock is not None and isinstance(clock.value, dict):
+        found["clock"] = Seen({**clock.value, "asked": timed.asked, "answered": timed.answered}, None)
+    return {kind: one if one.error is None else Seen(None, f"failed: {one.error}") for kind, one in found.items()}
+
+
+def _failed(asked: Asked, error: str) -> typing.Dict[str, Seen]:
+    return {kind: Seen(None, error) for kind in asked.kinds}

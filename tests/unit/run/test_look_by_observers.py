@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Many nodes through their observers, which are processes of this machine behind an API server that speaks exec: each has its facts, or says why not."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import look as node_side
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import Seen, seen
+from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import Asked, look
+from ansible_collections.linerate.rdma.tests.unit.exec_server import ExecServer, Fault
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
+
+KINDS = ("hcas", "clock")
+
+
+def observers(count: int) -> typing.Iterator[Observer]:
+    for number in range(count):
+        yield Observer(f"node-{number}", "ready", pod=f"observer-{number}", container="observer")
+
+
+@pytest.fixture
+def asked(tmp_path: pathlib.Path) -> Asked:
+    add_six_hcas(Tree(tmp_path / "sys"))
+    return Asked(KINDS, (str(tmp_path / "sys"),), (), sys.executable, 60.0)
+
+
+def test_each_node_has_its_facts_or_the_reason_and_the_others_go_on(asked: Asked) -> None:
+    refused = Observer("node-8", "failed", "image", "ErrImagePull: no such host", "kubectl describe pod observer-8")
+    with ExecServer() as server:
+        server.faults["observer-1"] = Fault(cut=100)
+        server.faults["observer-2"] = Fault(refuse=403, words="pods is forbidden")
+        server.faults["observer-3"] = Fault(times=1, refuse=503, words="overloaded")
+        found = dict(look(FakeApi.client(server.url), "observers", [*observers(6), refused], asked, 4))
+        assert server.most <= 4
+    assert set(found) == {*(f"node-{number}" for number in range(6)), "node-8"}
+    expected = node_side.Look(asked.sysfs).at("hcas")
+    for number in (0, 3, 4, 5):
+        mine = found[f"node-{number}"]
+        assert mine["hcas"] == Seen(expected, None)
+        clock = mine["clock"].value
+        assert clock["asked"] <= clock["seconds"] + 0.5 <= clock["answered"] + 1.0
+    for number, words in ((1, "bytes of stdout"), (2, "pods is forbidden")):
+        assert all((one.value, (one.error or "")[:13]) == (None, "unreachable: ") and words in (one.error or "") for one in found[f"node-{number}"].values())
+    assert found["node-8"]["hcas"].error == ("unreachable: node node-8 has no observer (image): ErrImagePull: no such host. kubectl describe pod observer-8")
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo lost >&2; exit 3", "ended with 3: lost"),
+        ("echo not json", "'not json\\n' is not an answer in JSON"),
+        ("echo '[]'", "is not a value or an error of hcas"),
+    ],
+)
+def test_an_answer_that_is_none_is_an_error_of_each_kind(asked: Asked, tmp_path: pathlib.Path, script: str, words: str) -> None:
+    broken = tmp_path / "python"
+    broken.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n")
+    broken.chmod(0o755)
+    with ExecServer() as server:
+        wanted = Asked(KINDS, asked.sysfs, (), str(broken), 30.0)
+        ((_node, found),) = look(FakeApi.client(server.url), "observers", observers(1), wanted)
+    assert set(found) == set(KINDS)
+    assert all(one.value is None and one.error is not None and one.error.startswith("failed: ") and words in one.error for one in found.values())
+
+
+def test_an_image_without_python_is_named(asked: Asked) -> None:
+    with ExecServer() as server:
+        wanted = Asked(KINDS, asked.sysfs, (), "/nowhere/python3", 30.0)
+        ((_node, found),) = look(FakeApi.client(server.url), "observers", observers(1), wanted)
+    assert "/nowhere/python3 in the observer ended with 127" in (found["hcas"].error or "")
+
+
+def test_without_an_observer_nobody_is_asked(asked: Asked) -> None:
+    gone = Observer("node-1", "failed", "no_pod", "nobody made one", "look at it")
+    assert [node for node, _found in look(FakeApi.client("http://127.0.0.1:9"), "observers", [gone], asked)] == ["node-1"]
+
+
+@pytest.mark.parametrize("item", [None, {}, {"value": None}, {"error": ""}, {"value": 1, "error": "x"}, {"error": 7}, "x"])
+def test_an_answer_is_a_value_or_an_error(item: typing.Any) -> None:
+    with pytest.raises(ParseError):
+        seen(json.dumps({"hcas": item}), ["hcas"])
+    assert seen('{"hcas": {"value": {}}, "more": 1}', ["hcas"]) == {"hcas": Seen({}, None)}
