@@ -16,7 +16,7 @@ from .._model.hca import Hca, NodeHcas, ObservedHcas
 from .._model.intent import Fabric, Intent
 from .._model.platform import NodePlatform, ObservedPlatform, PciEvidence
 from .._model.profiles import is_infiniband, traits
-from .fleet import why_no_sriov
+from .fleet import answers, why_no_sriov
 from .fleet.hcas_of_fabric import Membership, resolve
 
 
@@ -27,11 +27,13 @@ class Facts:
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar platforms: answer of node_info of each node
+    :ivar by_pods: names of the nodes that are reached by observers
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
+    by_pods: typing.Tuple[str, ...] = ()
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -60,7 +62,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             errors.append(observed.error or "empty answer")
         expected = "an answer of node_info"
         if errors or observed.value is None:
-            remedy = f"Make {name} answer (ssh as root, Python 3.9 or later), or take it out of the group rdma_nodes."
+            remedy = answers.remedy(name, facts.by_pods, "Python 3.9 or later")
             findings.append(Finding("platform.node", name, UNKNOWN, "no answer", expected, f"node_info: {'; '.join(dict.fromkeys(errors))}.", remedy))
             continue
         findings.append(ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected))

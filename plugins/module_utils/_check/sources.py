@@ -59,12 +59,14 @@ TOPOLOGIES = OfNodes("topologies", chosen="vantage_points")
 SHARED = (HCAS, PLATFORM, CLOCKS, SUBNETS, TOPOLOGIES)
 
 NODES = OfRun("nodes")
+#: those of them that are reached by observers: a remedy names the way to a node
+BY_PODS = OfRun("by_pods")
 
 #: stage: field of its Facts: where it comes from
 SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
     "validate": {"nodes": NODES, "variables": OfRun("variables"), "controller": OfCluster("controller", "controller")},
-    "discover": {"nodes": HCAS, "clocks": CLOCKS},
-    "fabric": {"nodes": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
+    "discover": {"nodes": HCAS, "clocks": CLOCKS, "by_pods": BY_PODS},
+    "fabric": {"nodes": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES, "by_pods": BY_PODS},
     "reachability": {
         "nodes": HCAS,
         "subnets": SUBNETS,
@@ -73,8 +75,9 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "servers": OfNodes("ping_servers"),
         "pings": OfNodes("pings"),
         "stopped": OfNodes("ping_servers_stopped"),
+        "by_pods": BY_PODS,
     },
-    "platform": {"nodes": HCAS, "subnets": SUBNETS, "platforms": PLATFORM},
+    "platform": {"nodes": HCAS, "subnets": SUBNETS, "platforms": PLATFORM, "by_pods": BY_PODS},
     "operators": {"nodes": NODES, "operators": OfCluster("operators", "operators"), "rights": OfCluster("access", "rights"), "hcas": HCAS},
     "network": {
         "nodes": NODES,
@@ -105,6 +108,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "platforms": PLATFORM,
         "policies": OfCluster("cluster_policy", "policies"),
         "check_mode": OfRun("check_mode"),
+        "by_pods": BY_PODS,
     },
     "bandwidth": {"nodes": NODES, "bandwidth": OfCluster("bandwidth", "bandwidth"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
     "compare": {"bandwidth": OfCluster("bandwidth", "fabrics")},

@@ -17,7 +17,7 @@ from ..._model.hca import Hca, NodeHcas, ObservedHcas, Port
 from ..._model.intent import Fabric, Intent
 from ..._model.load import nearest
 from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
-from ..fleet import why_no_sriov
+from ..fleet import answers, why_no_sriov
 from ..fleet.hcas_of_fabric import candidates, selects
 from . import clock
 
@@ -30,10 +30,12 @@ class Facts:
 
     :ivar nodes: answer of node_info of each node
     :ivar clocks: of each node, from the same answer
+    :ivar by_pods: names of the nodes that are reached by observers
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     clocks: typing.Dict[str, ObservedClock] = dataclasses.field(default_factory=dict)
+    by_pods: typing.Tuple[str, ...] = ()
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -48,7 +50,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         )  # fmt: skip
     read: typing.Dict[str, NodeHcas] = {}
     for name, observed in facts.nodes.items():
-        findings += _check_node(name, observed)
+        findings += _check_node(name, observed, facts.by_pods)
         if observed.value is not None and observed.error is None:
             read[name] = observed.value
     for name, node in read.items():
@@ -65,11 +67,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _check_node(name: str, observed: ObservedHcas) -> typing.List[Finding]:
+def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str]) -> typing.List[Finding]:
     expected = "an answer of node_info"
     if observed.value is None or observed.error is not None:
         why = f"node_info gave no answer: {observed.error or 'its answer is empty'}."
-        remedy = f"Make {name} answer (ssh as root, Python 3.9 or later), or take it out of the group rdma_nodes."
+        remedy = answers.remedy(name, by_pods, "Python 3.9 or later")
         return [Finding("discover.node", name, UNKNOWN, "no answer", expected, why, remedy)]
     node = observed.value
     virtual = sum(hca.is_virtual for hca in node.hcas)

@@ -15,6 +15,7 @@ from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband, traits
+from ..fleet import answers
 from ..fleet.hcas_of_fabric import Membership, candidates, resolve, selects
 from ..fleet.places import by_leaf, seen_from
 from .barriers import cause, not_asked
@@ -32,11 +33,13 @@ class Facts:
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar topologies: answer of fabric_info of each node; most nodes were asked for nothing
+    :ivar by_pods: names of the nodes that are reached by observers
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    by_pods: typing.Tuple[str, ...] = ()
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -72,7 +75,7 @@ def _check_nodes(facts: Facts, infiniband: bool) -> typing.List[Finding]:
         if infiniband and (seen.value is None or seen.error is not None):
             errors.append(f"subnet_manager_info: {seen.error or 'empty answer'}")
         if errors:
-            remedy = f"Make {name} answer (ssh as root), with {TOOLS}, or take it out of the group rdma_nodes."
+            remedy = answers.remedy(name, facts.by_pods, TOOLS)
             findings.append(Finding("fabric.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy))
         else:
             findings.append(ok("fabric.node", name, f"{len(seen.value or ())} InfiniBand ports", expected))

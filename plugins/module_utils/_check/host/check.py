@@ -13,6 +13,7 @@ from ..._model.host_intent import Memlock
 from ..._model.intent import Fabric, Intent
 from ..._model.platform import ObservedPlatform
 from ..._model.profiles import carries_rdma
+from ..fleet import answers
 from . import gpudirect
 
 
@@ -26,6 +27,7 @@ class Facts:
     :ivar platforms: answer of node_info of each node; nobody looks where the intent asks for no GPUDirect
     :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; nobody looks where a MachineConfig sets it
     :ivar check_mode: no pod was started
+    :ivar by_pods: names of the nodes that are reached by observers
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -34,6 +36,7 @@ class Facts:
     platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
     runtimes: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
+    by_pods: typing.Tuple[str, ...] = ()
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -41,14 +44,14 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     memlock = intent.cluster.host.memlock
     findings: typing.List[Finding] = []
     for name in facts.nodes:
-        findings += gpudirect.check(name, intent.cluster.host, facts.platforms.get(name, ObservedPlatform(error="was not asked")))
+        findings += gpudirect.check(name, intent.cluster.host, facts.platforms.get(name, ObservedPlatform(error="was not asked")), facts.by_pods)
     if intent.cluster.host.gpudirect == "peermem":
         findings.insert(0, _policy(facts, bool(findings) and all(finding.status == PASS for finding in findings)))
     if memlock is None:
         return (*findings, ok("host.memlock_limit", "rdma_cluster.host.memlock", "the intent asks for no limit of locked memory", "what the intent asks for"))
     findings.append(_limit(memlock))
     if memlock.by == "containerd":
-        findings += [_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not asked")), facts.check_mode) for name in facts.nodes]
+        findings += [_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not asked")), facts) for name in facts.nodes]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
     fabrics = proven(intent)
     for fabric in fabrics:
@@ -110,17 +113,21 @@ def _limit(memlock: Memlock) -> Finding:
     return Finding("host.memlock_limit", subject, WARN, "unlimited", expected, why, remedy)
 
 
-def _runtime(memlock: Memlock, name: str, seen: ObservedText, check_mode: bool) -> Finding:
+def _runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts) -> Finding:
     wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
     expected = f"LimitMEMLOCK of containerd {wanted}"
     if seen.value is None or seen.error is not None:
         why = f"The drop-in could not be written, or systemd not be asked: {seen.error or 'empty answer'}."
-        remedy = f"Make {name} answer (ssh as root), and see systemctl status containerd there."
+        remedy = answers.remedy(name, facts.by_pods, "systemctl and containerd")
         return Finding("host.containerd", name, UNKNOWN, "no answer", expected, why, remedy)
     if seen.value.strip() == wanted:
         return ok("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)
     measured = f"LimitMEMLOCK {seen.value.strip() or 'not told'}"
-    if check_mode:
+    if name in facts.by_pods:
+        why = "The node is reached by its observer, which changes nothing on it, so no drop-in was written."
+        remedy = f"Set LimitMEMLOCK={wanted} for containerd where the node gets its configuration from (its image, user data), or reach the node by ssh."
+        return Finding("host.containerd", name, FAIL, measured, expected, why, remedy)
+    if facts.check_mode:
         why = "Check mode: the drop-in would be written, and containerd restarted."
         return Finding("host.containerd", name, UNKNOWN, measured, expected, why, "Run without check mode.")
     why = "systemd reads another drop-in after ours, which sets it anew."

@@ -13,13 +13,14 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.host_intent import HostNeeds
 from ..._model.platform import GpuDriver, ObservedPlatform
+from ..fleet import answers
 
 #: of Linux, since which RDMA registers DMA-BUFs; of the driver, since which its open kernel modules export them
 _KERNEL, _DRIVER = (5, 12), 515
 _WAYS = {"dma_buf": "DMA-BUF", "peermem": "nvidia-peermem"}
 
 
-def check(name: str, needs: HostNeeds, observed: ObservedPlatform) -> typing.Tuple[Finding, ...]:
+def check(name: str, needs: HostNeeds, observed: ObservedPlatform, by_pods: typing.Container[str] = ()) -> typing.Tuple[Finding, ...]:
     """Of one node; nothing where the intent does not ask for it."""
     if needs.gpudirect == "none":
         return ()
@@ -27,7 +28,7 @@ def check(name: str, needs: HostNeeds, observed: ObservedPlatform) -> typing.Tup
     platform = observed.value
     if platform is None or observed.error is not None:
         why = f"node_info: {observed.error or 'empty answer'}."
-        return (Finding("host.gpudirect", name, UNKNOWN, "no answer", expected, why, f"Make {name} answer (ssh as root, Python 3.9 or later)."),)
+        return (Finding("host.gpudirect", name, UNKNOWN, "no answer", expected, why, answers.remedy(name, by_pods, "Python 3.9 or later")),)
     driver = platform.gpu
     if driver is None:
         why = "The module nvidia is not loaded, so nothing is known of its GPUs."

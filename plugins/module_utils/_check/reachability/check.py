@@ -17,6 +17,7 @@ from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband
 from ..._model.reachability import ObservedPings, ObservedServers, PingPlan
+from ..fleet import answers
 from ..fleet.hcas_of_fabric import Membership, resolve
 from ..fleet.places import by_leaf, places
 from ..fleet.suspects import suspects, trial
@@ -39,6 +40,7 @@ class Facts:
     :ivar servers: answer of ibping, mode serve, of each node
     :ivar pings: answer of ibping, mode ping, of each node
     :ivar stopped: answer of ibping, mode stop, of each node
+    :ivar by_pods: names of the nodes that are reached by observers
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -48,6 +50,7 @@ class Facts:
     servers: typing.Dict[str, ObservedServers] = dataclasses.field(default_factory=dict)
     pings: typing.Dict[str, ObservedPings] = dataclasses.field(default_factory=dict)
     stopped: typing.Dict[str, ObservedServers] = dataclasses.field(default_factory=dict)
+    by_pods: typing.Tuple[str, ...] = ()
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -87,17 +90,17 @@ def _check_nodes(facts: Facts) -> typing.List[Finding]:
         return [Finding("reachability.node", "inventory", UNKNOWN, "no node", "at least 2 nodes", why, "Put the nodes into the inventory's group rdma_nodes.")]
     findings = []
     for name, hcas in facts.nodes.items():
-        answers: typing.Dict[str, typing.Any] = {
+        given: typing.Dict[str, typing.Any] = {
             "node_info": hcas,
             "subnet_manager_info": facts.subnets.get(name, ObservedSubnets(error="was not asked")),
             "ibping servers": facts.servers.get(name, ObservedServers(error="were not started")),
             "ibping clients": facts.pings.get(name, ObservedPings(error="were not started")),
             "end of the ibping servers": facts.stopped.get(name, ObservedServers(error="was not asked for")),
         }
-        errors = [f"{what}: {answer.error or 'empty answer'}" for what, answer in answers.items() if answer.value is None or answer.error is not None]
+        errors = [f"{what}: {answer.error or 'empty answer'}" for what, answer in given.items() if answer.value is None or answer.error is not None]
         expected = "answers of all observers"
         if errors:
-            remedy = f"Make {name} answer (ssh as root), with ibping of the package infiniband-diags, or take it out of the group rdma_nodes."
+            remedy = answers.remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
             findings.append(Finding("reachability.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy))
         else:
             count = len(facts.pings[name].value or ())
