@@ -30,6 +30,12 @@ import urllib.parse
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 PIECE = 32 * 1024
 BINARY, CLOSE, PING, PONG = 2, 8, 9, 10
+#: what clients ask for before anything else
+DISCOVERY: typing.Dict[str, typing.Dict[str, typing.Any]] = {
+    "/version": {"kind": "Version", "major": "1", "minor": "34", "gitVersion": "v1.34.4"},
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/apis": {"kind": "APIGroupList", "groups": []},
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +66,7 @@ class ExecServer:
     :ivar seen: the headers of each exec
     :ivar queries: of each exec
     :ivar chosen: protocols, one for each exec that was opened
-    :ivar pings: that came
+    :ivar pinged: set by a ping
     :ivar most: execs at once
     """
 
@@ -79,7 +85,8 @@ class ExecServer:
         self.seen: typing.List[typing.Mapping[str, str]] = []
         self.queries: typing.List[typing.Dict[str, typing.List[str]]] = []
         self.chosen: typing.List[str] = []
-        self.pings = self.most = self.now = 0
+        self.pinged = threading.Event()
+        self.most = self.now = 0
         self.protocols, self.latency, self.tls, self.environment = tuple(protocols), latency, tls, environment
         self.lock = threading.Lock()
         self._server = _Listener(("127.0.0.1", 0), self)
@@ -131,7 +138,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         api, url = self.server.api, urllib.parse.urlsplit(self.path)
         parts = url.path.split("/")
         if parts[-1] != "exec":
-            self._say(200, {"kind": "Version", "major": "1", "minor": "34", "gitVersion": "v1.34.4"})
+            self._say(200, DISCOVERY.get(url.path, {}))
             return
         api.seen.append(dict(self.headers.items()))
         api.queries.append(urllib.parse.parse_qs(url.query))
@@ -270,7 +277,7 @@ class _Exec:
             except (OSError, EOFError):
                 return
             if opcode == PING:
-                self._api.pings += 1
+                self._api.pinged.set()
                 self._send(PONG, data)
             elif opcode == CLOSE:
                 return

@@ -20,6 +20,7 @@ import urllib.parse
 try:
     import certifi
     import websocket
+    from kubernetes.config import ConfigException
     from kubernetes.stream import ws_client
 
     _Base: typing.Any = websocket.WebSocket
@@ -73,15 +74,15 @@ class Way:
 
         :raises Refused: no, or no answer
         """
-        url = f"{self._configuration.host.rstrip('/')}{path}?{urllib.parse.urlencode(query)}"
+        url = f"{self._configuration.host.rstrip('/')}{path}?{urllib.parse.urlencode(query, errors='surrogateescape')}"
         scheme, _colon, rest = url.partition(":")
         url = f"{'ws' if scheme.lower() == 'http' else 'wss'}:{rest}"
         socket: typing.Any = None
         try:
             socket = _Socket(sslopt=self._secured(url), skip_utf8_validation=True)
             socket.connect(url, header=self._header(), subprotocols=list(PROTOCOLS), timeout=seconds, **self._proxy(url))
-        except (websocket.WebSocketException, OSError, ValueError) as error:
-            # ValueError: an answer that is no HTTP
+        except (websocket.WebSocketException, ConfigException, OSError, ValueError) as error:
+            # ConfigException: a token that can't be renewed; ValueError: an answer that is no HTTP
             if socket is not None:
                 socket.shutdown()
             raise _refused(error, seconds) from error

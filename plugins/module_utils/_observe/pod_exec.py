@@ -14,7 +14,7 @@ import typing
 from .._model.errors import ParseError, RdmaError
 from .._model.kubernetes import Answer, Container
 from .._parse.kubernetes.core import status
-from .._parse.pods.framing import ERROR, STDERR, STDOUT, Exchange, wrap
+from .._parse.pods.framing import ERROR, SHELL, STDERR, STDOUT, Exchange
 from .channels import Channels
 from .kubernetes import ApiError, Cluster, again
 
@@ -71,7 +71,7 @@ def run(
     :raises ApiError: the command did not begin
     :raises NoAnswer: it began, and what became of it is not known
     """
-    return again(lambda: _run(cluster, container, wrap(command), stdin, limits or Limits(), over or threading.Event()))
+    return again(lambda: _run(cluster, container, (*SHELL, *command), stdin, limits or Limits(), over or threading.Event()))
 
 
 def run_on_many(

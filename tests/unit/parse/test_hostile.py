@@ -82,6 +82,12 @@ def own_words(text: str) -> typing.Any:
     return None if said == text.strip() else said
 
 
+def own_status(text: str) -> typing.Any:
+    """What is no Status is its own message, and nothing else."""
+    said = parser("kubernetes.core.status")(text)
+    return None if said == type(said)(message=text.strip()) else said
+
+
 def seen_in(log: NcclLog) -> typing.Any:
     return (*log.versions, *log.processes, *log.communicators, *log.problems)
 
@@ -173,6 +179,7 @@ TEXT: typing.Dict[str, Text] = {
     "kubernetes.addresses.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
     "kubernetes.addresses.parse_networks": Text(lambda text: parser("kubernetes.addresses.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]),
     "kubernetes.addresses.parse_network": Text(parser("kubernetes.addresses.parse_network"), ["100.100.0.0/22"]),
+    "kubernetes.core.status": Text(own_status, ['{"kind": "Status", "status": "Failure", "message": "container not found", "code": 500}'], (None,)),
     "kubernetes.core.status_message": Text(own_words, ['{"kind": "Status", "status": "Failure", "message": "container not found"}'], (None,)),
     "job.manifest.networks": Text(lambda text: parser("job.manifest.networks")(text, "a", "x"), ["a/b@net1,c", '[{"name": "a", "namespace": "b"}]'], ((),)),
     "kubernetes.quantity.whole": Text(lambda text: parser("kubernetes.quantity.whole")(text, "x"), ["4", "1k"]),

@@ -46,11 +46,8 @@ if [ "$linerate_size" -gt 0 ]; then head -c "$linerate_size" | linerate_run "$@"
 while read -r linerate_line && [ "$linerate_line" = "$linerate_token" ]; do printf '\\n@linerate-heard %s\\n' "$linerate_token"; done
 exit 0
 """
-
-
-def wrap(command: typing.Sequence[str]) -> typing.Tuple[str, ...]:
-    """The command in the shell that tells where it begins and ends. Its container needs sh, head and cat."""
-    return ("/bin/sh", "-c", _SHELL, "sh", *command)
+#: what the words of a command follow. Its container needs sh, head and cat
+SHELL = ("/bin/sh", "-c", _SHELL, "sh")
 
 
 class Exchange:

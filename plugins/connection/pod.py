@@ -1,0 +1,300 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: pod
+short_description: Runs tasks in a container of a pod, through the API server
+version_added: "1.0.0"
+author: The linerate.rdma authors (@linerate)
+description:
+  - For nodes that nobody can reach by ssh, or that have no Python. A privileged pod on each of them has both, and the API server leads there.
+  - Needs neither C(kubectl) nor any other program on the controller, and no token is on a command line.
+  - A task has succeeded only when the container itself said how the command ended, and that all of its input arrived. What the API server says does not
+    count, since it says success as well for a stream that a proxy cut in the middle. A host is unreachable then, with the number of bytes that came.
+  - A command is started again only where it certainly had not begun, that is to say when the API server refuses, or is overloaded.
+notes:
+  - Switch O(pipelining) on and set C(ansible_python_interpreter), so that a task is one connection. Without it, and for files, the container needs a
+    folder that it may write. Name it in C(ansible_remote_tmp), such as C(/tmp/.ansible).
+  - A file goes through the memory of the controller as a whole.
+  - Each worker of Ansible loads the library kubernetes anew, which costs half a second of a processor for each host and task. Where the parent has loaded
+    it already, as an inventory plugin does, workers inherit it.
+  - C(become) works as long as it asks for no password.
+  - What the user must be allowed to do is C(get) and C(create) of C(pods/exec) in the namespace.
+requirements:
+  - kubernetes >= 24.2.0 (on the controller)
+  - sh, head and cat (in the container)
+options:
+  pod:
+    description: Name of the pod. The default is the name of the host in the inventory.
+    type: str
+    vars:
+      - name: inventory_hostname
+      - name: ansible_host
+      - name: ansible_pod_name
+  namespace:
+    description: Namespace of the pod.
+    type: str
+    default: default
+    vars:
+      - name: ansible_pod_namespace
+  container:
+    description: Name of the container. A pod that has one only does not need it.
+    type: str
+    default: ""
+    vars:
+      - name: ansible_pod_container
+  connect_timeout:
+    description: Seconds for each step of the connection, and again until the container says that it is there.
+    type: float
+    default: 30
+    vars:
+      - name: ansible_pod_connect_timeout
+  exec_timeout:
+    description: Seconds that a command may take. It may run on in the container when they are over.
+    type: float
+    default: 3600
+    vars:
+      - name: ansible_pod_exec_timeout
+  kubeconfig:
+    description: Path of a kubeconfig, or the configuration itself.
+    type: raw
+    env:
+      - name: K8S_AUTH_KUBECONFIG
+    vars:
+      - name: ansible_pod_kubeconfig
+  context:
+    description: Name of a context in the kubeconfig.
+    type: str
+    env:
+      - name: K8S_AUTH_CONTEXT
+    vars:
+      - name: ansible_pod_context
+  host:
+    description: URL of the API server.
+    type: str
+    env:
+      - name: K8S_AUTH_HOST
+    vars:
+      - name: ansible_pod_api
+  api_key:
+    description: Token for the API server.
+    type: str
+    env:
+      - name: K8S_AUTH_API_KEY
+    vars:
+      - name: ansible_pod_api_key
+  username:
+    description: User, where the API server takes passwords.
+    type: str
+    env:
+      - name: K8S_AUTH_USERNAME
+    vars:
+      - name: ansible_pod_username
+  password:
+    description: Password of O(username).
+    type: str
+    env:
+      - name: K8S_AUTH_PASSWORD
+    vars:
+      - name: ansible_pod_password
+  client_cert:
+    description: Path of the user's certificate.
+    type: path
+    env:
+      - name: K8S_AUTH_CERT_FILE
+      - name: K8S_AUTH_CLIENT_CERT
+    vars:
+      - name: ansible_pod_client_cert
+  client_key:
+    description: Path of the key of O(client_cert).
+    type: path
+    env:
+      - name: K8S_AUTH_KEY_FILE
+      - name: K8S_AUTH_CLIENT_KEY
+    vars:
+      - name: ansible_pod_client_key
+  ca_cert:
+    description: Path of the certificate authority of the API server.
+    type: path
+    env:
+      - name: K8S_AUTH_SSL_CA_CERT
+      - name: K8S_AUTH_CA_CERT
+    vars:
+      - name: ansible_pod_ca_cert
+  validate_certs:
+    description: Whether the API server must be the one that its certificate says.
+    type: bool
+    env:
+      - name: K8S_AUTH_VERIFY_SSL
+      - name: K8S_AUTH_VALIDATE_CERTS
+    vars:
+      - name: ansible_pod_validate_certs
+  proxy:
+    description: URL of an HTTP proxy.
+    type: str
+    env:
+      - name: K8S_AUTH_PROXY
+    vars:
+      - name: ansible_pod_proxy
+  no_proxy:
+    description: Hosts that the proxy is not for, with commas between them.
+    type: str
+    env:
+      - name: K8S_AUTH_NO_PROXY
+    vars:
+      - name: ansible_pod_no_proxy
+  proxy_headers:
+    description: Headers for the proxy, as the modules of C(kubernetes.core) take them. The variables C(K8S_AUTH_PROXY_HEADERS_*) count as well.
+    type: dict
+    vars:
+      - name: ansible_pod_proxy_headers
+  impersonate_user:
+    description: User to act as.
+    type: str
+    env:
+      - name: K8S_AUTH_IMPERSONATE_USER
+    vars:
+      - name: ansible_pod_impersonate_user
+  impersonate_groups:
+    description: Groups to act as a member of.
+    type: list
+    elements: str
+    env:
+      - name: K8S_AUTH_IMPERSONATE_GROUPS
+    vars:
+      - name: ansible_pod_impersonate_groups
+extends_documentation_fragment:
+  - connection_pipelining
+"""
+
+EXAMPLES = r"""
+# Hosts of an inventory that are pods, each named after its node
+observers:
+  hosts:
+    worker-1:
+      ansible_pod_name: linerate-observer-x7k2p
+    worker-2:
+      ansible_pod_name: linerate-observer-9d4fm
+  vars:
+    ansible_connection: linerate.rdma.pod
+    ansible_pod_namespace: linerate-observer
+    ansible_pipelining: true
+    ansible_python_interpreter: /usr/bin/python3
+    ansible_remote_tmp: /tmp/.ansible
+    # or the variables K8S_AUTH_* of the environment, or what kubectl finds
+    ansible_pod_kubeconfig: ~/.kube/config
+"""
+
+import os
+import typing
+
+from ansible.errors import AnsibleConnectionFailure, AnsibleError, AnsibleFileNotFound
+from ansible.plugins.connection import ConnectionBase
+from ansible.utils.display import Display
+
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of, cluster_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._credentials import Credentials, credentials
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits, run
+
+display = Display()
+
+#: that kubernetes.core leaves to its environment
+_NOT_HERE = frozenset({"persist_config"})
+
+
+class Connection(ConnectionBase):
+    """A container. Each command has a connection of its own, and nothing is open in between."""
+
+    transport = "linerate.rdma.pod"
+    has_pipelining = True
+    has_tty = False
+
+    _cluster: typing.Optional[Cluster] = None
+    _credentials: typing.Optional[Credentials] = None
+
+    def _connect(self) -> Connection:
+        """Find the API server and the credentials; the pod is asked when there is something to run."""
+        if self._connected:
+            return self
+        if not HAS_KUBERNETES:
+            raise AnsibleConnectionFailure("The Python that runs Ansible lacks the library kubernetes. Install it there: pip install kubernetes")
+        wanted = {name: self.get_option(name) for name in cluster_spec() if name not in _NOT_HERE}
+        options = {name: value for name, value in wanted.items() if value is not None}
+        try:
+            self._credentials = credentials(options, os.environ)
+            self._cluster = Cluster(client_of(options, self._credentials).client)
+        except RdmaError as error:
+            # not from the error: what it came from may hold the token
+            raise AnsibleConnectionFailure(str(error)) from None
+        self._connected = True
+        return self
+
+    @property
+    def _container(self) -> Container:
+        return Container(self.get_option("namespace"), self.get_option("pod"), self.get_option("container"))
+
+    def _run(self, command: typing.Sequence[str], stdin: bytes = b"") -> Answer:
+        self._connect()
+        if self._cluster is None or self._credentials is None:
+            raise AnsibleConnectionFailure("The connection was closed while it was made")
+        limits = Limits(self.get_option("connect_timeout"), self.get_option("exec_timeout"))
+        try:
+            return run(self._cluster, self._container, command, stdin, limits)
+        except RdmaError as error:
+            raise AnsibleConnectionFailure(self._credentials.masked(str(error))) from None
+
+    def exec_command(self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True) -> typing.Tuple[int, bytes, bytes]:
+        """Run a command line in the container's shell."""
+        super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
+        if sudoable and self.become and self.become.expect_prompt():
+            raise AnsibleError("become asks for a password, and nobody can type one in a container. Run as root there, or let sudo ask for none (NOPASSWD)")
+        display.vvv(f"EXEC {cmd}", host=str(self._container))
+        answer = self._run(("/bin/sh", "-c", cmd), in_data or b"")
+        return answer.rc, answer.stdout, answer.stderr
+
+    def put_file(self, in_path: str, out_path: str) -> None:
+        """Copy a file from the controller into the container."""
+        super().put_file(in_path, out_path)
+        display.vvv(f"PUT {in_path} TO {out_path}", host=str(self._container))
+        try:
+            with open(in_path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            raise AnsibleFileNotFound(f"{in_path} is not on the controller") from None
+        except OSError as error:
+            raise AnsibleError(f"{in_path} can't be read on the controller: {error.strerror}") from error
+        answer = self._run(("/bin/sh", "-c", 'cat > "$1"', "sh", out_path), data)
+        if answer.rc:
+            remedy = "Set ansible_remote_tmp to a folder that the container may write, such as /tmp/.ansible"
+            raise AnsibleError(f"{out_path} can't be written in {self._container}: {_words(answer)}. {remedy}")
+
+    def fetch_file(self, in_path: str, out_path: str) -> None:
+        """Copy a file from the container to the controller. A file that did not come as a whole is not written."""
+        super().fetch_file(in_path, out_path)
+        display.vvv(f"FETCH {in_path} TO {out_path}", host=str(self._container))
+        answer = self._run(("/bin/sh", "-c", 'cat < "$1"', "sh", in_path))
+        if answer.rc:
+            raise AnsibleError(f"{in_path} can't be read in {self._container}: {_words(answer)}")
+        try:
+            with open(out_path, "wb") as file:
+                file.write(answer.stdout)
+        except OSError as error:
+            raise AnsibleError(f"{out_path} can't be written on the controller: {error.strerror}") from error
+
+    def reset(self) -> None:
+        """Nothing is open in between; the credentials are read anew."""
+        self.close()
+
+    def close(self) -> None:
+        self._cluster = self._credentials = None
+        self._connected = False
+
+
+def _words(answer: Answer) -> str:
+    return answer.stderr.decode(errors="replace").strip() or f"exit code {answer.rc}"

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Commands in pods over real websockets, with a server that goes wrong as API servers, proxies and kubelets do."""
+
+from __future__ import annotations
+
+import pathlib
+import select
+import socket
+import ssl
+import threading
+import time
+import typing
+
+import pytest
+from kubernetes.client import ApiClient, Configuration
+from kubernetes.dynamic import DynamicClient
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import channels, kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits, NoAnswer, run, run_on_many
+from ansible_collections.linerate.rdma.tests.unit.exec_server import V4, V5, ExecServer, Fault
+from lab.pki import Pki
+
+EVERYTHING = bytes(range(256))
+SIX_MB = EVERYTHING * (6 * 1024 * 1024 // 256)
+SHORT = Limits(connect=0.3, run=0.3)
+
+
+def cluster(url: str, **options: typing.Any) -> Cluster:
+    configuration = Configuration(host=url)
+    for name, value in options.items():
+        setattr(configuration, name, value)
+    return Cluster(DynamicClient(ApiClient(configuration), discoverer=lambda *_arguments: None))
+
+
+def pod(name: str = "pod") -> Container:
+    return Container("observers", name, "main")
+
+
+@pytest.fixture(params=[(V5, V4), (V4,)], ids=["v5", "v4"])
+def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[ExecServer]:
+    monkeypatch.setattr(kubernetes, "PAUSES", (0.01, 0.02))
+    with ExecServer(request.param) as here:
+        yield here
+        assert set(here.chosen) <= {request.param[0]}
+
+
+def test_both_streams_and_the_exit_code(server: ExecServer) -> None:
+    script = "cat; echo error >&2; exit 3"
+    assert run(cluster(server.url), pod(), ["sh", "-c", script], EVERYTHING) == Answer(3, EVERYTHING, b"error\n")
+    assert run(cluster(server.url), pod(), ["true"]) == Answer(0, b"", b"")
+    query = server.queries[0]
+    assert {name: query[name] for name in ("container", "stdin", "stdout", "stderr", "tty")} == {
+        "container": ["main"],
+        **{name: ["true"] for name in ("stdin", "stdout", "stderr")},
+        "tty": ["false"],
+    }
+    assert query["command"][-3:] == ["sh", "-c", script]
+
+
+def test_large_input_and_output_are_the_same_byte_for_byte(server: ExecServer) -> None:
+    assert run(cluster(server.url), pod(), ["cat"], SIX_MB) == Answer(0, SIX_MB, b"")
+
+
+def test_a_command_that_writes_before_it_reads_does_not_block(server: ExecServer) -> None:
+    """More than all buffers on the way hold, in both directions."""
+    size = 30_000_000
+    answer = run(cluster(server.url), pod(), ["sh", "-c", f"head -c {size} /dev/zero; cat"], SIX_MB * 2)
+    assert (answer.rc, len(answer.stdout), answer.stdout[size:] == SIX_MB * 2) == (0, size + len(SIX_MB) * 2, True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault(cut=100_000), "the stream ended, and the API server says: Success. But the command's end mark on stdout and stderr did not come"),
+        (Fault(drop=100_000), "the connection broke"),
+        # all output is there, and the marks: the command ended with 0 for what it got
+        (Fault(starve=100_000), "the shell's word that all of stdin arrived did not come"),
+    ],
+    ids=["cut", "drop", "starve"],
+)
+def test_a_part_is_no_answer_whatever_the_server_says(server: ExecServer, fault: Fault, said: str) -> None:
+    server.faults["pod"] = fault
+    with pytest.raises(NoAnswer, match="exec in pod observers/pod, container main") as caught:
+        run(cluster(server.url), pod(), ["cat"], SIX_MB)
+    assert said in caught.value.seen
+    assert 90_000 < caught.value.stdout_bytes <= 100_000 and f"{caught.value.stdout_bytes} bytes of stdout" in caught.value.seen
+    assert "kubectl -n observers get pod pod" in caught.value.remedy
+    assert server.asked["pod"] == 1, "it may have done something: nobody does it again"
+
+
+def test_who_is_cut_before_the_first_byte_is_told_so(server: ExecServer) -> None:
+    server.faults["pod"] = Fault(cut=0)
+    with pytest.raises(ApiError, match="the shell in the pod did not begin: the API server says: Success"):
+        run(cluster(server.url), pod(), ["true"])
+
+
+def test_silence_ends_with_the_limits(server: ExecServer) -> None:
+    server.faults["silent"] = Fault(silent=True)
+    with pytest.raises(ApiError, match=r"did not begin within 0\.3 s") as silent:
+        run(cluster(server.url), pod("silent"), ["true"], limits=SHORT)
+    assert "does not reach the kubelet" in silent.value.remedy
+    with pytest.raises(NoAnswer, match=r"no end within 0\.3 s: 3 bytes of stdout and 0 of stderr came") as slow:
+        run(cluster(server.url), pod(), ["sh", "-c", "echo up; exec sleep 600"], limits=Limits(connect=30, run=0.3))
+    assert (slow.value.stdout_bytes, "longer limit" in slow.value.remedy) == (3, True)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(times=2, refuse=503, words="the server is currently unable to handle the request"),
+        Fault(times=2, refuse=429, words="too many requests"),
+        Fault(times=2, words="error dialing backend: Receive channel from agent is full"),
+    ],
+    ids=["503", "429", "agent"],
+)
+def test_what_had_not_begun_is_asked_for_again(server: ExecServer, fault: Fault) -> None:
+    server.faults["pod"] = fault
+    assert run(cluster(server.url), pod(), ["cat"], b"once") == Answer(0, b"once", b"")
+    assert server.asked["pod"] == 3
+
+
+@pytest.mark.parametrize(
+    ("fault", "asked", "said"),
+    [
+        (Fault(refuse=503, words="overloaded"), 3, "overloaded"),
+        (Fault(refuse=403, words='pods "pod" is forbidden'), 1, "is forbidden. Give the user the rights of docs/rbac.yml"),
+        (Fault(refuse=404, words='pods "pod" not found'), 1, "not found"),
+        (Fault(words='container not found ("main")'), 1, 'did not begin: the API server says: container not found ("main"). The container must run'),
+    ],
+)
+def test_what_is_refused_for_good_says_why(server: ExecServer, fault: Fault, asked: int, said: str) -> None:
+    server.faults["pod"] = fault
+    with pytest.raises(ApiError) as caught:
+        run(cluster(server.url), pod(), ["true"])
+    assert said in str(caught.value) and "exec in pod observers/pod, container main" in str(caught.value)
+    assert caught.value.status == (fault.refuse or 500)
+    assert server.asked["pod"] == asked
+
+
+def test_an_image_without_a_tool_says_which_one(tmp_path: pathlib.Path) -> None:
+    with ExecServer(environment={"PATH": str(tmp_path)}) as here, pytest.raises(ApiError, match="did not begin: the image has no head") as caught:
+        run(cluster(here.url), pod(), ["true"])
+    assert "its image needs sh, head and cat" in caught.value.remedy
+    assert here.asked["pod"] == 1
+
+
+def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: typing.List[float] = []
+    monkeypatch.setattr(kubernetes.time, "sleep", pauses.append)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(ApiError, match=r"no connection: .*refused.*Check the kubeconfig"):
+        run(cluster(url), pod(), ["true"])
+    assert len(pauses) == 2 and 0.5 <= pauses[0] <= 1.5 <= pauses[1] <= 4.5
+    # one that takes connections and says nothing
+    with socket.create_server(("127.0.0.1", 0)) as mute, pytest.raises(ApiError, match=r"no answer from the API server within 0\.3 s"):
+        run(cluster(f"http://127.0.0.1:{mute.getsockname()[1]}"), pod(), ["true"], limits=SHORT)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 nonsense\r\n\r\n", b"\0\0\0\0\r\n\r\n", b"HTTP/1.1 101 Switching\r\n\r\n", b""])
+def test_what_is_no_api_server_is_an_error_like_any_other(answer: bytes) -> None:
+    def reply(listener: socket.socket) -> None:
+        with listener.accept()[0] as connection:
+            connection.recv(65536)
+            connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=reply, args=(listener,), daemon=True).start()
+        with pytest.raises(ApiError, match=r"no connection: ."):
+            run(cluster(f"http://127.0.0.1:{listener.getsockname()[1]}"), pod(), ["true"])
+
+
+def test_the_streams_of_something_else_are_told_from_those_of_our_shell(server: ExecServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec.SHELL", ("sh", "-c", "echo Welcome"))
+    with pytest.raises(NoAnswer, match=r"'Welcome\\n' is not @linerate-begin"):
+        run(cluster(server.url), pod(), ["true"])
+
+
+def test_over_tls_as_the_user_that_all_else_comes_as(tmp_path: pathlib.Path) -> None:
+    pki = Pki(tmp_path, "")
+    pki.identity("server", "server", hosts=["127.0.0.1"])
+    pki.identity("client", "client")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(pki.path("server.crt"), pki.path("server.key"))
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.load_verify_locations(pki.path("ca.crt"))
+    known = {"cert_file": str(pki.path("client.crt")), "key_file": str(pki.path("client.key")), "api_key": {"authorization": "Bearer token"}}
+    with ExecServer(tls=tls) as here:
+        ours = cluster(here.url, ssl_ca_cert=str(pki.path("ca.crt")), **known)
+        assert run(ours, pod(), ["cat"], SIX_MB) == Answer(0, SIX_MB, b"")
+        assert {name.lower(): value for name, value in here.seen[0].items()}["authorization"] == "Bearer token"
+        assert run(cluster(here.url, verify_ssl=False, **known), pod(), ["true"]).rc == 0
+        with pytest.raises(ApiError, match="The server is not the one that the kubeconfig trusts"):
+            run(cluster(here.url, **known), pod(), ["true"])
+
+
+def test_many_pods_each_with_its_answer_or_its_error() -> None:
+    with ExecServer(latency=0.05) as here:
+        here.faults.update({"pod-3": Fault(cut=2), "pod-5": Fault(refuse=404, words="not found")})
+        wanted = [pod(f"pod-{number}") for number in range(40)]
+        found = dict(run_on_many(cluster(here.url), wanted, ["sh", "-c", "cat; hostname > /dev/null"], b"archive", parallel=8))
+        assert set(found) == set(wanted)
+        assert {container.pod for container, outcome in found.items() if outcome != Answer(0, b"archive", b"")} == {"pod-3", "pod-5"}
+        assert isinstance(found[pod("pod-3")], RdmaError) and isinstance(found[pod("pod-5")], ApiError)
+        # the server may not have seen yet that one has left
+        assert 1 < here.most <= 2 * 8
+        assert len(here.chosen) == 39
+
+
+def test_who_stops_listening_waits_for_nobody() -> None:
+    with ExecServer() as here:
+        answers = run_on_many(cluster(here.url), [pod(f"pod-{number}") for number in range(50)], ["sh", "-c", 'read -r go; sleep "$go"'], b"0.2\n", parallel=2)
+        next(iter(answers))
+        start = time.monotonic()
+        answers.close()  # type: ignore[attr-defined]
+        assert time.monotonic() - start < 5
+        assert sum(here.asked.values()) < 50
+
+
+def test_a_silent_connection_is_kept_open_by_pings(server: ExecServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "QUIET_SECONDS", 0.05)
+    over = threading.Event()
+
+    def leave() -> None:
+        if server.pinged.wait(30):
+            over.set()
+
+    threading.Thread(target=leave, daemon=True).start()
+    with pytest.raises(NoAnswer):
+        run(cluster(server.url), pod(), ["sleep", "600"], over=over)
+    assert over.is_set()
+
+
+def test_through_a_proxy() -> None:
+    asked: typing.List[bytes] = []
+
+    def serve(listener: socket.socket, target: int) -> None:
+        here = listener.accept()[0]
+        asked.append(here.recv(65536))
+        here.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        there = socket.create_connection(("127.0.0.1", target))
+        with here, there:
+            sockets = {here: there, there: here}
+            while True:
+                for ready in select.select(list(sockets), [], [])[0]:
+                    data = ready.recv(65536)
+                    if not data:
+                        return
+                    sockets[ready].sendall(data)
+
+    with ExecServer() as server, socket.create_server(("127.0.0.1", 0)) as listener:
+        port = int(server.url.rpartition(":")[2])
+        threading.Thread(target=serve, args=(listener, port), daemon=True).start()
+        proxy = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert run(cluster(server.url, proxy=proxy, no_proxy="example.com"), pod(), ["cat"], b"far").stdout == b"far"
+        assert asked[0].startswith(f"CONNECT 127.0.0.1:{port} ".encode())
+
+
+def test_a_shell_over_a_real_websocket(server: ExecServer) -> None:
+    """That of the measuring pods: it stays, and takes one command after the other."""
+    loop = 'printf \'\\n@linerate 0 0\\n\'; while read -r number command; do eval "$command"; printf \'\\n@linerate %s %s\\n\' "$number" "$?"; done'
+    shell = cluster(server.url).shell("observers", "pod", "main", ["sh", "-c", loop], time.monotonic)
+    assert shell.wait(30).exit_code == 0
+    for number in range(3):
+        shell.start(("sh", "-c", f"echo µ{number}; exit {number}"))
+        result = shell.wait(30)
+        assert (result.exit_code, result.output) == (number, f"µ{number}\n")
+    assert shell.open
+    shell.close()
+    assert not shell.open
+    assert server.queries[0]["stderr"] == ["false"]
