@@ -171,6 +171,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import t
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LIFETIME_SECONDS, NAMESPACE, RESOURCES, Wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import knows_recursive_read_only
 from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers, nodes_to_observe, own_image
 
@@ -196,6 +197,7 @@ def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
         lifetime=options["lifetime"],
         resources=options["resources"] or RESOURCES,
         openshift=openshift,
+        recursive=knows_recursive_read_only(cluster.version()),
     )
 
 

@@ -36,6 +36,7 @@ class Wanted:
     :ivar lifetime: seconds after which a container ends itself
     :ivar resources: of the container, as Kubernetes writes them
     :ivar openshift: whether pods are admitted by SecurityContextConstraints
+    :ivar recursive: whether the API server knows mounts that are read-only with all that is mounted below them
     """
 
     image: str
@@ -49,6 +50,7 @@ class Wanted:
     lifetime: int = LIFETIME_SECONDS
     resources: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=RESOURCES.copy)
     openshift: bool = False
+    recursive: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

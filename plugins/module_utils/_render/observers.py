@@ -70,6 +70,8 @@ def daemon_set(wanted: Wanted) -> Object:
 
 
 def _pod_spec(wanted: Wanted) -> Object:
+    # read-only alone is the host's root and no other of its file systems. The kubelet takes the recursive form without propagation only
+    below = {"recursiveReadOnly": "IfPossible"} if wanted.recursive else {"mountPropagation": "HostToContainer"}
     container = {
         "name": CONTAINER,
         "image": wanted.image,
@@ -79,7 +81,7 @@ def _pod_spec(wanted: Wanted) -> Object:
         "resources": dict(wanted.resources),
         "securityContext": {"privileged": True, "runAsUser": 0, "readOnlyRootFilesystem": True},
         "volumeMounts": [
-            {"name": "host", "mountPath": "/host", "readOnly": True, "mountPropagation": "HostToContainer"},
+            {"name": "host", "mountPath": "/host", "readOnly": True, **below},
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }

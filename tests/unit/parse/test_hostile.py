@@ -192,6 +192,9 @@ TEXT: typing.Dict[str, Text] = {
 }
 
 
+TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
+
+
 def objects(name: str, kind: str) -> typing.List[typing.Any]:
     data = yaml.safe_load((FIXTURES / "kubernetes" / name).read_text(encoding="utf-8"))
     found = [item for item in (data["items"] if "items" in data else [data]) if item.get("kind") == kind]
@@ -331,6 +334,21 @@ DATA.update(
         "job.stack.policy_state": Data(parser("job.stack.policy_state"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]),
         "job.stack.shared_class": Data(parser("job.stack.shared_class"), [VOLUME], ("",)),
         "job.stack.storage_class": Data(lambda item: parser("job.stack.storage_class")(item, ("nfs",)), [CLASS]),
+    }
+)
+
+OBSERVERS = {item["kind"]: item for item in golden("observers")}
+OBSERVER_POD = named(spec=OBSERVERS["DaemonSet"]["spec"]["template"]["spec"], status={"containerStatuses": [{"name": "observer", "restartCount": 1}]})
+EVENT = named(involvedObject={"kind": "Pod", "name": "a", "uid": "u"}, reason="Failed", message="x", type="Warning", series={"lastObservedTime": "t"})
+GOING = named(status={"conditions": [{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"}]})
+DATA.update(
+    {
+        "kubernetes.observers.owned_namespace": Data(parser("kubernetes.observers.owned_namespace"), [OBSERVERS["Namespace"]], (("foreign", ""),)),
+        "kubernetes.observers.holds_back": Data(parser("kubernetes.observers.holds_back"), [GOING], ("",)),
+        "kubernetes.observers.observer_set": Data(parser("kubernetes.observers.observer_set"), [OBSERVERS["DaemonSet"]]),
+        "kubernetes.observers.observer_pod": Data(parser("kubernetes.observers.observer_pod"), [OBSERVER_POD]),
+        "kubernetes.observers.event": Data(parser("kubernetes.observers.event"), [EVENT], (parser("kubernetes.observers.event")({}),)),
+        "kubernetes.observers.image_of_tag": Data(parser("kubernetes.observers.image_of_tag"), [named(image={"dockerImageReference": "r/x@sha256:1"})]),
     }
 )
 

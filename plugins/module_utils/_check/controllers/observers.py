@@ -143,7 +143,7 @@ class _Index:
             return (
                 "no_daemon_set",
                 f"there is no DaemonSet {seen.namespace}/{DAEMON_SET}",
-                f"Start them again; kubectl get events -n {seen.namespace} tells more",
+                f"Start them again; see kubectl get events -n {seen.namespace}",
             )
         if pod is None or pod.deleting:
             return self._without_pod(node, daemon, pod)

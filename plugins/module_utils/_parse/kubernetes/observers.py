@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 
 from ..._model.observers import CONTAINER, LABEL, OWN, PREPARED, TEMPLATE, ClusterEvent, ObserverPod, ObserverSet
@@ -101,6 +102,15 @@ def image_of_tag(resource: Resource) -> str:
     if not isinstance(image, str) or not image:
         raise ResourceError(f"{title_of(resource)}: image.dockerImageReference is missing")
     return image
+
+
+def knows_recursive_read_only(version: str) -> bool:
+    """Whether an API server takes ``recursiveReadOnly`` of a mount: from v1.31 on; server-side apply refuses what an older one does not know.
+
+    :param version: its gitVersion, such as v1.34.4
+    """
+    found = re.match(r"v(\d{1,3})\.(\d{1,3})\.", version, re.ASCII)
+    return found is not None and (int(found[1]), int(found[2])) >= (1, 31)
 
 
 def _nodes(spec: Resource, title: str) -> typing.Tuple[str, ...]:

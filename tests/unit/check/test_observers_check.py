@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who has an observer, and why others have none: by the events' own texts, each with a remedy that names a command."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.observers import GRACE, Patience, judge, line, selected
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversSeen, Wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import observers as parse
+from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import daemon_set
+from ansible_collections.linerate.rdma.tests.unit import fake_observers as play
+
+WANTED = Wanted(play.IMAGE)
+DAEMON = {**daemon_set(WANTED), "status": {"observedGeneration": 1}}
+DAEMON["metadata"] = {**DAEMON["metadata"], "uid": "d", "generation": 1}
+TEMPLATE = DAEMON["spec"]["template"]
+Resources = typing.Sequence[play.Resource]
+
+
+def seen(
+    nodes: Resources = (), pods: typing.Mapping[str, play.Resource] = {}, events: Resources = (), daemon: typing.Optional[play.Resource] = DAEMON
+) -> ObserversSeen:
+    return ObserversSeen(
+        play.NAMESPACE,
+        parse.observer_set(daemon) if daemon is not None else None,
+        tuple(parse.observer_pod(play.pod_of(name, TEMPLATE, status)) for name, status in pods.items()),
+        {item["metadata"]["name"]: core.node(item) for item in nodes or [play.node("a")]},
+        tuple(parse.event(item) for item in events),
+    )
+
+
+def one(world: ObserversSeen, node: str = "a") -> Observer:
+    (found,) = judge([node], world)
+    return found
+
+
+def of_daemon(message: str, reason: str = "FailedCreate", **rest: str) -> play.Resource:
+    return play.event("DaemonSet", "linerate-observer", reason, message, **{"uid": "d", **rest})
+
+
+def test_a_ready_pod_is_an_observer() -> None:
+    found = one(seen(pods={"a": play.running()}))
+    assert found == Observer("a", "ready", pod="linerate-observer-a", uid="uid-of-a", container="observer", image_id=play.IMAGE)
+    assert line(found) == ""
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "command"),
+    [
+        (play.SCC, "scc", "oc adm policy add-scc-to-user privileged -z linerate-observer -n linerate-observers"),
+        (play.POD_SECURITY, "pod_security", "kubectl label namespace linerate-observers pod-security.kubernetes.io/enforce=privileged"),
+        (play.QUOTA, "quota", "kubectl describe resourcequota -n linerate-observers"),
+        (play.SCOPES, "quota", "kubectl describe resourcequota -n linerate-observers"),
+        (play.PRIORITY, "priority_class", "kubectl get priorityclass"),
+        (play.WEBHOOK, "policy", "kubectl get events -n linerate-observers --field-selector reason=FailedCreate"),
+        ('Error creating: pods "x" is forbidden: error looking up service account', "refused", "kubectl get events"),
+    ],
+)
+def test_what_the_api_server_refuses(message: str, reason: str, command: str) -> None:
+    found = one(seen(events=[of_daemon(message)]))
+    assert (found.phase, found.reason) == ("waiting", reason)
+    assert found.detail.startswith(message[:250]) and command in found.remedy
+    assert reason in GRACE
+
+
+IMAGE = play.waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/rdma-tools"')
+NO_ROOM = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector."
+SANDBOX = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox"
+FAILED = "Found failed daemon pod linerate-observers/linerate-observer-old on node a, will try to kill it"
+
+
+@pytest.mark.parametrize(
+    ("status", "events", "reason", "detail", "command"),
+    [
+        (
+            IMAGE,
+            [
+                ("Failed", 'Failed to pull image "registry.example/rdma-tools": rpc error: code = Unknown desc = unauthorized: authentication required'),
+                ("Failed", "Error: ErrImagePull"),
+            ],
+            "image",
+            "unauthorized: authentication required",
+            "kubectl create secret docker-registry",
+        ),
+        (
+            play.waiting("ErrImagePull", 'rpc error: code = NotFound desc = failed to pull and unpack image: "registry.example/rdma-tools": not found'),
+            [],
+            "image",
+            "code = NotFound",
+            "kubectl describe pod linerate-observer-a -n linerate-observers",
+        ),
+        (play.waiting("ErrImageNeverPull", "Container image is not present with pull policy of Never"), [], "image", "Never", "IfNotPresent"),
+        (
+            play.waiting("CreateContainerError", 'exec: "/bin/sh": stat /bin/sh: no such file or directory'),
+            [],
+            "container",
+            "no such file",
+            "kubectl describe pod",
+        ),
+        (play.waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container=observer"), [], "container", "back-off", "/bin/sh"),
+        (play.pending(NO_ROOM), [], "unschedulable", "Insufficient cpu", "kubectl describe pod"),
+        (play.ended("Evicted", "The node was low on resource: ephemeral-storage."), [], "ended", "ephemeral-storage", "kubectl describe pod"),
+        (play.ended("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"), [], "ended", "enough resource", "kubectl describe pod"),
+        ({"phase": "Pending"}, [("FailedCreatePodSandBox", SANDBOX)], "sandbox", "failed to setup network", "kubectl describe pod"),
+        ({"phase": "Pending"}, [], "starting", "the scheduler has not looked at it", "kubectl describe pod"),
+    ],
+)
+def test_what_the_scheduler_and_the_kubelet_say(
+    status: play.Resource, events: typing.Sequence[typing.Tuple[str, str]], reason: str, detail: str, command: str
+) -> None:
+    told = [play.event("Pod", "linerate-observer-a", name, text, f"2026-01-02T03:04:0{number}Z") for number, (name, text) in enumerate(events)]
+    found = one(seen(pods={"a": status}, events=told))
+    assert (found.phase, found.reason, found.pod) == ("waiting", reason, "linerate-observer-a")
+    assert detail in found.detail and command in found.remedy
+    assert line(found).startswith(f"node a has no observer ({reason}): ") and "\n" not in line(found)
+
+
+def test_an_eviction_is_known_when_its_pod_is_gone() -> None:
+    evicted = play.event("Pod", "linerate-observer-old", "Evicted", "The node was low on resource: memory.")
+    found = one(seen(events=[evicted, of_daemon(FAILED, "FailedDaemonPod")]))
+    assert (found.reason, "low on resource: memory" in found.detail) == ("ended", True)
+    assert "involvedObject.name=linerate-observer-old" in found.remedy
+    # another node's is none of this one's
+    assert one(seen([play.node("a"), play.node("b")], events=[evicted, of_daemon(FAILED, "FailedDaemonPod")]), "b").reason == "no_pod"
+
+
+def test_a_lost_node() -> None:
+    for pods in ({}, {"a": {"phase": "Pending"}}, {"a": play.waiting("ContainerCreating", "")}):
+        found = one(seen([play.node("a", ready=False)], pods))
+        assert (found.reason, "Kubelet stopped posting" in found.detail, "kubectl describe node a" in found.remedy) == ("node_not_ready", True, True)
+    # its network alone may be what is missing, and observers are in the host's
+    assert one(seen([play.node("a", ready=False)], {"a": play.running()})).phase == "ready"
+
+
+def test_who_is_left_out() -> None:
+    by_label = {**daemon_set(dataclasses.replace(WANTED, node_selector={"gpu": "yes"})), "status": {}}
+    found = one(seen(daemon=by_label, events=[of_daemon(play.SCC)]))
+    assert (found.reason, "gpu=yes" in found.detail, "kubectl label node a gpu=yes" in found.remedy) == ("left_out", True, True)
+    by_name = {**daemon_set(dataclasses.replace(WANTED, nodes=("b",))), "status": {}}
+    assert one(seen(daemon=by_name)).reason == "left_out"
+    assert one(seen(), "z").reason == "no_node"
+    windows = play.node("a")
+    windows["metadata"]["labels"]["kubernetes.io/os"] = "windows"
+    assert "kubernetes.io/os=linux" in one(seen([windows])).detail
+
+
+def test_who_waits_for_the_controller() -> None:
+    unseen = {**DAEMON, "status": {"observedGeneration": 0}}
+    assert [one(seen(daemon=daemon)).reason for daemon in (unseen, DAEMON, None)] == ["not_seen", "no_pod", "no_daemon_set"]
+
+
+def test_a_pod_of_other_options_is_no_observer() -> None:
+    old = {**daemon_set(dataclasses.replace(WANTED, lifetime=60)), "status": {}}
+    assert (one(seen(pods={"a": play.running()}, daemon=old)).phase, one(seen(pods={"a": play.running()}, daemon=old)).reason) == ("waiting", "outdated")
+    pod = play.pod_of("a", TEMPLATE, play.running())
+    pod["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+    going = dataclasses.replace(seen(), pods=(parse.observer_pod(pod),))
+    assert (one(going).phase, one(going).reason) == ("waiting", "outdated")
+    # the one that comes counts, not the one that goes
+    both = dataclasses.replace(going, pods=(*going.pods, *seen(pods={"a": play.running()}).pods))
+    assert one(both).phase == "ready"
+
+
+def test_an_event_of_another_daemon_set_says_nothing() -> None:
+    assert one(seen(events=[of_daemon(play.SCC, uid="of an older one")])).reason == "no_pod"
+
+
+def test_what_cannot_be_read_is_unknown() -> None:
+    found = one(dataclasses.replace(seen(pods={"a": play.running()}), unread=("pods is forbidden",)))
+    assert (found.phase, found.reason) == ("ready", "")
+    found = one(dataclasses.replace(seen(), unread=("pods is forbidden",)))
+    assert (found.reason, found.detail, "kubectl apply -f docs/rbac-observers.yml" in found.remedy) == ("unread", "pods is forbidden", True)
+
+
+def test_the_first_words_of_a_long_refusal_stay() -> None:
+    found = one(seen(events=[of_daemon(play.SCC + "x" * 10_000 + "end")]))
+    assert len(found.detail) < 700 and found.detail.startswith("Error creating") and found.detail.endswith("end")
+
+
+def test_patience() -> None:
+    patience = Patience({"scc": 20.0, "no_node": 0.0})
+    refused, unknown = Observer("a", "waiting", "scc"), Observer("b", "waiting", "no_node")
+    slow = Observer("c", "waiting", "starting")
+    assert [item.phase for item in patience.apply([refused, unknown, slow], 0.0)] == ["waiting", "failed", "waiting"]
+    assert patience.wake(5.0) == 15.0
+    assert [item.phase for item in patience.apply([refused, slow], 19.0)] == ["waiting", "waiting"]
+    assert [item.phase for item in patience.apply([refused, slow], 20.0)] == ["failed", "waiting"]
+    # what became another reason, or got better, begins anew
+    assert patience.apply([Observer("a", "ready")], 21.0)[0].phase == "ready"
+    assert patience.apply([refused], 22.0)[0].phase == "waiting"
+    assert Patience({}).wake(0.0) is None
+
+
+def test_the_selector_takes_nodes_of_linux() -> None:
+    windows = play.node("w", gpu="yes")
+    windows["metadata"]["labels"]["kubernetes.io/os"] = "windows"
+    nodes = [core.node(item) for item in (play.node("b", gpu="yes"), play.node("a", gpu="yes"), play.node("c"), windows)]
+    assert selected(nodes, {"gpu": "yes"}) == ("a", "b")
+    assert selected(nodes, {}) == ("a", "b", "c")
