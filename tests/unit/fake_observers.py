@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-import collections
 import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
 
 from .fake_api import FakeApi, Resource
 
@@ -92,16 +93,15 @@ class World(FakeApi):
         self._objects.setdefault(path, {})[item["metadata"]["name"]] = item
 
     def all(self, kind: str, namespace: str = NAMESPACE) -> typing.List[Resource]:
-        paths = {"Namespace": "/api/v1/namespaces", "DaemonSet": f"/apis/apps/v1/namespaces/{namespace}/daemonsets"}
-        path = paths.get(kind) or f"/api/v1/namespaces/{namespace}/{kind.lower()}s"
-        return list(self._objects.get(path, {}).values())
+        return list(self._objects.get(path_of(kind, namespace), {}).values())
 
     def make_namespace(self, labels: typing.Mapping[str, str]) -> None:
         """As somebody else would."""
         self._happen("/api/v1/namespaces", "ADDED", {"kind": "Namespace", "metadata": {"name": NAMESPACE, "uid": "before", "labels": dict(labels)}})
 
     def object(self, path: str) -> typing.Optional[Resource]:
-        self._ask("get", path.rpartition("/")[0])
+        if path.rpartition("/")[0] in self._objects:
+            self._ask("get", path)
         found = super().object(path)
         if found is not None and path == f"/api/v1/namespaces/{NAMESPACE}" and found["metadata"].get("deletionTimestamp"):
             with self._news:
@@ -112,19 +112,19 @@ class World(FakeApi):
         return found
 
     def listing(self, path: str) -> typing.Optional[bytes]:
-        self._ask("list", path)
+        if path in self._objects:
+            self._ask("list", f"{path}/")
         return super().listing(path)
 
     def events(self, path: str, version: int, server: typing.Any) -> typing.Iterator[bytes]:
-        self._ask("watch", path)
+        self._ask("watch", f"{path}/")
         return super().events(path, version, server)
 
     def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
-        folder = path if method == "POST" else path.rpartition("/")[0]
-        self._ask({"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[method], folder)
+        self._ask({"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[method], f"{path}/" if method == "POST" else path)
         if method == "PATCH":
             # the API server asks for both where the object is not there
-            self._ask("create", folder)
+            self._ask("create", path)
         words = self.refuses.get(str(body.get("kind"))) if method == "PATCH" else None
         if words:
             return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": words}
@@ -137,9 +137,12 @@ class World(FakeApi):
             super().remove(path, item)
 
     def _ask(self, verb: str, path: str) -> None:
-        parts = path.strip("/").split("/")
-        namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts[:-1] else ""
-        self.asked.add((verb, parts[-1], namespace))
+        """:param path: of an object, or of a list with a slash behind it"""
+        folder, _slash, name = path.rpartition("/")
+        parts = folder.strip("/").split("/")
+        inside = parts[parts.index("namespaces") + 1] if "namespaces" in parts[:-1] else ""
+        # a namespace is in itself
+        self.asked.add((verb, parts[-1], name if parts[-1] == "namespaces" else inside))
 
     def _happen(self, path: str, action: str, item: Resource) -> None:
         if path == "/api/v1/namespaces":
@@ -198,11 +201,3 @@ def pod_of(name: str, template: Resource, status: Resource) -> Resource:
     metadata = {**template["metadata"], "name": f"linerate-observer-{name}", "namespace": NAMESPACE, "uid": f"uid-of-{name}"}
     spec = {**template["spec"], "affinity": affinity, **({"nodeName": name} if scheduled else {})}
     return {"kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
-
-
-def verbs(asked: typing.Iterable[typing.Tuple[str, str, str]]) -> typing.Dict[typing.Tuple[str, str], typing.List[str]]:
-    """Verbs by resource and namespace."""
-    found: typing.Dict[typing.Tuple[str, str], typing.List[str]] = collections.defaultdict(list)
-    for verb, resource, namespace in sorted(asked):
-        found[resource, namespace].append(verb)
-    return dict(found)
