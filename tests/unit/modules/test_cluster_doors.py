@@ -76,6 +76,7 @@ ARGUMENTS = {
     "nic_map_lint": {"name": "map", "hcas": {}},
     "machine_config_roll": {"state": "released"},
     "memlock_proof": {"fabrics": [FABRIC], "nodes": ["a"], "cluster": {"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}},
+    "observers": {"image": "registry.example/rdma-tools:1"},
     "rdma_bandwidth": {"fabrics": [FABRIC], "nodes": ["a"]},
     "sriov_operator_info": {},
     "sriov_plan": {"objects": [], "nodes": ["a"]},
