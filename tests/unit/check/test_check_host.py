@@ -214,3 +214,106 @@ def test_each_node_is_looked_at_and_one_that_gives_no_answer_is_unknown() -> Non
     seen = {"a": ObservedPlatform(NodePlatform("6.8.0", "x86_64", gpu=OPEN)), "b": ObservedPlatform(error="unreachable: no route")}
     found = host.check(intent(None, gpudirect="auto"), host.Facts(("a", "b", "c"), platforms=seen))
     assert [(item.subject, item.status) for item in found if item.check == "host.gpudirect"] == [("a", "pass"), ("b", "unknown"), ("c", "unknown")]
+
+
+# Whom a finding accuses, and the edges
+
+
+def accused(found: typing.Iterable[Finding], check: str) -> typing.List[typing.Tuple[str, str]]:
+    """Subject and status of each finding of a check."""
+    return [(item.subject, item.status) for item in found if item.check == check]
+
+
+@pytest.mark.parametrize(
+    ("proof", "status"),
+    [
+        (PROOF, "pass"),
+        (None, "unknown"),
+        (changed(user=None), "unknown"),
+        (changed(user=0), "unknown"),
+        (changed(registered=0), "fail"),
+        (changed(soft=1 << 30), "fail"),
+        # no memory at all may be locked; a device may still have registered some by other means
+        (changed(soft=0), "fail"),
+        (changed(registered=1 << 20), "unknown"),
+        (changed(error="the pod was deleted"), "unknown"),
+        (changed(soft=None), "unknown"),
+    ],
+)
+def test_a_proof_is_told_of_its_fabric_and_node(proof: typing.Optional[MemlockProof], status: str) -> None:
+    found = host.check(intent(), host.Facts(("a",), (proof,) if proof else ()))
+    assert accused(found, "host.memlock") == [("compute a", status)]
+    assert accused(found, "host.memlock_limit") == [("rdma_cluster.host.memlock", "pass")]
+
+
+def test_no_limit_is_told_of_the_key_and_a_proof_of_another_node_is_none() -> None:
+    found = host.check(intent(Memlock("machine_config", unlimited=True)), host.Facts(("a", "b"), (changed(soft=-1, registered=1 << 40),)))
+    assert accused(found, "host.memlock_limit") == [("rdma_cluster.host.memlock", "warn")]
+    assert accused(found, "host.memlock") == [("compute a", "pass"), ("compute b", "unknown")]
+
+
+def test_a_fabric_without_rdma_proves_nothing_and_is_not_asked() -> None:
+    plain = dataclasses.replace(FABRIC, name="plain", profile="sriov_ethernet", rdma=False)
+    assert accused(host.check(intent(fabric=plain), host.Facts(("a",))), "host.memlock") == [("fabrics", "unknown")]
+    both = dataclasses.replace(intent(), fabrics=(plain, FABRIC))
+    assert accused(host.check(both, host.Facts(("a",), (PROOF,))), "host.memlock") == [("compute a", "pass")]
+
+
+@pytest.mark.parametrize(
+    ("seen", "check_mode", "status"),
+    [
+        (ObservedText("8589934592"), False, "pass"),
+        (ObservedText("8388608"), False, "fail"),
+        (ObservedText("8388608"), True, "unknown"),
+        (ObservedText(error="job failed"), False, "unknown"),
+        # what was read before the restart failed
+        (ObservedText("8589934592", "job failed"), False, "unknown"),
+    ],
+)
+def test_containerd_is_told_of_its_node(seen: ObservedText, check_mode: bool, status: str) -> None:
+    found = host.check(intent(), host.Facts(("a",), check_mode=check_mode, runtimes={"a": seen}))
+    assert accused(found, "host.containerd") == [("a", status)]
+
+
+@pytest.mark.parametrize(
+    ("policies", "check_mode", "subject", "status"),
+    [
+        (READY, False, "ClusterPolicy gpu-cluster-policy", "pass"),
+        (dataclasses.replace(READY, rdma=False), False, "ClusterPolicy gpu-cluster-policy", "fail"),
+        (dataclasses.replace(READY, error="conflict"), False, "ClusterPolicy gpu-cluster-policy", "fail"),
+        (dataclasses.replace(READY, changed=True), True, "ClusterPolicy gpu-cluster-policy", "unknown"),
+        (dataclasses.replace(READY, changed=True), False, "ClusterPolicy gpu-cluster-policy", "unknown"),
+        (dataclasses.replace(READY, state="notReady"), False, "ClusterPolicy gpu-cluster-policy", "warn"),
+        (dataclasses.replace(READY, state="notReady", rdma=False), False, "ClusterPolicy gpu-cluster-policy", "unknown"),
+        (ClusterPolicies(("a", "b"), "ready", True), False, "ClusterPolicy", "fail"),
+        (ClusterPolicies(), False, "ClusterPolicy", "fail"),
+        (ClusterPolicies(error="forbidden"), False, "ClusterPolicy", "unknown"),
+    ],
+)
+def test_a_cluster_policy_is_told_of_by_its_name(policies: ClusterPolicies, check_mode: bool, subject: str, status: str) -> None:
+    platforms = {"a": ObservedPlatform(NodePlatform("5.14.0", "x86_64", gpu=PEERMEM))}
+    facts = host.Facts(("a",), policies=policies, platforms=platforms, check_mode=check_mode)
+    assert accused(host.check(intent(None, gpudirect="peermem"), facts), "host.cluster_policy") == [(subject, status)]
+
+
+@pytest.mark.parametrize(
+    ("way", "gpu", "kernel", "status"),
+    [
+        ("dma_buf", OPEN, "5.12.0", "pass"),
+        ("dma_buf", OPEN, "5.11.22", "fail"),
+        ("dma_buf", dataclasses.replace(OPEN, version="515.0"), "6.8.0", "pass"),
+        ("dma_buf", dataclasses.replace(OPEN, version="514.99"), "6.8.0", "fail"),
+        ("dma_buf", dataclasses.replace(OPEN, open=None), "6.8.0", "unknown"),
+        ("peermem", dataclasses.replace(PEERMEM, peer_clients=("nv_mem",)), "5.4.0", "pass"),
+        ("peermem", dataclasses.replace(PEERMEM, peer_clients=("amdkfd",)), "5.4.0", "fail"),
+        ("auto", None, "6.8.0", "unknown"),
+    ],
+)
+def test_gpudirect_is_told_of_its_node_and_begins_with_a_version(way: str, gpu: typing.Optional[GpuDriver], kernel: str, status: str) -> None:
+    found = told(way, gpu, kernel)
+    assert (found.subject, found.status) == ("a", status)
+
+
+def test_an_answer_beside_an_error_says_nothing_of_gpudirect() -> None:
+    observed = ObservedPlatform(NodePlatform("6.8.0", "x86_64", gpu=OPEN), "the module was killed")
+    assert [item.status for item in gpudirect.check("a", HostNeeds(gpudirect="auto"), observed)] == ["unknown"]
