@@ -261,3 +261,52 @@ def test_serving_leaves_out_nodes_without_the_label():
     assert serving(ClusterIntent(), seen, ("worker-1", "worker-2")) == ()
     assert serving(ClusterIntent(), dataclasses.replace(seen, daemon=None), ("worker-1", "worker-2")) == ("worker-1: no DaemonSet",)
     assert serving(ClusterIntent(), dataclasses.replace(seen, installations=(), troubles=("a: waits",)), ()) == ("SR-IOV network operator: none", "a: waits")
+
+
+def told(seen, *checks, nodes=("worker-1",), intent=INTENT):
+    """Check, subject and status of each finding of these checks."""
+    findings = check(intent, Facts(nodes, seen, rights=RightsFacts(40)))
+    return [(item.check, item.subject, item.status) for item in findings if item.check in checks]
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "subject", "status"),
+    [
+        ({}, "resource_prefix", "resource prefix", "pass"),
+        ({"installations": (dataclasses.replace(HELM, resource_prefix=""),)}, "resource_prefix", "resource prefix", "warn"),
+        ({"installations": (dataclasses.replace(HELM, resource_prefix="nvidia.com"),)}, "resource_prefix", "resource prefix", "fail"),
+        ({}, "config", "SriovOperatorConfig default", "pass"),
+        ({"configs": ()}, "config", "SriovOperatorConfig default", "fail"),
+        ({}, "node", "worker-1", "pass"),
+        ({"nodes": ()}, "node", "worker-1", "fail"),
+        ({"nodes": (ClusterNode("worker-1", LABEL, False),)}, "node", "worker-1", "fail"),
+        ({"nodes": (ClusterNode("worker-1", LABEL, True, unschedulable=True),)}, "node", "worker-1", "fail"),
+        ({}, "label", "worker-1", "pass"),
+        ({}, "daemon", "worker-1", "pass"),
+        ({"states": ()}, "daemon", "worker-1", "fail"),
+        ({"daemon": dataclasses.replace(GOOD.daemon, nodes=())}, "daemon", "worker-1", "fail"),
+        ({"daemon": None}, "daemon", "worker-1", "fail"),
+        ({"olm": (SUCCEEDED,)}, "olm", "ClusterServiceVersion sriov-network-operator/sriov-network-operator.v4.18", "pass"),
+        ({"olm": (dataclasses.replace(SUBSCRIBED, version=""),)}, "olm", "Subscription sriov-network-operator/sub", "fail"),
+        ({"olm": (dataclasses.replace(SUBSCRIBED, message="wait"),)}, "olm", "Subscription sriov-network-operator/sub", "warn"),
+    ],
+)
+def test_each_finding_accuses_its_own_object(changes, name, subject, status):
+    assert told(dataclasses.replace(GOOD, **changes), f"operators.{name}") == [(f"operators.{name}", subject, status)]
+
+
+def test_definitions_are_told_of_by_their_names():
+    absent = f"sriovibnetworks.{GROUP}"
+    found = told(dataclasses.replace(GOOD, crds=tuple(name for name in GOOD.crds if name != absent)), "operators.definition")
+    assert ("operators.definition", absent, "fail") in found
+    assert {subject for _check, subject, status in found if status == "pass"} == set(GOOD.crds) - {absent}
+
+
+def test_pods_on_the_pod_network_need_no_multus():
+    baseline = dataclasses.replace(INTENT, fabrics=(dataclasses.replace(INTENT.fabrics[0], profile="pod_network", virtual_functions=0, resource_name=""),))
+    assert told(dataclasses.replace(GOOD, multus=()), "operators.multus", intent=baseline) == []
+    assert told(dataclasses.replace(GOOD, multus=()), "operators.multus") == [("operators.multus", "multus", "warn")]
+
+
+def test_an_operator_that_serves_is_not_waited_for_though_a_pod_of_somebody_has_trouble():
+    assert serving(ClusterIntent(), dataclasses.replace(GOOD, troubles=("web-1: ErrImagePull",)), ("worker-1",)) == ()

@@ -104,3 +104,51 @@ def test_state_of_the_kernel_s_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         assert clock.synchronised is synchronised and clock.error_seconds == (None if synchronised is None else 0.018)
     monkeypatch.setattr(observe.ctypes, "CDLL", lambda _name: object())
     assert read_clock().synchronised is None
+
+
+def exact(low: float, high: float) -> ObservedClock:
+    """A node that is ahead of the controller by so many seconds at least and at most, without a rounding error."""
+    return ObservedClock(NodeClock(ASKED + high, True, 0.01, ASKED, ASKED + high - low))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "status"),
+    [
+        (30.0, 30.0, "fail"),
+        (-30.0, -30.0, "fail"),
+        (29.5, 29.5, "warn"),
+        (0.0, 30.0, "unknown"),
+        (0.0, 29.5, "pass"),
+        (29.5, 30.0, "unknown"),
+        (2.0, 2.0, "warn"),
+        (-2.0, -2.0, "warn"),
+        (1.5, 2.0, "pass"),
+    ],
+)
+def test_limits_are_met_at_exactly_so_many_seconds(low: float, high: float, status: str) -> None:
+    assert judged(exact(low, high))["worker-1"][0] == status
+
+
+def test_the_controller_is_accused_from_exactly_the_limit_on() -> None:
+    for ahead, accused in ((30.0, {"controller": "fail", "worker-1": "pass", "worker-2": "pass"}), (29.5, {"worker-1": "warn", "worker-2": "warn"})):
+        findings = judged(exact(ahead, ahead), exact(ahead, ahead))
+        assert {name: status for name, (status, _measured) in findings.items()} == accused
+
+
+def test_a_node_that_was_not_compared_has_no_say_on_the_others() -> None:
+    for clock in (NodeClock(ASKED, True, 0.01, None, ASKED), NodeClock(ASKED, True, 0.01, ASKED, None)):
+        findings = judged(ObservedClock(clock), seen(3 * HOURS), seen(3 * HOURS))
+        assert {name: status for name, (status, _measured) in findings.items()} == {
+            "controller": "fail",
+            "worker-1": "unknown",
+            "worker-2": "pass",
+            "worker-3": "pass",
+        }
+
+
+def test_an_answer_beside_an_error_tells_no_time() -> None:
+    clock = seen().value
+    assert judged(ObservedClock(clock, "the module was killed"), ObservedClock(clock)) == {
+        "worker-1": ("unknown", "no answer"),
+        "worker-2": ("pass", "within 0.8 s of the controller, synchronised"),
+    }

@@ -559,3 +559,93 @@ def test_platform_without_answer_is_unknown() -> None:
 
 def test_platform_of_an_unknown_fabric_is_unknown() -> None:
     assert one(platforms(intent=world.intent(world.fabric(hcas_per_node=5))), "platform.scope").status == "unknown"
+
+
+def told(findings: Findings, *checks: str) -> typing.List[typing.Tuple[str, str, str]]:
+    """Check, subject and status of each finding of these checks."""
+    return [(finding.check, finding.subject, finding.status) for finding in findings if finding.check in checks]
+
+
+def test_platform_without_nodes_says_so() -> None:
+    assert told(run(platform, platform.Facts()), "platform.node") == [("platform.node", "inventory", "unknown")]
+
+
+@pytest.mark.parametrize(
+    ("hcas", "seen"),
+    [
+        (ObservedHcas(error="unreachable"), None),
+        (ObservedHcas(NODES["worker-1"], "the module was killed"), None),
+        (ObservedHcas(), None),
+        (None, ObservedPlatform(error="unreachable")),
+        (None, ObservedPlatform(evidence(NODES["worker-1"]), "the module was killed")),
+        (None, ObservedPlatform()),
+    ],
+)
+def test_platform_knows_nothing_of_half_an_answer_and_judges_the_next_node(
+    hcas: typing.Optional[ObservedHcas], seen: typing.Optional[ObservedPlatform]
+) -> None:
+    facts = platform.Facts(
+        nodes={"worker-1": hcas or ObservedHcas(NODES["worker-1"]), "worker-2": ObservedHcas(NODES["worker-2"])},
+        subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": ObservedSubnets(world.subnets())},
+        platforms={"worker-1": seen or ObservedPlatform(evidence(NODES["worker-1"])), "worker-2": ObservedPlatform(evidence(NODES["worker-2"]))},
+    )
+    findings = run(platform, facts)
+    assert told(findings, "platform.node") == [("platform.node", "worker-1", "unknown"), ("platform.node", "worker-2", "pass")]
+    assert {subject.partition(" ")[0] for _check, subject, _status in told(findings, "platform.sriov", "platform.iommu")} == {"worker-2"}
+
+
+@pytest.mark.parametrize("seen", [ObservedSubnets(error="unreachable"), ObservedSubnets(world.subnets(), "the module was killed")])
+def test_platform_takes_no_manager_from_a_node_that_did_not_answer(seen: ObservedSubnets) -> None:
+    facts = platform.Facts(
+        nodes={"worker-1": ObservedHcas(NODES["worker-1"])}, subnets={"worker-1": seen}, platforms={"worker-1": ObservedPlatform(evidence(NODES["worker-1"]))}
+    )
+    findings = run(platform, facts, world.intent(world.fabric()))
+    assert told(findings, "platform.scope", "platform.sriov") == [("platform.scope", "compute", "unknown")]
+
+
+def test_platform_asks_nothing_of_the_hcas_of_a_fabric_that_makes_no_functions() -> None:
+    macvlan = dataclasses.replace(world.storage(netdev=("eth1",)), name="plain", profile="macvlan", virtual_functions=0, resource_name="")
+    findings = platforms(intent=world.intent(macvlan, world.fabric()))
+    assert told(findings, "platform.scope") == [("platform.scope", "plain", "pass")]
+    assert [subject for _check, subject, _status in told(findings, "platform.sriov")] == [f"worker-1 mlx5_{index}" for index in (0, 1, 4, 5)]
+
+
+def test_platform_warns_of_what_was_not_read() -> None:
+    assert told(platforms(errors=("dmesg: no",)), "platform.node") == [("platform.node", "worker-1", "pass"), ("platform.node", "worker-1", "warn")]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({}, "pass"),
+        # a translator that has no group, and groups of none
+        ({"iommu_groups": 0}, "warn"),
+        ({"iommu_devices": ()}, "warn"),
+        ({"iommu_devices": None}, "unknown"),
+        ({"iommu_groups": None}, "unknown"),
+        ({"acpi_tables": None}, "unknown"),
+        ({"kernel_arguments": None}, "pass"),
+    ],
+)
+def test_platform_takes_an_iommu_for_proven_by_devices_and_groups(change: dict, status: str) -> None:
+    assert told(platforms(**change), "platform.iommu") == [("platform.iommu", "worker-1", status)]
+
+
+@pytest.mark.parametrize(
+    ("driver", "status"),
+    [("igb", "pass"), ("vfio-pci", "fail"), (None, "fail")],
+)
+def test_platform_asks_for_a_driver_that_makes_functions(driver: typing.Optional[str], status: str) -> None:
+    pci = world.igb().pci
+    assert pci is not None
+    node = world.node(1, eth1=world.igb(pci=dataclasses.replace(pci, driver=driver)))
+    assert told(platforms(node, world.intent(world.storage())), "platform.driver") == [("platform.driver", "worker-1 eth1", status)]
+
+
+def test_platform_of_a_function_without_evidence_is_unknown() -> None:
+    node = world.node(1)
+    soft = dataclasses.replace(world.hca(1, 0), pci=None)
+    for first, functions in ((node, ()), (world.node(1, mlx5_0=soft), evidence(node).functions)):
+        findings = platforms(first, world.intent(world.fabric()), functions=functions)
+        assert ("platform.sriov", "worker-1 mlx5_0", "unknown") in told(findings, "platform.sriov")
+        assert "worker-1 mlx5_0" not in [subject for _check, subject, _status in told(findings, "platform.driver")]

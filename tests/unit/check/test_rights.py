@@ -143,3 +143,32 @@ def test_all_rights_pass_and_none_asked_is_unknown():
 def test_taking_back_is_only_warned_of():
     (finding,) = check(dataclasses.replace(RightsFacts(40), denied=(Denied("teardown", "delete namespaces"),)))
     assert (finding.subject, finding.status) == ("teardown", "warn")
+
+
+def test_only_what_the_intent_needs_is_asked_for():
+    """A right that no stage uses would stop a user who does well without it."""
+    plain = parse_intent([fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"})])
+    kinds = {right.kind for right in needed(plain) if right.verb in ("create", "patch", "delete")}
+    assert kinds.isdisjoint({"SriovNetworkPoolConfig", "MachineConfig", "KubeletConfig", "MachineConfigPool", "NicClusterPolicy", "ClusterPolicy"})
+    assert {"SriovNetworkNodePolicy", "SriovNetwork", "Pod"} <= kinds
+    stages = {right.need for right in needed(plain)}
+    assert "host" not in stages and ("list", "KubeletConfig") not in {(right.verb, right.kind) for right in needed(plain)}
+    by_containerd = parse_intent(
+        [{**fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"}), "rdma": False}, fabric("b", "sriov_infiniband", shares("IPPool"))],
+        None,
+        {"host": {"memlock": {"by": "containerd", "limit_gib": 64}}},
+    )
+    by_containerd = dataclasses.replace(
+        by_containerd,
+        fabrics=tuple(dataclasses.replace(item, network=dataclasses.replace(item.network, namespace=f"pods-of-{item.name}")) for item in by_containerd.fabrics),
+    )
+    assert "MachineConfig" not in {right.kind for right in needed(by_containerd)}
+    assert {right.namespace for right in needed(by_containerd) if right.need == "host"} == {"pods-of-b"}
+
+
+def test_what_is_denied_is_told_of_the_stage_that_needs_it():
+    found = check(RightsFacts(40, (Denied("network", "patch a"), Denied("bandwidth", "create b"), Denied("network", "patch c"))))
+    assert [(item.subject, item.status, item.measured) for item in found] == [
+        ("stage network", "fail", "may not: patch a; patch c"),
+        ("stage bandwidth", "fail", "may not: create b"),
+    ]
