@@ -27,7 +27,8 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         check_mode = bool(self._task.check_mode)
-        return {**begin(options, self._folder(options, variables, check_mode), check_mode), "holder": holder()}
+        folder = self._folder(options, variables, check_mode)
+        return {**begin(options, folder, check_mode), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
 
     @staticmethod
     def _folder(options: Result, variables: Result, check_mode: bool) -> FactFolder:

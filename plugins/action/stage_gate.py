@@ -23,4 +23,5 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
-        return {**judge_facts(options, FactFolder(options["report_dir"], options["run"]), bool(self._task.check_mode)), "holder": holder()}
+        folder = FactFolder(options["report_dir"], options["run"])
+        return {**judge_facts(options, folder, bool(self._task.check_mode)), "holder": holder(), "by_pods": bool(folder.start().by_pods)}

@@ -34,11 +34,19 @@ options:
       - name: inventory_hostname
       - name: ansible_host
       - name: ansible_pod_name
+  node:
+    description:
+      - Name of a node. The pod is then the one of M(linerate.rdma.observers) on this node, and O(pod) does not count.
+      - M(linerate.rdma.observers) must have started it in O(namespace).
+    type: str
+    vars:
+      - name: ansible_pod_node
   namespace:
     description: Namespace of the pod.
     type: str
     default: default
     vars:
+      - name: rdma_observers_namespace
       - name: ansible_pod_namespace
   container:
     description: Name of the container. A pod that has one only does not need it.
@@ -64,6 +72,7 @@ options:
     env:
       - name: K8S_AUTH_KUBECONFIG
     vars:
+      - name: rdma_kubeconfig
       - name: ansible_pod_kubeconfig
   context:
     description: Name of a context in the kubeconfig.
@@ -171,16 +180,16 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-# Hosts of an inventory that are pods, each named after its node
-observers:
+# Nodes of a cluster, each reached by its observer; the inventory plugin linerate.rdma.nodes sets all this by itself
+rdma_nodes:
   hosts:
     worker-1:
-      ansible_pod_name: linerate-observer-x7k2p
+      ansible_pod_node: worker-1
     worker-2:
-      ansible_pod_name: linerate-observer-9d4fm
+      ansible_pod_node: worker-2
   vars:
     ansible_connection: linerate.rdma.pod
-    ansible_pod_namespace: linerate-observer
+    ansible_pod_namespace: linerate-observers
     ansible_pipelining: true
     ansible_python_interpreter: /usr/bin/python3
     ansible_remote_tmp: /tmp/.ansible
@@ -201,6 +210,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits, run
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import container_on
 
 display = Display()
 
@@ -217,6 +227,7 @@ class Connection(ConnectionBase):
 
     _cluster: typing.Optional[Cluster] = None
     _credentials: typing.Optional[Credentials] = None
+    _found: typing.Optional[Container] = None
 
     def _connect(self) -> Connection:
         """Find the API server and the credentials; the pod is asked when there is something to run."""
@@ -237,7 +248,10 @@ class Connection(ConnectionBase):
 
     @property
     def _container(self) -> Container:
-        return Container(self.get_option("namespace"), self.get_option("pod"), self.get_option("container"))
+        """As it is named; of a node, as it was last found."""
+        node = self.get_option("node")
+        named = Container(self.get_option("namespace"), f"of node {node}" if node else self.get_option("pod"), self.get_option("container"))
+        return self._found or named
 
     def _run(self, command: typing.Sequence[str], stdin: bytes = b"") -> Answer:
         self._connect()
@@ -245,6 +259,8 @@ class Connection(ConnectionBase):
             raise AnsibleConnectionFailure("The connection was closed while it was made")
         limits = Limits(self.get_option("connect_timeout"), self.get_option("exec_timeout"))
         try:
+            if self.get_option("node") and self._found is None:
+                self._found = container_on(self._cluster, self.get_option("namespace"), self.get_option("node"))
             return run(self._cluster, self._container, command, stdin, limits)
         except RdmaError as error:
             raise AnsibleConnectionFailure(self._credentials.masked(str(error))) from None
@@ -292,7 +308,7 @@ class Connection(ConnectionBase):
         self.close()
 
     def close(self) -> None:
-        self._cluster = self._credentials = None
+        self._cluster = self._credentials = self._found = None
         self._connected = False
 
 

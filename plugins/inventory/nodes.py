@@ -38,6 +38,10 @@ options:
   ssh:
     description: Label selector of those of the nodes that are reached by ssh. Without it there are none.
     type: str
+  namespace:
+    description: Namespace of the observers. The plugin hands it on as the variable C(rdma_observers_namespace) where it is not the default.
+    type: str
+    default: linerate-observers
   python:
     description: Path of Python in the image of the observers.
     type: str
@@ -79,6 +83,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._credentials import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import InventoryNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import nearest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory_node
 
@@ -110,6 +115,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         self.inventory.add_group(GROUP)
         if self.get_option("kubeconfig"):
             self.inventory.set_variable("all", "rdma_kubeconfig", self.get_option("kubeconfig"))
+        if self.get_option("namespace") != NAMESPACE:
+            self.inventory.set_variable("all", "rdma_observers_namespace", self.get_option("namespace"))
         for node in nodes:
             self._add(node, node.name in by_ssh)
 
@@ -141,6 +148,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             return {"ansible_connection": "ansible.builtin.ssh", **({"ansible_host": node.address} if node.address else {})}
         return {
             "ansible_connection": "linerate.rdma.pod",
+            "ansible_pod_node": node.name,
+            "ansible_pod_namespace": self.get_option("namespace"),
+            "ansible_pipelining": True,
             "ansible_python_interpreter": self.get_option("python"),
             # the root file system of an observer can't be written to
             "ansible_remote_tmp": "/tmp/.ansible",

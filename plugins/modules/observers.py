@@ -167,6 +167,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, difference, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LIFETIME_SECONDS, NAMESPACE, RESOURCES, Wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
@@ -184,7 +185,7 @@ def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
     image = options["image"] or own_image(cluster, openshift)
     if not by_digest(image):
         module.warn(f"the image {image} is named by a tag, which may be another image on another node; name it with its digest (@sha256:...)")
-    of_run = folder.start().nodes if folder and not options["node_selector"] else ()
+    of_run = _nodes_of_run(folder.start()) if folder and not options["node_selector"] else ()
     return Wanted(
         image=image,
         namespace=options["namespace"],
@@ -199,6 +200,11 @@ def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
         openshift=openshift,
         recursive=knows_recursive_read_only(cluster.version()),
     )
+
+
+def _nodes_of_run(start: RunStart) -> typing.Tuple[str, ...]:
+    """Those that are reached by observers; all of them where none is so far."""
+    return start.by_pods or start.nodes
 
 
 def described(outcomes: typing.Iterable[Outcome]) -> typing.Dict[str, typing.Any]:

@@ -52,6 +52,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+by_pods:
+  description: Whether nodes of the run are reached by observers, which are pods.
+  type: bool
+  returned: always
 holder:
   description: ID of the C(ansible-playbook) process. Modules that change the cluster need it as the option C(holder).
   type: str
@@ -86,6 +90,10 @@ path:
   description: Path of the record.
   type: str
   returned: if the stage cannot start
+observers:
+  description: Whether the stage looks at nodes that are reached by observers, so that these must be there.
+  type: bool
+  returned: always
 look:
   description: Kinds of facts about nodes that the stage needs and that this run does not have yet.
   type: list

@@ -60,6 +60,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+by_pods:
+  description: Whether nodes of the run are reached by observers, which are pods.
+  type: bool
+  returned: always
 holder:
   description: ID of the C(ansible-playbook) process. Modules that change the cluster need it as the option C(holder).
   type: str

@@ -12,6 +12,7 @@ import typing
 from .._check.controllers.observers import Patience, judge, selected
 from .._model.apply import AppliedObject
 from .._model.errors import RdmaError
+from .._model.kubernetes import Container
 from .._model.observers import DAEMON_SET, LABEL, PREPARED, Observer, ObserversFacts, ObserversSeen, Wanted
 from .._observe.apply import Outcome, apply_all, ours, stable
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
@@ -119,7 +120,11 @@ class Observers:
             applied = self._apply(definitions, check_mode)
             if check_mode and any(item.changed for item in applied):
                 return applied, self._not_started(wanted, nodes)
-            facts = ObserversFacts(wanted.namespace, wanted.image, judge(nodes, self.seen())) if check_mode else self._wait(wanted, nodes, feed)
+            facts = (
+                ObserversFacts(wanted.namespace, wanted.image, judge(nodes, seen_in(self._cluster, self._namespace)))
+                if check_mode
+                else self._wait(wanted, nodes, feed)
+            )
         except BaseException:
             if not check_mode and stand.daemon is None:
                 self._undo()
@@ -152,22 +157,6 @@ class Observers:
         :raises RdmaError: the namespace is somebody else's, or does not go
         """
         return tuple(self._remove(self.look(), check_mode))
-
-    def seen(self) -> ObserversSeen:
-        """One look, for whoever does not wait.
-
-        :raises ApiError: the server cannot be reached, or does not let us read
-        """
-        view = _View(self._namespace)
-        for kind in KINDS:
-            namespace = "" if kind == "Node" else self._namespace
-            try:
-                view.replace(kind, self._cluster.list(kind, namespace, SELECTOR if kind == "Pod" else "").items)
-            except ApiError as error:
-                if error.status == 0:
-                    raise
-                view.fail(kind, str(error))
-        return view.seen()
 
     def _wait(self, wanted: Wanted, nodes: typing.Sequence[str], feed: typing.Optional[Feed]) -> ObserversFacts:
         """Until each node has an observer, or waiting does not help those any more that have none."""
@@ -269,6 +258,36 @@ def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> typing.Tuple[str, ...]
         labels = ", ".join(f"{key}={value}" for key, value in wanted.node_selector.items()) or "kubernetes.io/os=linux"
         raise RdmaError(f"no node of the cluster has the label {labels}", "Correct the node selector; kubectl get nodes --show-labels lists what there is")
     return found
+
+
+def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
+    """One look, for whoever does not wait.
+
+    :raises ApiError: the server cannot be reached
+    """
+    view = _View(namespace)
+    for kind in KINDS:
+        try:
+            view.replace(kind, cluster.list(kind, "" if kind == "Node" else namespace, SELECTOR if kind == "Pod" else "").items)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            view.fail(kind, str(error))
+    return view.seen()
+
+
+def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
+    """The observer of a node, as it is now.
+
+    :raises RdmaError: it has none, and why
+    """
+    found = map(parse.observer_pod, cluster.list("Pod", namespace, SELECTOR, f"spec.nodeName={node}").items)
+    pod = next((pod for pod in found if pod.phase == "ready" and not pod.deleting), None)
+    if pod is not None:
+        return Container(namespace, pod.name, pod.container)
+    (observer,) = judge([node], seen_in(cluster, namespace))
+    detail = " ".join(observer.detail.split()) or "its pod has just become ready"
+    raise RdmaError(f"node {node} has no observer ({observer.reason or 'starting'}): {detail}", observer.remedy)
 
 
 def own_image(cluster: Cluster, openshift: bool) -> str:
