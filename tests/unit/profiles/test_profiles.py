@@ -13,6 +13,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import typing
 
 import jsonschema
 import pytest
@@ -22,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.plain_network import PREDICATES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import profile_keys
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import PROFILES, attachment_kind, definitions, traits
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -41,23 +42,24 @@ ADDRESSES = ("gateway", "exclude", "routes", "gw")
 FREE = ("/metadata/labels", "/spec/nodeSelector/", "/spec/nicSelector/")
 
 
-def written(profile):
-    return yaml.safe_load((HERE / profile / "intent.yml").read_text(encoding="utf-8"))
+def written(profile: str) -> typing.Dict[str, typing.Any]:
+    found: typing.Dict[str, typing.Any] = yaml.safe_load((HERE / profile / "intent.yml").read_text(encoding="utf-8"))
+    return found
 
 
-def intent_of(profile):
+def intent_of(profile: str) -> Intent:
     data = written(profile)
     return parse_intent(data["fabrics"], None, data.get("cluster"))
 
 
-def objects_of(profile):
+def objects_of(profile: str) -> typing.List[typing.Dict[str, typing.Any]]:
     intent = intent_of(profile)
     rendered = render(intent.fabrics, intent.cluster, {})
     assert rendered.unmade == {}
     return [item for _fabric, item in rendered.objects]
 
 
-def problems(item):
+def problems(item: typing.Dict[str, typing.Any]) -> typing.List[str]:
     """What speaks against an object: its schema, and those of the texts in it."""
     if set(item) != {"apiVersion", "kind", "metadata", "spec"}:
         return ["the object is no custom resource"]
@@ -84,20 +86,20 @@ def problems(item):
     return found
 
 
-def known(kind):
+def known(kind: str) -> bool:
     try:
         return bool(path_of(kind))
     except KeyError:
         return False
 
 
-def at(item, path):
+def at(item: typing.Any, path: str) -> typing.Any:
     for key in path.strip("/").split("/"):
         item = item.get(key) if isinstance(item, dict) else None
     return item
 
 
-def places(value, path=""):
+def places(value: typing.Any, path: str = "") -> typing.Iterator[str]:
     """Each key and each item of a list, with its path; texts of JSON are gone into."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in pairs:
@@ -105,7 +107,7 @@ def places(value, path=""):
         yield from places(inner, f"{path}/{key}")
 
 
-def change(value, path, act):
+def change(value: typing.Dict[str, typing.Any], path: str, act: typing.Callable[..., typing.Any]) -> typing.Dict[str, typing.Any]:
     """The value, with what ``act`` does to the parent of ``path``."""
     value = copy.deepcopy(value)
     keys = path.strip("/").split("/")
@@ -116,15 +118,15 @@ def change(value, path, act):
     return value
 
 
-def take(parent, key):
+def take(parent: typing.Any, key: typing.Union[int, str]) -> None:
     del parent[key]
 
 
-def misspell(parent, key):
+def misspell(parent: typing.Dict[str, typing.Any], key: str) -> None:
     parent[f"{key}x"] = parent.pop(key)
 
 
-def mutants(item):
+def mutants(item: typing.Dict[str, typing.Any]) -> typing.Iterator[typing.Tuple[str, typing.Callable[..., typing.Any], typing.Dict[str, typing.Any]]]:
     """Each wrong object: where, what was done there, and the object."""
     for path in places(item):
         if path in TEXTS:
@@ -141,11 +143,11 @@ def mutants(item):
                 yield path, misspell, change(item, path, misspell)
 
 
-def is_item(path):
+def is_item(path: str) -> bool:
     return path.rpartition("/")[2].isdigit()
 
 
-def test_each_profile_has_a_folder_a_row_of_rules_and_what_it_needs():
+def test_each_profile_has_a_folder_a_row_of_rules_and_what_it_needs() -> None:
     assert FOLDERS == sorted(PROFILES)
     assert sorted(RULES) == sorted(name for name, its in PROFILES.items() if not its.functions)
     assert sorted(RENDERERS) == sorted(name for name, its in PROFILES.items() if its.members)
@@ -154,7 +156,7 @@ def test_each_profile_has_a_folder_a_row_of_rules_and_what_it_needs():
 
 
 @pytest.mark.parametrize("profile", FOLDERS)
-def test_the_intent_is_a_right_one(profile):
+def test_the_intent_is_a_right_one(profile: str) -> None:
     intent = intent_of(profile)
     found = validate.check(intent, validate.Facts(("worker-1", "worker-2"), ("rdma_fabrics",)))
     assert [finding for finding in found if finding.status not in ("pass", "warn")] == []
@@ -162,7 +164,7 @@ def test_the_intent_is_a_right_one(profile):
 
 
 @pytest.mark.parametrize("profile", FOLDERS)
-def test_objects_and_pods(profile):
+def test_objects_and_pods(profile: str) -> None:
     intent = intent_of(profile)
     made = objects_of(profile) + [pods.pod(fabric, intent.cluster, "worker-1") for fabric in intent.fabrics]
     text = "---\n" + yaml.safe_dump_all(made, sort_keys=False, default_flow_style=False, width=150)
@@ -173,8 +175,9 @@ def test_objects_and_pods(profile):
 
 
 @pytest.mark.parametrize("profile", FOLDERS)
-def test_a_field_that_is_missing_or_misspelt_is_refused(profile):
-    passed, misspelt = set(), set()
+def test_a_field_that_is_missing_or_misspelt_is_refused(profile: str) -> None:
+    passed: typing.Set[str] = set()
+    misspelt: typing.Set[str] = set()
     for item in (item for item in objects_of(profile) if item["kind"] != "Namespace"):
         assert problems(item) == []
         for path, act, mutant in mutants(item):
@@ -186,7 +189,7 @@ def test_a_field_that_is_missing_or_misspelt_is_refused(profile):
 
 
 @pytest.mark.parametrize("profile", FOLDERS)
-def test_each_kind_has_a_definition_that_stage_operators_looks_for(profile):
+def test_each_kind_has_a_definition_that_stage_operators_looks_for(profile: str) -> None:
     intent = intent_of(profile)
     wanted = {name for fabric in intent.fabrics for name in definitions(fabric)}
     for item in objects_of(profile):
@@ -198,7 +201,7 @@ def test_each_kind_has_a_definition_that_stage_operators_looks_for(profile):
 
 
 @pytest.mark.parametrize("profile", [name for name, its in PROFILES.items() if its.shared])
-def test_a_fabric_without_its_one_interface_is_not_made_and_keeps_nobody_back(profile):
+def test_a_fabric_without_its_one_interface_is_not_made_and_keeps_nobody_back(profile: str) -> None:
     intent = intent_of(profile)
     bare = [dataclasses.replace(fabric, select=Select(1)) for fabric in intent.fabrics]
     baseline = intent_of("macvlan").fabrics[0]
@@ -242,7 +245,7 @@ ETHERNET = {"profile": "sriov_ethernet", "virtual_functions": 2, "resource_name"
         ({"profile": "pod_network"}, "select", "No HCA belongs"),
     ],
 )
-def test_a_key_that_does_not_go_with_the_profile_is_refused(changes, key, said):
+def test_a_key_that_does_not_go_with_the_profile_is_refused(changes: typing.Dict[str, typing.Any], key: str, said: str) -> None:
     data = {"name": "f", "select": {"hcas_per_node": 1, "netdev": ["ens1"]}, "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"}, **changes}
     network = changes.get("network", {})
     data["network"] = network if set(network) == {"namespace"} else {"name": "n", "namespace": "t", **network}

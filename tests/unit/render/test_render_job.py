@@ -8,6 +8,7 @@ import dataclasses
 import os
 import pathlib
 import subprocess
+import typing
 
 import pytest
 import yaml
@@ -25,7 +26,7 @@ GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 class Dumper(yaml.SafeDumper):
     """Scripts as a reader would write them, and no anchors."""
 
-    def ignore_aliases(self, data):
+    def ignore_aliases(self, data: typing.Any) -> bool:
         return True
 
 
@@ -40,7 +41,7 @@ Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:ya
         ("job-pod-network", {"fabric": None, "namespace": "training", "nodes": 1, "claim": None, "config": None}),
     ],
 )
-def test_golden(name, changes):
+def test_golden(name: str, changes: typing.Dict[str, typing.Any]) -> None:
     text = "---\n" + yaml.dump_all(objects(**changes), Dumper=Dumper, sort_keys=False, width=150)
     path = GOLDEN / f"{name}.golden"
     if os.environ.get("LINERATE_UPDATE_GOLDEN"):
@@ -48,21 +49,21 @@ def test_golden(name, changes):
     assert text == path.read_text()
 
 
-def containers(item):
+def containers(item: typing.Dict[str, typing.Any]) -> typing.List[typing.Dict[str, typing.Any]]:
     return [replica["template"]["spec"]["containers"][0] for replica in item["spec"]["pytorchReplicaSpecs"].values()]
 
 
-def variables(item):
+def variables(item: typing.Dict[str, typing.Any]) -> typing.Dict[str, str]:
     return {entry["name"]: entry["value"] for entry in containers(item)[0]["env"]}
 
 
-def test_master_and_workers_make_up_the_nodes():
+def test_master_and_workers_make_up_the_nodes() -> None:
     (two,), (one,), (eight,) = (objects(nodes=count) for count in (2, 1, 8))
     assert [list(item["spec"]["pytorchReplicaSpecs"]) for item in (one, two)] == [["Master"], ["Master", "Worker"]]
     assert eight["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 7
 
 
-def test_one_attachment_and_one_device_for_each_interface():
+def test_one_attachment_and_one_device_for_each_interface() -> None:
     (item,) = objects(interfaces=2)
     template = item["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
     assert template["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] == "training/sriov-ib-compute,training/sriov-ib-compute"
@@ -70,19 +71,19 @@ def test_one_attachment_and_one_device_for_each_interface():
     assert variables(item)["NCCL_SOCKET_IFNAME"] == "=net1,net2"
 
 
-def test_the_user_has_the_last_word_on_variables():
+def test_the_user_has_the_last_word_on_variables() -> None:
     (item,) = objects(environment={"NCCL_DEBUG": "WARN", "HF_HOME": "/models"})
     assert variables(item)["NCCL_DEBUG"] == "WARN"
     assert list(variables(item))[-1] == "HF_HOME"
 
 
-def test_wishes_for_a_closed_cluster():
+def test_wishes_for_a_closed_cluster() -> None:
     wanted = {"tolerations": [{"operator": "Exists"}], "service_account": "rdma", "image_pull_secrets": ["registry"]}
     spec = objects(**wanted)[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
     assert (spec["tolerations"], spec["serviceAccountName"], spec["imagePullSecrets"]) == ([{"operator": "Exists"}], "rdma", [{"name": "registry"}])
 
 
-OTHERS = {
+OTHERS: typing.Dict[str, typing.Any] = {
     "shared": {"profile": "rdma_shared", "resource_name": "rdma_shared_device_eth", "select": {"hcas_per_node": 1, "netdev": ["ens1f0"]}},
     "whole": {"profile": "host_device", "select": {"hcas_per_node": 1, "netdev": ["ens1f0"]}},
     "plain": {"profile": "macvlan", "select": {"hcas_per_node": 1, "netdev": ["ens1f0"]}},
@@ -99,7 +100,7 @@ OTHERS = {
         ("base", None, None, False),
     ],
 )
-def test_jobs_on_the_other_profiles(name, annotation, device, rdma):
+def test_jobs_on_the_other_profiles(name: str, annotation: typing.Optional[str], device: typing.Optional[str], rdma: bool) -> None:
     network = {} if name == "base" else {"network": {"name": "net", "namespace": "training"}, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}
     fabric = load(Fabric, {"name": name, "network": {"namespace": "training"}, **OTHERS[name], **network}, "rdma_fabrics[0]")
     (item,) = render(job(fabric=name), (fabric,), ClusterIntent())
@@ -111,7 +112,7 @@ def test_jobs_on_the_other_profiles(name, annotation, device, rdma):
     assert variables(item).get("NCCL_IB_DISABLE") == (None if rdma else "1")
 
 
-def test_a_fabric_without_rdma_is_used_over_tcp():
+def test_a_fabric_without_rdma_is_used_over_tcp() -> None:
     fabric = dataclasses.replace(FABRICS[1], rdma=False)
     (item,) = render(job(fabric="roce"), (fabric,), ClusterIntent())
     (container, _worker) = containers(item)
@@ -133,7 +134,7 @@ def test_a_fabric_without_rdma_is_used_over_tcp():
         ({"fabric": None, "namespace": "training", "nic_map": "map"}, "rdma_job.nic_map: map"),
     ],
 )
-def test_a_job_that_is_nowhere_is_refused(changes, text):
+def test_a_job_that_is_nowhere_is_refused(changes: typing.Dict[str, typing.Any], text: str) -> None:
     with pytest.raises(RenderError, match=text):
         objects(**changes)
 
@@ -144,24 +145,24 @@ def test_a_job_that_is_nowhere_is_refused(changes, text):
 class Pod:
     """The parts of a pod's file system that the scripts read."""
 
-    def __init__(self, root):
+    def __init__(self, root: pathlib.Path) -> None:
         self.root = root
 
-    def write(self, path, text=""):
+    def write(self, path: str, text: str = "") -> None:
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def function(self, address, device):
+    def function(self, address: str, device: str) -> None:
         (self.root / f"sys/bus/pci/devices/{address}/infiniband/{device}").mkdir(parents=True)
 
-    def gid(self, device, index, gid, kind="RoCE v2", netdev="net1"):
+    def gid(self, device: str, index: int, gid: str, kind: str = "RoCE v2", netdev: str = "net1") -> None:
         port = f"sys/class/infiniband/{device}/ports/1"
         self.write(f"{port}/gids/{index}", gid + "\n")
         self.write(f"{port}/gid_attrs/types/{index}", kind + "\n")
         self.write(f"{port}/gid_attrs/ndevs/{index}", netdev + "\n")
 
-    def run(self, command, **environment):
+    def run(self, command: typing.Tuple[str, ...], **environment: str) -> subprocess.CompletedProcess[str]:
         moved = [word.replace("/sys/", f"{self.root}/sys/") for word in command]
         moved = [word.replace('"/dev/infiniband', f'"{self.root}/dev/infiniband').replace(job_start.MAP_FOLDER, f"{self.root}/map") for word in moved]
         path = f"{self.root}/bin:{os.environ['PATH']}"
@@ -169,18 +170,18 @@ class Pod:
 
 
 @pytest.fixture
-def pod(tmp_path):
+def pod(tmp_path: pathlib.Path) -> Pod:
     return Pod(tmp_path)
 
 
 SHOW = ("sh", "-c", 'echo "${NCCL_IB_HCA-unset} ${NCCL_IB_GID_INDEX-unset}" "$@"', "show", "an argument", "$HOME")
 
 
-def start(roce=False):
+def start(roce: bool = False) -> typing.Tuple[str, ...]:
     return job_start.start("openshift.io/mlx_compute", roce, SHOW)
 
 
-def test_names_of_the_functions_that_the_plugin_gave(pod):
+def test_names_of_the_functions_that_the_plugin_gave(pod: Pod) -> None:
     pod.function("0000:3c:00.2", "mlx5_6")
     pod.function("0000:4d:00.5", "mlx5_17")
     pod.function("0000:bc:00.5", "mlx5_20")
@@ -188,7 +189,7 @@ def test_names_of_the_functions_that_the_plugin_gave(pod):
     assert (done.returncode, done.stdout, done.stderr) == (0, "=mlx5_6,mlx5_17 unset an argument $HOME\n", "")
 
 
-def test_devices_that_can_be_opened_where_the_plugin_names_no_function(pod):
+def test_devices_that_can_be_opened_where_the_plugin_names_no_function(pod: Pod) -> None:
     for index in range(3):
         pod.write(f"sys/class/infiniband_verbs/uverbs{index}/ibdev", f"mlx5_{index}\n")
     pod.write("dev/infiniband/uverbs1")
@@ -196,7 +197,7 @@ def test_devices_that_can_be_opened_where_the_plugin_names_no_function(pod):
 
 
 @pytest.mark.parametrize("verbs", [False, True])
-def test_a_pod_without_a_device_does_not_train_over_tcp_in_silence(pod, verbs):
+def test_a_pod_without_a_device_does_not_train_over_tcp_in_silence(pod: Pod, verbs: bool) -> None:
     if verbs:
         pod.write("sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_0\n")
     done = pod.run(start())
@@ -204,14 +205,14 @@ def test_a_pod_without_a_device_does_not_train_over_tcp_in_silence(pod, verbs):
     assert "the pod has no RDMA device; expected one of openshift.io/mlx_compute" in done.stderr
 
 
-def roce_pod(pod):
+def roce_pod(pod: Pod) -> typing.Dict[str, str]:
     pod.function("0000:3c:00.2", "mlx5_6")
     pod.function("0000:4d:00.2", "mlx5_7")
     pod.write("sys/class/net/net1/x")
     return {"PCIDEVICE_OPENSHIFT_IO_MLX_COMPUTE": "0000:3c:00.2,0000:4d:00.2"}
 
 
-def test_the_index_of_the_gid_is_found(pod):
+def test_the_index_of_the_gid_is_found(pod: Pod) -> None:
     environment = roce_pod(pod)
     for device in ("mlx5_6", "mlx5_7"):
         pod.gid(device, 0, "fe80:0000:0000:0000:b8ce:f6ff:fe09:1", "IB/RoCE v1")
@@ -227,7 +228,7 @@ def test_the_index_of_the_gid_is_found(pod):
 
 
 @pytest.mark.parametrize("second", [5, None])
-def test_without_one_index_for_all_devices_none_is_set(pod, second):
+def test_without_one_index_for_all_devices_none_is_set(pod: Pod, second: typing.Optional[int]) -> None:
     environment = roce_pod(pod)
     pod.gid("mlx5_6", 3, "0000:0000:0000:0000:0000:ffff:6465:0001")
     if second is not None:
@@ -246,7 +247,7 @@ worker-2:ens14:net2:fd00:66::b
 """
 
 
-def test_addresses_and_routes_of_the_map(pod):
+def test_addresses_and_routes_of_the_map(pod: Pod) -> None:
     pod.write("map/nic-map", MAP)
     pod.write("bin/ip", f'#!/bin/sh\necho "$@" >> {pod.root}/calls\n')
     (pod.root / "bin/ip").chmod(0o755)
@@ -262,14 +263,14 @@ def test_addresses_and_routes_of_the_map(pod):
     ]
 
 
-def test_a_node_that_the_map_does_not_know(pod):
+def test_a_node_that_the_map_does_not_know(pod: Pod) -> None:
     pod.write("map/nic-map", MAP)
     done = pod.run(job_start.addresses(), NODE_NAME="worker-3")
     assert done.returncode == 1
     assert "no line of node worker-3" in done.stderr
 
 
-def test_a_failing_command_ends_the_start(pod):
+def test_a_failing_command_ends_the_start(pod: Pod) -> None:
     pod.write("map/nic-map", MAP)
     pod.write("bin/ip", "#!/bin/sh\nexit 2\n")
     (pod.root / "bin/ip").chmod(0o755)

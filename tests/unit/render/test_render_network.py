@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import typing
 
 import pytest
 import yaml
@@ -20,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.names import
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 
 # row S1.7 and S1.9, without the source's mistakes
-COMPUTE = {
+COMPUTE: typing.Dict[str, typing.Any] = {
     "name": "compute",
     "profile": "sriov_infiniband",
     "select": {"subnet_manager": ["any"], "hcas_per_node": 4, "vendor": "15b3", "device": "1021"},
@@ -35,7 +36,7 @@ COMPUTE = {
         "gateway": "100.100.100.1",
     },
 }
-STORAGE = {
+STORAGE: typing.Dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1, "vendor": "8086", "device": "10c9", "netdev": ["eth2"]},
@@ -57,11 +58,12 @@ STORAGE = {
 RAILS = ("0000:3c:00.0", "0000:4d:00.0", "0000:bc:00.0", "0000:dc:00.0")
 
 
-def fabric(data, **changes):
-    return load(Fabric, {**data, **changes}, "rdma_fabrics[0]")
+def fabric(data: typing.Dict[str, typing.Any], **changes: typing.Union[typing.Dict[str, typing.Any], bool]) -> Fabric:
+    found: Fabric = load(Fabric, {**data, **changes}, "rdma_fabrics[0]")
+    return found
 
 
-def same_as_golden(name, objects):
+def same_as_golden(name: str, objects: typing.List[typing.Dict[str, typing.Any]]) -> None:
     text = "---\n" + yaml.safe_dump_all(objects, sort_keys=False, default_flow_style=False, width=150)
     path = GOLDEN / name
     if os.environ.get("LINERATE_UPDATE_GOLDEN"):
@@ -69,21 +71,24 @@ def same_as_golden(name, objects):
     assert text == path.read_text()
 
 
-def test_network_of_both_profiles():
-    members = {"compute": {"worker-1": RAILS, "worker-2": RAILS}, "storage": {"worker-1": ("0000:01:00.0",), "worker-2": ("0000:01:00.0",)}}
+def test_network_of_both_profiles() -> None:
+    members: typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]] = {
+        "compute": {"worker-1": RAILS, "worker-2": RAILS},
+        "storage": {"worker-1": ("0000:01:00.0",), "worker-2": ("0000:01:00.0",)},
+    }
     rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), ClusterIntent(), members)
     assert rendered.unmade == {}
     assert [name for name, _object in rendered.objects] == ["", "compute", "storage", "compute", "storage"]
     same_as_golden("network.golden", [item for _name, item in rendered.objects])
 
 
-def test_openshift_settings():
+def test_openshift_settings() -> None:
     cluster = ClusterIntent({"node-role.kubernetes.io/worker": ""}, "openshift-sriov-network-operator", "openshift.io")
     rendered = network.render((fabric(COMPUTE),), cluster, {"compute": {"worker-1": RAILS}})
     same_as_golden("network-openshift.golden", [item for _name, item in rendered.objects])
 
 
-def test_a_pool_of_nodes_where_the_intent_asks_for_one():
+def test_a_pool_of_nodes_where_the_intent_asks_for_one() -> None:
     cluster = ClusterIntent(node_pool=DrainPool(2, "exclusive"))
     rendered = network.render((fabric(STORAGE),), cluster, {"storage": {"worker-1": ("0000:01:00.0",)}})
     (pool,) = [item for _name, item in rendered.objects if item["kind"] == "SriovNetworkPoolConfig"]
@@ -95,7 +100,7 @@ def test_a_pool_of_nodes_where_the_intent_asks_for_one():
     assert "rdmaMode" not in sriov.node_pools(ClusterIntent(node_pool=DrainPool(1)))[0]["spec"]
 
 
-def test_nodes_with_other_addresses_get_policies_of_their_own():
+def test_nodes_with_other_addresses_get_policies_of_their_own() -> None:
     members = {"worker-1": RAILS, "worker-2": ("0000:1a:00.0", "0000:3c:00.0")}
     first, second = sriov.policies(fabric(COMPUTE), ClusterIntent(), members)
     assert first["metadata"]["name"] == "linerate-compute-worker-1"
@@ -103,24 +108,24 @@ def test_nodes_with_other_addresses_get_policies_of_their_own():
     assert second["spec"]["nicSelector"]["rootDevices"] == ["0000:1a:00.0", "0000:3c:00.0"]
 
 
-def test_addresses_of_the_intent_come_first():
+def test_addresses_of_the_intent_come_first() -> None:
     select = {**COMPUTE["select"], "pci": ["0000:3c:00.0"]}
     (policy,) = sriov.policies(fabric(COMPUTE, select=select), ClusterIntent(), {"worker-1": RAILS, "worker-2": ()})
     assert policy["spec"]["nicSelector"]["rootDevices"] == ["0000:3c:00.0"]
 
 
-def test_infiniband_is_always_rdma():
+def test_infiniband_is_always_rdma() -> None:
     (policy,) = sriov.policies(fabric(COMPUTE, rdma=False), ClusterIntent(), {"worker-1": RAILS})
     assert policy["spec"]["isRdma"] is True
     assert policy["spec"]["linkType"] == "IB"
 
 
-def test_nothing_to_select_by_is_refused():
+def test_nothing_to_select_by_is_refused() -> None:
     with pytest.raises(RenderError, match="rdma_fabrics 'storage': nothing selects"):
         sriov.policies(fabric(STORAGE, select={"hcas_per_node": 1}), ClusterIntent(), {"worker-1": ()})
 
 
-def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric():
+def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric() -> None:
     # they would turn the HCAs of the other fabric into virtual functions as well
     rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), ClusterIntent(), {"compute": {"worker-1": ()}})
     assert "which HCAs are on this fabric" in rendered.unmade["compute"]
@@ -141,11 +146,11 @@ def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric():
         (Ipam("whereabouts", "10.0.0.0/24"), []),
     ],
 )
-def test_the_gateway_is_no_pod_s_address(ipam, exclude):
+def test_the_gateway_is_no_pod_s_address(ipam: Ipam, exclude: typing.List[str]) -> None:
     assert ipam_of(ipam).get("exclude", []) == exclude
 
 
-def test_routes_lead_over_the_gateway_unless_they_name_another():
+def test_routes_lead_over_the_gateway_unless_they_name_another() -> None:
     routes = (Route("10.1.0.0/16"), Route("10.2.0.0/16", "10.0.0.9"))
     written = ipam_of(Ipam("whereabouts", "10.0.0.0/24", gateway="10.0.0.1", routes=routes))
     assert written["routes"] == [{"dst": "10.1.0.0/16", "gw": "10.0.0.1"}, {"dst": "10.2.0.0/16", "gw": "10.0.0.9"}]
@@ -159,14 +164,14 @@ BLOCKS = {
     "routes": [{"dst": "10.82.0.0/16"}],
     "pool": {"name": "compute", "per_node_block_size": 64},
 }
-NETWORKS = {
+NETWORKS: typing.Dict[str, typing.Any] = {
     "type": "nv-ipam",
     "range": "10.84.0.0/16",
     "pool": {"name": "rails", "kind": "CIDRPool", "namespace": "kube-system", "per_node_network_prefix": 26, "gateway_index": 1},
 }
 
 
-def test_pools_of_nv_ipam():
+def test_pools_of_nv_ipam() -> None:
     fabrics = fabric(COMPUTE, ipam=BLOCKS), fabric(STORAGE, ipam=NETWORKS)
     rendered = network.render(fabrics, ClusterIntent(), {"compute": {"worker-1": RAILS}})
     made = [item for _fabric, item in rendered.objects if item["apiVersion"].startswith("nv-ipam")]
@@ -175,16 +180,16 @@ def test_pools_of_nv_ipam():
     same_as_golden("pools.golden", made)
 
 
-def test_a_pool_that_somebody_else_made_is_left_alone():
+def test_a_pool_that_somebody_else_made_is_left_alone() -> None:
     rendered = network.render((fabric(STORAGE, ipam={**NETWORKS, "pool": {**NETWORKS["pool"], "create": False}}),), ClusterIntent(), {})
     assert [item["kind"] for _fabric, item in rendered.objects] == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"]
 
 
-def test_pods():
+def test_pods() -> None:
     same_as_golden("pods.golden", [pods.pod(fabric(COMPUTE), ClusterIntent(), "worker-1"), pods.pod(fabric(STORAGE), ClusterIntent(), "worker-2.example.org")])
 
 
-def test_a_pod_is_guaranteed_and_not_privileged():
+def test_a_pod_is_guaranteed_and_not_privileged() -> None:
     (container,) = pods.pod(fabric(COMPUTE), ClusterIntent(), "worker-1")["spec"]["containers"]
     assert container["resources"]["requests"] == container["resources"]["limits"]
     assert container["securityContext"] == {
@@ -194,7 +199,7 @@ def test_a_pod_is_guaranteed_and_not_privileged():
     }
 
 
-def test_pods_of_a_tainted_and_closed_cluster():
+def test_pods_of_a_tainted_and_closed_cluster() -> None:
     wanted = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "service_account": "rdma", "image_pull_secrets": ["registry"]}
     made = pods.pod(fabric(COMPUTE, pods=wanted), ClusterIntent(), "worker-1", 3)
     assert made["metadata"]["name"] == "linerate-compute-worker-1-3"
@@ -203,7 +208,7 @@ def test_pods_of_a_tainted_and_closed_cluster():
     assert made["spec"]["imagePullSecrets"] == [{"name": "registry"}]
 
 
-def test_the_rendered_policy_is_read_back():
+def test_the_rendered_policy_is_read_back() -> None:
     (policy,) = sriov.policies(fabric(COMPUTE), ClusterIntent(), {"worker-1": RAILS})
     parsed = sriov_operator.policy(policy)
     assert (parsed.vfs_count, parsed.root_devices, parsed.vendor, parsed.device) == (8, RAILS, "15b3", "1021")
@@ -212,10 +217,10 @@ def test_the_rendered_policy_is_read_back():
 @pytest.mark.parametrize(
     ("parts", "name"), [(("Linerate", "Compute_1", "worker.example"), "linerate-compute-1-worker.example"), (("a", "", "b"), "a-b"), (("x" * 300,), "x" * 253)]
 )
-def test_object_name(parts, name):
+def test_object_name(parts: typing.Tuple[str, ...], name: str) -> None:
     assert object_name(*parts) == name
 
 
-def test_object_name_of_nothing():
+def test_object_name_of_nothing() -> None:
     with pytest.raises(RenderError, match="no object can be named"):
         object_name("___")

@@ -82,8 +82,9 @@ def test_firmware_link_and_vf_by_node() -> None:
 
 def test_nodes_that_come_go_or_fall_silent() -> None:
     before, after = run(nodes=("worker-1", "worker-2")), run(nodes=("worker-1", "worker-3"))
-    after.facts["hcas"]["worker-1"] = seen(None, "unreachable: no route")
-    del after.facts["subnets"]["worker-1"]
+    hcas, subnets = (typing.cast(typing.Dict[str, typing.Any], after.facts[kind]) for kind in ("hcas", "subnets"))
+    hcas["worker-1"] = seen(None, "unreachable: no route")
+    del subnets["worker-1"]
     assert differences(before, after) == [
         Difference("worker-1", "hcas", "seen", "unreachable: no route"),
         Difference("worker-1", "subnets", "looked at", "not looked at"),

@@ -125,7 +125,9 @@ def test_comparison_is_a_table_with_its_alarms_and_advice() -> None:
 def test_fleet_tells_its_versions_and_how_many_have_them() -> None:
     made = records(SMALL)
     seen = [made.facts["fabric"]["nodes"][name] for name in SMALL.names]
-    nodes = {name: {"value": {"hcas": [dict(hca) for hca in item["value"]["hcas"]], "errors": []}, "error": None} for name, item in zip(SMALL.names, seen)}
+    nodes: typing.Dict[str, typing.Any] = {
+        name: {"value": {"hcas": [dict(hca) for hca in item["value"]["hcas"]], "errors": []}, "error": None} for name, item in zip(SMALL.names, seen)
+    }
     nodes["node-4"]["value"]["hcas"][0]["firmware"] = "28.39.2048"
     made = made.change("discover", {"nodes": nodes}).change("platform", {"platforms": "broken"})
     # a folder has one fact hcas of a node, and all stages are judged by it
@@ -137,7 +139,7 @@ def test_fleet_tells_its_versions_and_how_many_have_them() -> None:
 
 def test_what_several_stages_were_judged_by_is_read_once() -> None:
     made = records(SMALL)
-    asked = []
+    asked: typing.List[str] = []
 
     def source(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
         asked.extend(parts)

@@ -447,7 +447,7 @@ def test_report_is_written_over_a_damaged_record_and_is_not_green(change: typing
 
 
 def test_where_the_time_went_is_a_line_a_stage_and_their_sum() -> None:
-    fine = {"started": "2026-01-02T03:04:05.250+00:00", "finished": "2026-01-02T03:05:57.625+00:00"}
+    fine: typing.Dict[str, typing.Any] = {"started": "2026-01-02T03:04:05.250+00:00", "finished": "2026-01-02T03:05:57.625+00:00"}
     made = report(record("bandwidth", **fine), record("network", started="yesterday"))
     spent = {line.split()[0]: line.split()[1:] for line in times(made)}
     # older records have whole seconds

@@ -4,8 +4,12 @@
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.hold_vfs import hold
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, unstarted
@@ -16,11 +20,11 @@ PLAN = Plan(INTENT.fabrics, INTENT.cluster, ("a", "b"), parallel=2, pod_seconds=
 PROBE = "env PCIDEVICE_OPENSHIFT_IO_IGB=0000:01:10.{number}\n"
 
 
-def pods(api):
-    return Pods(api, PLAN, Clock(), lambda seconds: None, lambda line: None)
+def pods(api: typing.Any) -> Pods:
+    return Pods(typing.cast(Cluster, api), PLAN, Clock(), lambda seconds: None, lambda line: None)
 
 
-def test_they_stay_with_a_virtual_function_each_until_they_are_removed():
+def test_they_stay_with_a_virtual_function_each_until_they_are_removed() -> None:
     api = Api(probe=PROBE)
     started = hold(pods(api), PLAN)
     assert [(pod.node, pod.pci, pod.error) for pod in started] == [("a", "0000:01:10.0", ""), ("b", "0000:01:10.1", "")]
@@ -29,9 +33,9 @@ def test_they_stay_with_a_virtual_function_each_until_they_are_removed():
     assert api.pods == {}
 
 
-def test_an_interrupt_leaves_none():
+def test_an_interrupt_leaves_none() -> None:
     class Interrupted(Api):
-        def greeting(self, pod, node):
+        def greeting(self, pod: str, node: str) -> CommandResult:
             if node == "b":
                 raise KeyboardInterrupt
             return super().greeting(pod, node)
@@ -42,10 +46,10 @@ def test_an_interrupt_leaves_none():
     assert api.made and api.pods == {}
 
 
-def test_a_node_without_virtual_functions_has_no_pod():
+def test_a_node_without_virtual_functions_has_no_pod() -> None:
     started = hold(pods(Api(offered="0")), PLAN)
     assert [pod.error for pod in started] == ["the node offers no openshift.io/igb"] * 2
 
 
-def test_what_check_mode_does_not_start():
+def test_what_check_mode_does_not_start() -> None:
     assert [(pod.fabric, pod.node, pod.error) for pod in unstarted(PLAN, NOT_CHECKED)] == [("storage", node, NOT_CHECKED) for node in ("a", "b")]

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import json
 import os
 import subprocess
 import sys
 import threading
+import typing
 
 import pytest
 
@@ -44,11 +46,11 @@ ONE = Holder("run-1", "control-1", "boot/ns/42/100")
 TWO = Holder("run-2", "control-2", "boot2/ns/77/100")
 
 
-def at(seconds):
+def at(seconds: float) -> datetime.datetime:
     return NOON + datetime.timedelta(seconds=seconds)
 
 
-def held(seconds=WORKING, renewed=0, holder=ONE):
+def held(seconds: int = WORKING, renewed: int = 0, holder: Holder = ONE) -> Lease:
     return Lease(holder, at(-600), at(renewed), seconds, 3, "rdma_bandwidth", "uid-1", "7")
 
 
@@ -78,18 +80,20 @@ def held(seconds=WORKING, renewed=0, holder=ONE):
         (held(), Holder("run-1", "control-1", "boot/ns/43/200"), at(1), 0, True, "held"),
     ],
 )
-def test_who_may_take_it(lease, me, now, unchanged, alive, verdict):
+def test_who_may_take_it(
+    lease: typing.Optional[Lease], me: Holder, now: typing.Optional[datetime.datetime], unchanged: float, alive: typing.Optional[bool], verdict: str
+) -> None:
     assert decide(lease, me, now, unchanged, alive) == verdict
 
 
-def test_a_new_holder_begins_and_the_same_one_renews():
+def test_a_new_holder_begins_and_the_same_one_renews() -> None:
     new = taken(held(), TWO, NOON, WORKING, "vf_pods")
     assert (new.holder, new.since, new.renewed, new.transitions, new.version) == (TWO, NOON, NOON, 4, "7")
     again = taken(new, TWO, at(15), BETWEEN, "custom_resources")
     assert (again.since, again.renewed, again.transitions, again.seconds, again.doing) == (NOON, at(15), 4, BETWEEN, "custom_resources")
 
 
-def test_it_reads_back_as_it_was_written():
+def test_it_reads_back_as_it_was_written() -> None:
     for lease in (held(), taken(None, TWO, at(0.25), BETWEEN, "vf_pods"), held(holder=Holder("custom_resources-a1b2c3"))):
         assert parse.lease(json.loads(json.dumps(render.lease(lease)))) == lease
     assert render.lease(held())["spec"] == {
@@ -101,7 +105,7 @@ def test_it_reads_back_as_it_was_written():
     }
 
 
-def test_what_nobody_of_us_wrote_is_never_taken_for_free():
+def test_what_nobody_of_us_wrote_is_never_taken_for_free() -> None:
     # as client-go's leader election writes it, and with what no field of it may be
     spec = {"holderIdentity": "host_6f1d", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T12:00:00Z", "acquireTime": "soon", "leaseTransitions": "x"}
     lease = parse.lease({"metadata": {"uid": "u"}, "spec": spec})
@@ -112,12 +116,12 @@ def test_what_nobody_of_us_wrote_is_never_taken_for_free():
     assert parse.lease({}).holder.run == ""
 
 
-def test_dates_of_answers():
+def test_dates_of_answers() -> None:
     assert parse.http_date("Fri, 02 Jan 2026 12:00:00 GMT") == NOON
     assert [parse.http_date(text) for text in ("", "yesterday", "Fri, 99 Foo 2026")] == [None] * 3
 
 
-def test_a_refusal_names_the_holder_and_the_way_out():
+def test_a_refusal_names_the_holder_and_the_way_out() -> None:
     text = str(LeaseHeld(held(), at(12)))
     assert text == (
         "run run-1 on host control-1 (process 42), since 2026-01-02 11:50:00 UTC, last seen 12 s ago in rdma_bandwidth, holds this cluster, and nothing "
@@ -134,27 +138,27 @@ def test_a_refusal_names_the_holder_and_the_way_out():
 class Clock:
     """Of this machine, and with it that of the API server: ``pause`` lets both go on."""
 
-    def __init__(self, api):
+    def __init__(self, api: FakeApi) -> None:
         self.api = api
         self.now = 0.0
-        self.pauses = []
+        self.pauses: typing.List[float] = []
         self.set()
 
-    def __call__(self):
+    def __call__(self) -> float:
         return self.now
 
-    def set(self):
+    def set(self) -> None:
         if not isinstance(self.api.date, str):
             self.api.date = at(self.now).timestamp()
 
-    def pause(self, seconds):
+    def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
         self.now += seconds
         self.set()
 
 
 @pytest.fixture
-def api():
+def api() -> typing.Iterator[FakeApi]:
     server = FakeApi()
     server.serve("Lease", [], NAMESPACE)
     server.serve("Pod", [], "test")
@@ -164,24 +168,32 @@ def api():
 
 
 @pytest.fixture
-def clock(api):
+def clock(api: FakeApi) -> Clock:
     return Clock(api)
 
 
-def keeper(api, clock, me=ONE, alive=lambda identity: None, **rest):
+def keeper(
+    api: FakeApi, clock: Clock, me: Holder = ONE, alive: typing.Callable[..., typing.Any] = lambda identity: None, **rest: typing.Callable[..., typing.Any]
+) -> Keeper:
     return Keeper(api.client(api.url), me, "rdma_bandwidth", clock, alive, **rest)
 
 
-def take(kept, clock, continues=False, said=None):
+def take(kept: Keeper, clock: Clock, continues: bool = False, said: typing.Optional[typing.List[str]] = None) -> None:
     kept.take(continues, clock.pause, (said if said is not None else []).append, WAIT)
 
 
-def seen(api):
+def seen(api: FakeApi) -> typing.Optional[typing.Tuple[str, int, int]]:
     found = api.object(PATH)
     return (found["spec"]["holderIdentity"], found["spec"]["leaseDurationSeconds"], found["spec"]["leaseTransitions"]) if found else None
 
 
-def test_a_run_takes_it_keeps_it_and_gives_it_back(api, clock):
+def spec(api: FakeApi) -> typing.Tuple[str, int, int]:
+    found = seen(api)
+    assert found is not None
+    return found
+
+
+def test_a_run_takes_it_keeps_it_and_gives_it_back(api: FakeApi, clock: Clock) -> None:
     mine = keeper(api, clock)
     take(mine, clock)
     assert seen(api) == ("run-1@control-1", WORKING, 0)
@@ -197,7 +209,7 @@ def test_a_run_takes_it_keeps_it_and_gives_it_back(api, clock):
     assert (seen(api), keeper(api, clock).release()) == (None, False)
 
 
-def test_a_module_outside_of_a_run_holds_it_while_it_works(api, clock):
+def test_a_module_outside_of_a_run_holds_it_while_it_works(api: FakeApi, clock: Clock) -> None:
     mine = keeper(api, clock)
     take(mine, clock)
     with mine.working(stays=False):
@@ -205,37 +217,37 @@ def test_a_module_outside_of_a_run_holds_it_while_it_works(api, clock):
     assert seen(api) is None
 
 
-def test_a_second_run_is_refused_by_name_while_the_first_one_renews(api, clock):
+def test_a_second_run_is_refused_by_name_while_the_first_one_renews(api: FakeApi, clock: Clock) -> None:
     first = keeper(api, clock)
     take(first, clock)
 
-    def pause(seconds):
+    def pause(seconds: float) -> None:
         clock.pause(seconds)
         first.renew(WORKING)
 
-    said = []
+    said: typing.List[str] = []
     with pytest.raises(LeaseHeld, match="run run-1 on host control-1"):
         keeper(api, clock, TWO).take(False, pause, said.append, WAIT)
     assert WAIT <= clock.now < WAIT + 10
     assert len(said) == 1 and "waiting for at most 90 s: run run-1" in said[0]
-    assert seen(api)[0] == "run-1@control-1"
+    assert spec(api)[0] == "run-1@control-1"
 
 
-def test_a_second_run_gets_it_as_soon_as_the_first_one_ends(api, clock):
+def test_a_second_run_gets_it_as_soon_as_the_first_one_ends(api: FakeApi, clock: Clock) -> None:
     first = keeper(api, clock)
     take(first, clock)
 
-    def pause(seconds):
+    def pause(seconds: float) -> None:
         clock.pause(seconds)
         if clock.now >= 20:
             first.release()
 
     keeper(api, clock, TWO).take(False, pause, lambda line: None, WAIT)
-    assert (clock.now, seen(api)[0]) == (20, "run-2@control-2")
+    assert (clock.now, spec(api)[0]) == (20, "run-2@control-2")
 
 
 @pytest.mark.parametrize("date", [None, ""])
-def test_a_dead_run_is_taken_over_after_its_time(api, clock, date):
+def test_a_dead_run_is_taken_over_after_its_time(api: FakeApi, clock: Clock, date: typing.Optional[str]) -> None:
     """Also where no answer has a date: by how long it was seen unchanged."""
     take(keeper(api, clock), clock)
     api.date = date if date is not None else api.date
@@ -244,7 +256,7 @@ def test_a_dead_run_is_taken_over_after_its_time(api, clock, date):
     assert seen(api) == ("run-2@control-2", WORKING, 1)
 
 
-def test_a_run_that_died_between_two_modules_is_taken_over_without_a_wait_when_its_time_is_over(api, clock):
+def test_a_run_that_died_between_two_modules_is_taken_over_without_a_wait_when_its_time_is_over(api: FakeApi, clock: Clock) -> None:
     mine = keeper(api, clock)
     take(mine, clock)
     with mine.working(stays=True):
@@ -252,25 +264,25 @@ def test_a_run_that_died_between_two_modules_is_taken_over_without_a_wait_when_i
     clock.pause(BETWEEN + SKEW + 1)
     clock.pauses.clear()
     take(keeper(api, clock, TWO), clock)
-    assert (clock.pauses, seen(api)[0]) == ([], "run-2@control-2")
+    assert (clock.pauses, spec(api)[0]) == ([], "run-2@control-2")
 
 
-def test_clocks_of_the_hosts_do_not_matter(api, clock):
+def test_clocks_of_the_hosts_do_not_matter(api: FakeApi, clock: Clock) -> None:
     """The first host's clock is a day behind, the second one's a day ahead: neither is read."""
     take(keeper(api, clock), clock)
     other = Clock(api)
-    other.now, other.set = 86400.0, lambda: None
+    other.now, other.set = 86400.0, lambda: None  # type: ignore[method-assign]
     with pytest.raises(LeaseHeld):
         keeper(api, other, TWO).take(False, lambda seconds: setattr(other, "now", other.now + 50), lambda line: None, wait=50)
 
 
-def test_a_run_of_this_machine_that_was_killed_is_taken_over_at_once(api, clock):
+def test_a_run_of_this_machine_that_was_killed_is_taken_over_at_once(api: FakeApi, clock: Clock) -> None:
     take(keeper(api, clock), clock)
     take(keeper(api, clock, TWO, alive=lambda identity: False if identity == ONE.process else None), clock)
-    assert (clock.pauses, seen(api)[0]) == ([], "run-2@control-2")
+    assert (clock.pauses, spec(api)[0]) == ([], "run-2@control-2")
 
 
-def test_the_run_that_lost_it_writes_nothing_more(api, clock):
+def test_the_run_that_lost_it_writes_nothing_more(api: FakeApi, clock: Clock) -> None:
     first = keeper(api, clock)
     take(first, clock)
     cluster = api.client(api.url).guarded(first.check)
@@ -278,7 +290,7 @@ def test_the_run_that_lost_it_writes_nothing_more(api, clock):
     # it hangs, and another run takes over
     clock.pause(WORKING + SKEW + 1)
     take(keeper(api, clock, TWO), clock)
-    writes = [
+    writes: typing.List[typing.Callable[[], typing.Any]] = [
         lambda: cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "test"}}),
         lambda: cluster.delete("Pod", "test", "a"),
         lambda: cluster.patch("Pod", "test", "a", {}),
@@ -292,14 +304,14 @@ def test_the_run_that_lost_it_writes_nothing_more(api, clock):
     assert [item["metadata"]["name"] for item in cluster.list("Pod", "test").items] == ["a"]
     assert not any(name.startswith(("delete", "put /api/v1", "patch")) for name in api.requests)
     # and it takes nothing back that is not its own any more
-    assert first.release() is False and seen(api)[0] == "run-2@control-2"
+    assert first.release() is False and spec(api)[0] == "run-2@control-2"
 
 
-def test_what_it_says_after_it_lost_the_lease_is_but_the_consequence(api, clock):
+def test_what_it_says_after_it_lost_the_lease_is_but_the_consequence(api: FakeApi, clock: Clock) -> None:
     first = keeper(api, clock)
     take(first, clock)
 
-    def lose():
+    def lose() -> None:
         api.write("DELETE", PATH, {})
         take(keeper(api, clock, TWO), clock)
 
@@ -313,10 +325,10 @@ def test_what_it_says_after_it_lost_the_lease_is_but_the_consequence(api, clock)
     take(again, clock)
     with pytest.raises(LeaseLost), again.working(stays=True):
         lose()
-    assert seen(api)[0] == "run-2@control-2"
+    assert spec(api)[0] == "run-2@control-2"
 
 
-def test_a_run_whose_hold_was_another_one_s_in_between_does_not_go_on(api, clock):
+def test_a_run_whose_hold_was_another_one_s_in_between_does_not_go_on(api: FakeApi, clock: Clock) -> None:
     first = keeper(api, clock)
     take(first, clock)
     clock.pause(1000)
@@ -331,10 +343,13 @@ def test_a_run_whose_hold_was_another_one_s_in_between_does_not_go_on(api, clock
     take(keeper(api, clock), clock, continues=True)
 
 
-def late(look, raced, act):
+Look = typing.Callable[[], typing.Tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]]
+
+
+def late(look: Look, raced: typing.List[bool], act: typing.Callable[[], None]) -> Look:
     """What looks, and is overtaken by another one, once."""
 
-    def overtaken():
+    def overtaken() -> typing.Tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]:
         found = look()
         if not raced:
             raced.append(True)
@@ -344,19 +359,19 @@ def late(look, raced, act):
     return overtaken
 
 
-def test_of_two_that_want_it_the_server_takes_one(api, clock):
+def test_of_two_that_want_it_the_server_takes_one(api: FakeApi, clock: Clock) -> None:
     """Another one writes between the look and the write: first when there is none, then when the old one is dead."""
     for expected in ("post", "put"):
         mine, other = keeper(api, clock, TWO), keeper(api, clock, Holder("run-3", "control-3"))
-        raced = []
-        mine._look = late(mine._look, raced, lambda other=other: take(other, clock))
+        raced: typing.List[bool] = []
+        mine._look = late(mine._look, raced, functools.partial(take, other, clock))  # type: ignore[method-assign]
         with pytest.raises(LeaseHeld, match="run-3 on host control-3"):
             mine.take(False, clock.pause, lambda line: None, wait=0)
         assert raced and any(name.startswith(expected) for name in api.requests)
         clock.pause(WORKING + SKEW + 1)
 
 
-def test_a_server_that_is_away_is_asked_again_and_nothing_is_written_meanwhile(api, clock):
+def test_a_server_that_is_away_is_asked_again_and_nothing_is_written_meanwhile(api: FakeApi, clock: Clock) -> None:
     mine = keeper(api, clock)
     take(mine, clock)
     mine.check()
@@ -369,15 +384,15 @@ def test_a_server_that_is_away_is_asked_again_and_nothing_is_written_meanwhile(a
         mine.check()
     api.start()
     mine.check()
-    assert seen(api)[0] == "run-1@control-1"
+    assert spec(api)[0] == "run-1@control-1"
 
 
-def test_the_thread_renews_until_it_is_over_or_lost(api, clock):
+def test_the_thread_renews_until_it_is_over_or_lost(api: FakeApi, clock: Clock) -> None:
     mine = keeper(api, clock)
     take(mine, clock)
     waits = []
 
-    def wait(seconds):
+    def wait(seconds: float) -> bool:
         waits.append(seconds)
         clock.pause(seconds)
         if len(waits) == 3:
@@ -391,24 +406,26 @@ def test_the_thread_renews_until_it_is_over_or_lost(api, clock):
         mine.check()
 
 
-def test_a_module_works_under_a_thread_that_renews(api, clock, monkeypatch):
+def test_a_module_works_under_a_thread_that_renews(api: FakeApi, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._run.lease.RENEWAL", 0.001)
     mine = keeper(api, clock)
     take(mine, clock)
     renewed, put = threading.Event(), api.write
 
-    def write(method, path, body):
+    def write(method: str, path: str, body: typing.Dict[str, typing.Any]) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
         renewed.set()
         return put(method, path, body)
 
-    api.write = write
+    api.write = write  # type: ignore[method-assign]
     with mine.working(stays=True):
         assert renewed.wait(10)
-    assert seen(api)[1] == BETWEEN
+    assert spec(api)[1] == BETWEEN
 
 
 @pytest.mark.parametrize(("error", "left"), [(KeyboardInterrupt, None), (SystemExit, BETWEEN), (ApiError(500, "", "x", "y"), BETWEEN)])
-def test_an_interrupted_module_frees_the_cluster_and_a_failed_one_does_not(api, clock, error, left):
+def test_an_interrupted_module_frees_the_cluster_and_a_failed_one_does_not(
+    api: FakeApi, clock: Clock, error: typing.Union[ApiError, typing.Type[KeyboardInterrupt], typing.Type[SystemExit]], left: typing.Optional[int]
+) -> None:
     mine = keeper(api, clock)
     take(mine, clock)
     with pytest.raises(error if isinstance(error, type) else type(error)), mine.working(stays=True):
@@ -416,7 +433,7 @@ def test_an_interrupted_module_frees_the_cluster_and_a_failed_one_does_not(api, 
     assert (seen(api) or (None, None))[1] == left
 
 
-def test_a_module_whose_ansible_playbook_is_gone_ends(api, clock):
+def test_a_module_whose_ansible_playbook_is_gone_ends(api: FakeApi, clock: Clock) -> None:
     ended = []
     mine = keeper(api, clock, alive=lambda identity: False, end=lambda: ended.append(True))
     take(mine, clock)
@@ -424,17 +441,17 @@ def test_a_module_whose_ansible_playbook_is_gone_ends(api, clock):
     assert ended == [True] and api.requests[f"put {PATH}"] == 0
 
 
-def test_a_refused_right_is_no_wait(api, clock):
-    def refuse(method, path, body):
+def test_a_refused_right_is_no_wait(api: FakeApi, clock: Clock) -> None:
+    def refuse(method: str, path: str, body: typing.Dict[str, typing.Any]) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
         return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "may not create leases"}
 
-    api.write = refuse
+    api.write = refuse  # type: ignore[method-assign]
     with pytest.raises(ApiError, match=r"docs/rbac\.yml"):
         take(keeper(api, clock), clock)
     assert clock.pauses == []
 
 
-def test_processes_of_this_machine():
+def test_processes_of_this_machine() -> None:
     mine = process.identity(os.getpid())
     assert process.alive(mine) is True
     boot, namespace, _pid, start = mine.split("/")

@@ -116,7 +116,7 @@ def test_a_server_that_goes_away_is_an_error_and_the_pods_are_tried_to_be_remove
         deleted.append(name)
         return False
 
-    api.get, api.delete = away, delete  # type: ignore[method-assign]
+    api.get, api.delete = away, delete  # type: ignore[assignment, method-assign]
     with pytest.raises(ApiError):
         prove(api)
     assert deleted[-1] == "linerate-memlock-compute-a"

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import json
 import threading
+import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 
-FABRIC = {
+FABRIC: typing.Dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1},
@@ -38,46 +40,55 @@ REFUSED = CommandResult("", 1, "Couldn't connect to 10.0.0.2:18603\n")
 class Shell:
     """A pod's shell: the probe's answer at first, then ``answer`` for each command."""
 
-    def __init__(self, greeting, answer):
+    def __init__(self, greeting: CommandResult, answer: typing.Callable[..., typing.Any]) -> None:
         self.result = greeting
         self.answer = answer
         self.open = True
 
-    def start(self, command):
+    def start(self, command: typing.Tuple[str, ...]) -> None:
         self.result = self.answer(command)
 
     @property
-    def running(self):
+    def running(self) -> bool:
         return self.open and self.result.exit_code != 137
 
-    def wait_for(self, text, seconds):
+    def wait_for(self, text: str, seconds: float) -> bool:
         return True
 
-    def wait(self, seconds):
+    def wait(self, seconds: int) -> CommandResult:
         return self.result
 
-    def close(self):
+    def close(self) -> None:
         self.open = False
 
 
 class Api:
     """One API server with a kubelet that starts every pod at once. ``answers``: what a tool's client and server do."""
 
-    def __init__(self, nodes=("a", "b"), offered="4", answers=None, refuse=None, probe="", refused_shell=None, resource="openshift.io/igb"):
+    def __init__(
+        self,
+        nodes: typing.Tuple[str, ...] = ("a", "b"),
+        offered: str = "4",
+        answers: typing.Optional[typing.Dict[typing.Tuple[str, str], typing.Any]] = None,
+        refuse: typing.Optional[ApiError] = None,
+        probe: str = "",
+        refused_shell: None = None,
+        resource: str = "openshift.io/igb",
+    ) -> None:
         self.nodes = nodes
         self.offered = offered
         self.resource = resource
         self.answers = answers or {}
         self.refuse = refuse
-        self.pods = {}
-        self.made = []
-        self.ran = []
+        self.pods: typing.Dict[str, typing.Dict[str, typing.Any]] = {}
+        self.made: typing.List[str] = []
+        self.ran: typing.List[typing.Any] = []
         self.probe = probe
         self.refused_shell = refused_shell
-        self.shells = []
-        self.gone = set()
+        self.shells: typing.List[typing.Any] = []
+        self.gone: typing.Set[str] = set()
 
-    def list(self, kind, namespace="", selector=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         if kind == "Node":
             return Listing(
                 tuple({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {self.resource: self.offered}}} for name in self.nodes), "1"
@@ -87,12 +98,12 @@ class Api:
             return Listing(tuple(self.pods.values()), "1")
         return Listing((), "1")
 
-    def watch(self, kind, version, namespace="", selector=""):
+    def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
         # nothing more ever happens
         threading.Event().wait()
         yield {}
 
-    def create(self, definition):
+    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
         if self.refuse:
             raise self.refuse
         name = definition["metadata"]["name"]
@@ -110,29 +121,37 @@ class Api:
         }
         return self.pods[name]
 
-    def delete(self, kind, namespace, name, grace_seconds=None, dry_run=False, only=None):
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        grace_seconds: typing.Optional[int] = None,
+        dry_run: bool = False,
+        only: typing.Optional[typing.Dict[str, str]] = None,
+    ) -> bool:
         # a pod that somebody else made since under this name is another one
         if name not in self.pods or only != {"uid": self.pods[name]["metadata"]["uid"]}:
             return False
         return self.pods.pop(name) is not None
 
-    def get(self, kind, namespace, name):
+    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
         if name not in self.pods or name in self.gone:
             raise ApiError(404, "NotFound", f"pods {name} not found", "GET")
         return self.pods[name]
 
-    def shell(self, namespace, pod, container, command, clock):
+    def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: Clock) -> Shell:
         self.shells.append(pod)
         if self.refused_shell:
             raise self.refused_shell
         node = self.pods[pod]["node"]
         return Shell(self.greeting(pod, node), lambda line: self.ran_by(node, line))
 
-    def greeting(self, pod, node):
+    def greeting(self, pod: str, node: str) -> CommandResult:
         text = f'rdma [{{"ifname":"siw-{node}","netdev":"net1"}}]\nrate siw-{node} 2.5 Gb/sec\n'
         return CommandResult("shell", 0, text + self.probe.format(number=self.made.index(pod)))
 
-    def ran_by(self, node, command):
+    def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
         tool = next(word for word in command if word in ("rping", "ib_write_bw", "iperf3"))
         client = command[-1].startswith(("10.", "fd00:")) or ("-c" in command[: command.index("-p")] and tool == "rping") or "-J" in command
         self.ran.append((tool, "client" if client else "server", node, command))
@@ -149,19 +168,24 @@ class Api:
 class Clock:
     now = 0.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         self.now += 0.01
         return self.now
 
 
-def run(api, nodes=("a", "b"), rails=None, **changes):
-    lines = []
+def run(
+    api: typing.Union[typing.Any, Api, Plain],
+    nodes: typing.Tuple[str, ...] = ("a", "b"),
+    rails: typing.Optional[typing.Dict[str, typing.Any]] = None,
+    **changes: typing.Any,
+) -> typing.Tuple[BandwidthFacts, typing.List[str]]:
+    lines: typing.List[str] = []
     intent = parse_intent([{**FABRIC, **changes}])
     plan = Plan(intent.fabrics, intent.cluster, nodes, rails or {}, parallel=2, pod_seconds=60.0)
-    return Bench(api, plan, Clock(), lambda seconds: None, lines.append).run(), lines
+    return Bench(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lines.append).run(), lines
 
 
-def test_each_ordered_pair_is_measured_once_and_no_pod_stays():
+def test_each_ordered_pair_is_measured_once_and_no_pod_stays() -> None:
     api = Api()
     facts, lines = run(api)
     assert [(pair.client, pair.server, pair.pings, pair.average_gbps) for pair in facts.pairs] == [("a", "b", 5, 0.034819), ("b", "a", 5, 0.034819)]
@@ -171,24 +195,30 @@ def test_each_ordered_pair_is_measured_once_and_no_pod_stays():
     assert "storage a -> b: 5 pings, 0.0348 Gb/s" in lines
 
 
-def test_the_pods_of_one_fabric_go_before_those_of_the_next_come():
+def test_the_pods_of_one_fabric_go_before_those_of_the_next_come() -> None:
     most = []
 
     class Counting(Api):
-        def create(self, definition):
+        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
             made = super().create(definition)
             most.append(len(self.pods))
             return made
 
     api = Counting()
     intent = parse_intent([FABRIC, {**FABRIC, "name": "other"}])
-    facts = Bench(api, Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=2, pod_seconds=60.0), Clock(), lambda seconds: None, lambda line: None).run()
+    facts = Bench(
+        typing.cast(Cluster, api),
+        Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=2, pod_seconds=60.0),
+        Clock(),
+        lambda seconds: None,
+        lambda line: None,
+    ).run()
     assert [(pair.fabric, pair.client) for pair in facts.pairs] == [("storage", "a"), ("storage", "b"), ("other", "a"), ("other", "b")]
     assert [(pod.node, pod.fabric) for pod in facts.pods] == [("a", "storage"), ("a", "other"), ("b", "storage"), ("b", "other")]
     assert len(api.made) == 4 and max(most) == 2 and api.pods == {}
 
 
-def test_the_client_aims_at_the_server_s_address_with_its_own_device():
+def test_the_client_aims_at_the_server_s_address_with_its_own_device() -> None:
     api = Api()
     facts, _lines = run(api)
     addresses = {pod.node: pod.address for pod in facts.pods}
@@ -201,19 +231,19 @@ def test_the_client_aims_at_the_server_s_address_with_its_own_device():
         assert command[:3] == ("timeout", "--kill-after=5", command[2])
 
 
-def test_three_nodes_are_six_pairs():
+def test_three_nodes_are_six_pairs() -> None:
     facts, _lines = run(Api(("a", "b", "c")), ("a", "b", "c"))
     assert len({(pair.client, pair.server) for pair in facts.pairs}) == len(facts.pairs) == 6
 
 
-def test_no_two_runs_share_a_port():
+def test_no_two_runs_share_a_port() -> None:
     api = Api(("a", "b", "c"))
     run(api, ("a", "b", "c"))
     servers = [command[command.index("-p") + 1] for _tool, side, _node, command in api.ran if side == "server"]
     assert len(set(servers)) == len(servers)
 
 
-def test_a_node_that_offers_nothing_gets_no_pod():
+def test_a_node_that_offers_nothing_gets_no_pod() -> None:
     api = Api(offered="0")
     facts, _lines = run(api)
     assert api.made == []
@@ -221,34 +251,34 @@ def test_a_node_that_offers_nothing_gets_no_pod():
     assert facts.pairs == ()
 
 
-def test_a_node_that_the_cluster_does_not_know():
+def test_a_node_that_the_cluster_does_not_know() -> None:
     facts, _lines = run(Api(("a",)))
     assert facts.pods[1].error == "the cluster knows no such node"
 
 
-def test_a_refused_pod_keeps_the_server_s_words():
+def test_a_refused_pod_keeps_the_server_s_words() -> None:
     facts, _lines = run(Api(refuse=ApiError(403, "Forbidden", "violates PodSecurity baseline", "POST")))
     assert [(pod.error, pod.cause) for pod in facts.pods] == [("violates PodSecurity baseline", "refused")] * 2
 
 
-def test_a_pod_that_will_not_go_is_told_from_one_that_is_refused():
+def test_a_pod_that_will_not_go_is_told_from_one_that_is_refused() -> None:
     facts, _lines = run(Api(refuse=ApiError(409, "AlreadyExists", 'object is being deleted: pods "linerate-storage-a" already exists', "POST")))
     assert [pod.cause for pod in facts.pods] == ["stuck"] * 2
 
 
-def test_a_client_that_came_too_early_is_tried_again():
+def test_a_client_that_came_too_early_is_tried_again() -> None:
     api = Api(answers={("ib_write_bw", "client"): [REFUSED, REFUSED, None, None]})
     facts, _lines = run(api)
     assert [pair.average_gbps for pair in facts.pairs] == [0.034819, 0.034819]
 
 
-def test_a_port_that_is_not_known_yet_is_tried_again():
+def test_a_port_that_is_not_known_yet_is_tried_again() -> None:
     late = CommandResult("", 255, "cma event RDMA_CM_EVENT_ADDR_ERROR, error -110\n")
     facts, _lines = run(Api(answers={("rping", "client"): [late, late, None, None]}))
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
 
 
-def test_the_retries_are_bounded():
+def test_the_retries_are_bounded() -> None:
     api = Api(answers={("ib_write_bw", "client"): REFUSED})
     facts, _lines = run(api)
     assert [pair.failure for pair in facts.pairs] == ["not_listening", "not_listening"]
@@ -269,27 +299,27 @@ def test_the_retries_are_bounded():
         ("server", CommandResult("", 1, "Couldn't allocate MR\n"), "memlock"),
     ],
 )
-def test_failures_are_no_measurements(side, answer, failure):
+def test_failures_are_no_measurements(side: str, answer: typing.Union[ApiError, CommandResult], failure: str) -> None:
     api = Api(answers={("ib_write_bw", side): answer})
     facts, _lines = run(api)
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [(failure, None)] * 2
     assert api.pods == {}
 
 
-def test_a_failed_ping_spares_the_bandwidth():
+def test_a_failed_ping_spares_the_bandwidth() -> None:
     api = Api(answers={("rping", "client"): CommandResult("", 255, "cma event RDMA_CM_EVENT_ADDR_ERROR, error -110\n")})
     facts, _lines = run(api)
     assert [(pair.ping_failure, pair.failure, pair.average_gbps) for pair in facts.pairs] == [("no_address", "ping", None)] * 2
     assert not any(tool == "ib_write_bw" for tool, _side, _node, _command in api.ran)
 
 
-def test_rping_s_server_may_fail_after_a_good_run():
+def test_rping_s_server_may_fail_after_a_good_run() -> None:
     api = Api(answers={("rping", "server"): CommandResult("", 255, "rping server failed: -1\n")})
     facts, _lines = run(api)
     assert all(pair.ping_failure == "" and pair.average_gbps for pair in facts.pairs)
 
 
-def test_leftovers_are_removed_first_and_named():
+def test_leftovers_are_removed_first_and_named() -> None:
     api = Api()
     api.pods["old"] = {"kind": "Pod", "metadata": {"name": "old", "namespace": "test", "uid": "uid-old"}}
     facts, lines = run(api)
@@ -297,16 +327,16 @@ def test_leftovers_are_removed_first_and_named():
     assert "interrupted earlier run: test/old" in lines[0]
 
 
-def test_pods_carry_their_run_and_those_of_others_under_their_names_are_left_alone():
+def test_pods_carry_their_run_and_those_of_others_under_their_names_are_left_alone() -> None:
     """While a run hangs, another one takes over, removes its pods and makes its own: what has the same names now is not the first one's to delete."""
 
     class TakenOver(Api):
-        def ran_by(self, node, command):
+        def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
             for name, pod in self.pods.items():
                 pod["metadata"] = {**pod["metadata"], "uid": f"of-the-other-{name}", "labels": {**pod["metadata"]["labels"], "linerate.rdma/run": "run-2"}}
             return super().ran_by(node, command)
 
-        def list(self, kind, namespace="", selector=""):
+        def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
             # one that has lost the Lease gets no further than this; see test_lease.py
             return super().list(kind, namespace, selector) if kind != "Pod" or not self.ran else Listing((), "1")
 
@@ -319,15 +349,21 @@ def test_pods_carry_their_run_and_those_of_others_under_their_names_are_left_alo
     assert {pod["metadata"]["labels"]["linerate.rdma/run"] for pod in api.pods.values()} == {"run-2"}
 
 
-def made_by(api, plan):
+def made_by(api: typing.Any, plan: Plan) -> typing.List[typing.Dict[str, typing.Any]]:
     """Definitions of the pods of a whole run."""
-    made, create = [], api.create
-    api.create = lambda definition: (made.append(definition), create(definition))[1]
+    made: typing.List[typing.Dict[str, typing.Any]] = []
+    create = api.create
+
+    def noted(definition: typing.Dict[str, typing.Any]) -> typing.Any:
+        made.append(definition)
+        return create(definition)
+
+    api.create = noted
     Bench(api, plan, Clock(), lambda seconds: None, lambda line: None).run()
     return made
 
 
-def test_an_interrupt_leaves_no_pod():
+def test_an_interrupt_leaves_no_pod() -> None:
     api = Api(answers={("rping", "server"): KeyboardInterrupt()})
     with pytest.raises(KeyboardInterrupt):
         run(api)
@@ -335,32 +371,32 @@ def test_an_interrupt_leaves_no_pod():
     assert api.pods == {}
 
 
-def test_an_api_server_that_is_away_at_the_end_does_not_hide_the_figures():
+def test_an_api_server_that_is_away_at_the_end_does_not_hide_the_figures() -> None:
     api = Api()
 
-    def away(*arguments, **options):
+    def away(*arguments: str, **options: typing.Union[typing.Dict[str, str], int]) -> None:
         raise ApiError(0, "Unreachable", "refused", "DELETE")
 
-    api.delete = away
+    api.delete = away  # type: ignore[assignment, method-assign]
     facts, _lines = run(api)
     assert len(facts.pairs) == 2
     assert "refused" in facts.remaining[0]
 
 
-def test_one_connection_a_pod_is_enough():
+def test_one_connection_a_pod_is_enough() -> None:
     api = Api(("a", "b", "c"))
     run(api, ("a", "b", "c"))
     assert sorted(api.shells) == sorted(api.made)
     assert len(api.ran) == 6 * 4
 
 
-def test_a_connection_that_is_lost_is_made_anew_once():
+def test_a_connection_that_is_lost_is_made_anew_once() -> None:
     lost = CommandResult("", None, GOOD, False, 1.0, "the connection to the pod broke")
     facts, _lines = run(Api(answers={("ib_write_bw", "client"): [lost, None, None]}))
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
 
 
-def test_a_last_handshake_that_was_missed_is_measured_anew_and_told():
+def test_a_last_handshake_that_was_missed_is_measured_anew_and_told() -> None:
     words = " Bad wc status 2\n Unable to write to socket/rdma_cm\nFailed to close connection between server and client\n"
     missed = CommandResult("ib_write_bw", 1, GOOD + words, False, 4.4)
     facts, lines = run(Api(answers={("ib_write_bw", "client"): [missed, missed, None, None]}))
@@ -370,7 +406,7 @@ def test_a_last_handshake_that_was_missed_is_measured_anew_and_told():
     assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "ib_write_bw" in command] == ["1 in 4.4 s", "1 in 4.4 s", "0 in 0.0 s"]
 
 
-def test_a_last_handshake_that_is_always_missed_is_a_failure():
+def test_a_last_handshake_that_is_always_missed_is_a_failure() -> None:
     missed = CommandResult("ib_write_bw", 1, GOOD + "Failed to close connection between server and client\n")
     api = Api(answers={("ib_write_bw", "server"): missed})
     facts, lines = run(api)
@@ -379,10 +415,10 @@ def test_a_last_handshake_that_is_always_missed_is_a_failure():
     assert not lines[-1].endswith("once more")
 
 
-def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like():
+def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like() -> None:
     api = Api(("a", "b", "c"))
 
-    def evicted(node, command):
+    def evicted(node: str, command: typing.Tuple[str, ...]) -> typing.Optional[CommandResult]:
         if node != "c":
             return None
         api.gone.add("linerate-storage-c")
@@ -395,9 +431,9 @@ def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like():
     assert all("c" in pair for pair in failed)
 
 
-def test_a_pod_that_goes_while_it_is_looked_into_is_named_as_gone():
+def test_a_pod_that_goes_while_it_is_looked_into_is_named_as_gone() -> None:
     class Evicts(Api):
-        def greeting(self, pod, node):
+        def greeting(self, pod: str, node: str) -> CommandResult:
             if node != "b":
                 return super().greeting(pod, node)
             self.gone.add(pod)
@@ -407,15 +443,15 @@ def test_a_pod_that_goes_while_it_is_looked_into_is_named_as_gone():
     assert [(pod.cause, pod.error) for pod in facts.pods if pod.error] == [("pod_gone", "no look into the pod: the pod linerate-storage-b on b was deleted")]
 
 
-def test_an_image_without_the_tools_is_told_before_anything_is_measured():
+def test_an_image_without_the_tools_is_told_before_anything_is_measured() -> None:
     facts, _lines = run(Api(probe="missing ib_write_bw\nmissing taskset\n"))
     assert [(pod.error.split(" has no ")[1], pod.cause) for pod in facts.pods] == [("ib_write_bw", "no_tool")] * 2
     assert facts.pairs == ()
 
 
-def test_an_image_without_a_shell():
+def test_an_image_without_a_shell() -> None:
     class NoShell(Api):
-        def greeting(self, pod, node):
+        def greeting(self, pod: str, node: str) -> CommandResult:
             return CommandResult("shell", None, "", False, 0.1, 'no exit code: exec: "sh": executable file not found in $PATH')
 
     facts, _lines = run(NoShell())
@@ -423,7 +459,7 @@ def test_an_image_without_a_shell():
     assert "executable file not found" in facts.pods[0].error
 
 
-def test_tools_are_bound_to_the_numa_node_of_the_hca():
+def test_tools_are_bound_to_the_numa_node_of_the_hca() -> None:
     probe = "env PCIDEVICE_X=0000:01:10.0\nnuma 0000:01:10.0 1\ncpus 0000:01:10.0 4-7\nallowed 2-5\n"
     api = Api(probe=probe)
     facts, _lines = run(api)
@@ -431,15 +467,15 @@ def test_tools_are_bound_to_the_numa_node_of_the_hca():
     assert all(command[5:8] == ("taskset", "-c", "4-5") for tool, _side, _node, command in api.ran if tool == "ib_write_bw")
 
 
-TWO_RAILS = {"select": {"hcas_per_node": 2}, "virtual_functions": 3}
+TWO_RAILS: typing.Dict[str, typing.Any] = {"select": {"hcas_per_node": 2}, "virtual_functions": 3}
 RAILS = {"storage": {node: {"0000:01:00.0": 0, "0000:02:00.0": 1} for node in ("a", "b")}}
 
 
-def rail_probe(numbers):
+def rail_probe(numbers: typing.Tuple[int, ...]) -> typing.Type[Api]:
     """Which HCA the pod of each number gets a function of, as the device plugin would choose."""
 
     class Drawing(Api):
-        def greeting(self, pod, node):
+        def greeting(self, pod: str, node: str) -> CommandResult:
             mine = [name for name in self.made if self.pods.get(name, {}).get("node") == node]
             hca = numbers[mine.index(pod)]
             text = f"env PCIDEVICE_X=0000:0{hca}:10.0\nphysfn 0000:0{hca}:10.0 0000:0{hca}:00.0\n"
@@ -448,7 +484,7 @@ def rail_probe(numbers):
     return Drawing
 
 
-def test_pods_are_drawn_until_each_rail_has_one():
+def test_pods_are_drawn_until_each_rail_has_one() -> None:
     api = rail_probe((1, 1, 1, 2))(offered="6")
     facts, _lines = run(api, rails=RAILS, **TWO_RAILS)
     assert [(pod.node, pod.rail, pod.physical_function, pod.error) for pod in facts.pods] == [
@@ -459,7 +495,7 @@ def test_pods_are_drawn_until_each_rail_has_one():
     assert api.pods == {}
 
 
-def test_a_rail_that_no_function_is_of_is_named():
+def test_a_rail_that_no_function_is_of_is_named() -> None:
     # 3 functions on each of 2 HCAs: 4 pods would have both; the node offers 3, all of the first
     api = rail_probe((1, 1, 1))(offered="3")
     facts, _lines = run(api, rails=RAILS, **TWO_RAILS)
@@ -471,27 +507,27 @@ def test_a_rail_that_no_function_is_of_is_named():
     assert {pair.rail for pair in facts.pairs} == {0}
 
 
-def test_rails_of_a_node_whose_hcas_are_not_known():
+def test_rails_of_a_node_whose_hcas_are_not_known() -> None:
     facts, _lines = run(rail_probe((1, 2))(), rails={}, **TWO_RAILS)
     assert {pod.error for pod in facts.pods} == {"its virtual function 0000:01:10.0 is of 0000:01:00.0; HCAs of this fabric on the node: none known"}
     assert facts.pairs == ()
 
 
-def test_a_function_of_another_fabric_s_hca_is_no_rail():
+def test_a_function_of_another_fabric_s_hca_is_no_rail() -> None:
     facts, _lines = run(rail_probe((3,))(), rails={"storage": {"a": {"0000:01:00.0": 0}, "b": {"0000:01:00.0": 0}}})
     assert facts.pods[0].error == "its virtual function 0000:03:10.0 is of 0000:03:00.0; HCAs of this fabric on the node: 0000:01:00.0"
 
 
-def test_quick_rounds_and_what_a_suspect_is_measured_with_afterwards():
+def test_quick_rounds_and_what_a_suspect_is_measured_with_afterwards() -> None:
     nodes = ("a", "b", "c", "d", "e", "f")
 
-    def slow(node, command):
+    def slow(node: str, command: typing.Tuple[str, ...]) -> typing.Optional[CommandResult]:
         to = api.address_of[command[-1]]
         return CommandResult("", 0, TABLE.format("0.001000")) if "f" in (node, to) else None
 
     class Known(Api):
         @property
-        def address_of(self):
+        def address_of(self) -> typing.Dict[str, str]:
             return {f"10.0.0.{number}": self.pods[name]["node"] for number, name in enumerate(self.made, 1)}
 
     api = Known(nodes, answers={("ib_write_bw", "client"): slow})
@@ -501,18 +537,21 @@ def test_quick_rounds_and_what_a_suspect_is_measured_with_afterwards():
     assert len(once) == 6
     assert {frozenset((pair.client, pair.server)) for pair in once if "f" in (pair.client, pair.server)} == {frozenset("af")}
     # a is a suspect as well until it passes; f fails with two that pass with others
-    assert {frozenset((pair.client, pair.server)): bool(pair.average_gbps > 0.01) for pair in more} == {frozenset("ab"): True, frozenset("cf"): False}
+    assert {frozenset((pair.client, pair.server)): bool(typing.cast(float, pair.average_gbps) > 0.01) for pair in more} == {
+        frozenset("ab"): True,
+        frozenset("cf"): False,
+    }
     assert any("again, to tell the ends apart" in line for line in lines)
 
 
-def test_both_directions_at_once_are_one_measurement():
+def test_both_directions_at_once_are_one_measurement() -> None:
     api = Api()
     facts, _lines = run(api, bandwidth={"directions": "at_once"})
     assert len(facts.pairs) == 1
     assert all("-b" in command for tool, _side, _node, command in api.ran if tool == "ib_write_bw")
 
 
-def test_a_sweep_is_kept_and_its_failure_spoils_nothing_else():
+def test_a_sweep_is_kept_and_its_failure_spoils_nothing_else() -> None:
     rows = GOOD + " 131072     100           0.084767            0.044819            0.000066\n"
     facts, _lines = run(
         Api(answers={("ib_write_bw", "client"): [None, CommandResult("", 0, rows), None, CommandResult("", 124, "", True)]}), bandwidth={"sweep": True}
@@ -522,7 +561,7 @@ def test_a_sweep_is_kept_and_its_failure_spoils_nothing_else():
     assert [pair.average_gbps for pair in facts.pairs] == [0.034819] * 2
 
 
-def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it():
+def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it() -> None:
     answers = {
         ("ib_write_bw", "client"): CommandResult("", 1, f"{GOOD} Completion with error at client\n Failed status 5: wr_id 0 syndrom 0x0\n"),
         ("ib_write_bw", "server"): CommandResult("", 137, "Waiting for client to connect", True, 3.0),
@@ -532,9 +571,9 @@ def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it()
     assert facts.pairs[0].evidence.startswith("the server was killed (exit code 137); the client said: ")
 
 
-def test_an_image_that_cannot_even_sleep():
+def test_an_image_that_cannot_even_sleep() -> None:
     class Pause(Api):
-        def create(self, definition):
+        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
             made = super().create(definition)
             text = 'exec: "sleep": executable file not found in $PATH: unknown'
             terminated = {"terminated": {"reason": "StartError", "message": text}}
@@ -546,39 +585,41 @@ def test_an_image_that_cannot_even_sleep():
     assert facts.pods[0].error == ('the pod did not become ready: it ended: Failed; StartError: exec: "sleep": executable file not found in $PATH: unknown')
 
 
-def profile(name, **changes):
+def profile(name: str, **changes: typing.Union[typing.Dict[str, typing.Any], str]) -> typing.Dict[str, typing.Any]:
     """Changes that make another profile of FABRIC."""
     return {"profile": name, "virtual_functions": 0, "resource_name": "", **changes}
 
 
-def test_pods_that_ask_for_no_resource_start_where_none_is_offered():
+def test_pods_that_ask_for_no_resource_start_where_none_is_offered() -> None:
     facts, _lines = run(Api(offered="0"), **profile("macvlan", select={"hcas_per_node": 1, "netdev": ["eth1"]}))
     assert [(pod.node, pod.interface, pod.error) for pod in facts.pods] == [("a", "net1", ""), ("b", "net1", "")]
     assert len(facts.pairs) == 2
 
 
-def test_the_pod_network_is_measured_over_the_pods_own_interface():
+def test_the_pod_network_is_measured_over_the_pods_own_interface() -> None:
     class Own(Api):
-        def create(self, definition):
+        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
             assert definition["metadata"]["annotations"] == {}
             pod = super().create(definition)
             pod["metadata"]["annotations"] = {}
             pod["status"]["podIP"] = f"10.244.0.{len(self.made)}"
             return pod
 
-        def greeting(self, pod, node):
+        def greeting(self, pod: str, node: str) -> CommandResult:
             return CommandResult("shell", 0, f'rdma [{{"ifname":"siw-{node}","netdev":"eth0"}}]\n')
 
     data = {key: value for key, value in FABRIC.items() if key not in ("select", "ipam", "virtual_functions", "resource_name")}
     intent = parse_intent([{**data, "profile": "pod_network", "network": {"namespace": "test"}}])
-    facts = Bench(Own(offered="0"), Plan(intent.fabrics, intent.cluster, ("a", "b"), {}), Clock(), lambda seconds: None, lambda line: None).run()
+    facts = Bench(
+        typing.cast(Cluster, Own(offered="0")), Plan(intent.fabrics, intent.cluster, ("a", "b"), {}), Clock(), lambda seconds: None, lambda line: None
+    ).run()
     assert [(pod.device, pod.interface, pod.address) for pod in facts.pods] == [("siw-a", "eth0", "10.244.0.1"), ("siw-b", "eth0", "10.244.0.2")]
     assert len(facts.pairs) == 2
 
 
-def test_a_shared_device_is_that_of_the_function_which_the_fabric_selects():
+def test_a_shared_device_is_that_of_the_function_which_the_fabric_selects() -> None:
     class Shared(Api):
-        def greeting(self, pod, node):
+        def greeting(self, pod: str, node: str) -> CommandResult:
             # no device is on the pod's own interface: all pods see those of the node
             return CommandResult("shell", 0, 'rdma [{"ifname":"mlx5_0"},{"ifname":"mlx5_1"}]\npci 0000:3c:00.0 mlx5_0\npci 0000:4d:00.0 mlx5_1\n')
 
@@ -589,9 +630,11 @@ def test_a_shared_device_is_that_of_the_function_which_the_fabric_selects():
     assert [(pod.device, pod.error) for pod in facts.pods] == [("mlx5_1", ""), ("mlx5_1", "")]
 
 
-def test_a_whole_function_is_the_hca_of_its_rail():
-    class Whole(rail_probe((1, 2))):
-        def greeting(self, pod, node):
+def test_a_whole_function_is_the_hca_of_its_rail() -> None:
+    drawing = rail_probe((1, 2))
+
+    class Whole(drawing):  # type: ignore[misc, valid-type]
+        def greeting(self, pod: str, node: str) -> CommandResult:
             text = super().greeting(pod, node).output
             return CommandResult("shell", 0, "\n".join(line.replace(":10.0", ":00.0") for line in text.splitlines() if not line.startswith("physfn")) + "\n")
 
@@ -602,11 +645,11 @@ def test_a_whole_function_is_the_hca_of_its_rail():
 class Plain(Api):
     """Its pods have no RDMA device."""
 
-    def greeting(self, pod, node):
+    def greeting(self, pod: str, node: str) -> CommandResult:
         return CommandResult("shell", 0, "rdma []\n" + self.probe)
 
 
-def test_where_pods_have_no_rdma_device_tcp_is_measured():
+def test_where_pods_have_no_rdma_device_tcp_is_measured() -> None:
     api = Plain()
     facts, lines = run(api, rdma=False, pods={**FABRIC["pods"], "message_bytes": 1048576})
     assert [(pod.device, pod.interface, pod.error) for pod in facts.pods] == [(None, "net1", "")] * 2
@@ -622,14 +665,14 @@ def test_where_pods_have_no_rdma_device_tcp_is_measured():
     assert api.pods == {}
 
 
-def test_both_directions_of_tcp_at_once():
+def test_both_directions_of_tcp_at_once() -> None:
     api = Plain()
     facts, _lines = run(api, rdma=False, bandwidth={"directions": "at_once"}, pods={"seconds": 7})
     assert len(facts.pairs) == 1
     assert [command[-3:] for _tool, side, _node, command in api.ran if side == "client"] == [("-t", "7", "--bidir")]
 
 
-def test_a_network_that_promises_rdma_is_never_measured_by_tcp():
+def test_a_network_that_promises_rdma_is_never_measured_by_tcp() -> None:
     facts, _lines = run(Plain())
     assert [(pod.cause, pod.device) for pod in facts.pods] == [("no_device", None)] * 2
     assert facts.pairs == ()
@@ -638,7 +681,7 @@ def test_a_network_that_promises_rdma_is_never_measured_by_tcp():
 @pytest.mark.parametrize(
     ("missing", "rdma", "lacks"), [("iperf3", False, "iperf3"), ("rping", False, ""), ("ib_write_bw", True, "ib_write_bw"), ("iperf3", True, "")]
 )
-def test_the_image_needs_the_tools_of_its_network(missing, rdma, lacks):
+def test_the_image_needs_the_tools_of_its_network(missing: str, rdma: bool, lacks: str) -> None:
     facts, _lines = run((Api if rdma else Plain)(probe=f"missing {missing}\n"), rdma=rdma)
     assert [(pod.cause, pod.error) for pod in facts.pods] == [
         ("no_tool", f"the image {parse_intent([FABRIC]).fabrics[0].pods.image} has no {lacks}") if lacks else ("", "")
@@ -656,20 +699,20 @@ def test_the_image_needs_the_tools_of_its_network(missing, rdma, lacks):
         (CommandResult("", 124, '{\n"error": "interrupt - the client has terminated"}', True), "hang"),
     ],
 )
-def test_iperf3_s_errors_count_also_beside_exit_code_0(answer, failure):
+def test_iperf3_s_errors_count_also_beside_exit_code_0(answer: CommandResult, failure: str) -> None:
     facts, _lines = run(Plain(answers={("iperf3", "client"): answer}), rdma=False)
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [(failure, None)] * 2
 
 
-def test_a_tcp_client_that_came_too_early_is_tried_again():
+def test_a_tcp_client_that_came_too_early_is_tried_again() -> None:
     early = CommandResult("", 0, '{\n"error": "unable to connect to server: Connection refused"}')
     facts, _lines = run(Plain(answers={("iperf3", "client"): [early, early, None, None]}), rdma=False)
     assert [pair.average_gbps for pair in facts.pairs] == [21.5, 21.5]
 
 
-def test_a_network_of_ipv6_addresses():
+def test_a_network_of_ipv6_addresses() -> None:
     class Six(Api):
-        def create(self, definition):
+        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
             made = super().create(definition)
             annotations = made["metadata"]["annotations"]
             status = annotations["k8s.v1.cni.cncf.io/network-status"].replace("10.0.0.", "fd00::")
@@ -690,17 +733,17 @@ def test_a_network_of_ipv6_addresses():
             assert command[command.index("-a") + 1] == there
 
 
-def test_a_perftest_that_does_not_know_ipv6_is_told():
+def test_a_perftest_that_does_not_know_ipv6_is_told() -> None:
     old = CommandResult("", 1, "ib_write_bw: unrecognized option '--ipv6-addr'\n Invalid Command or flag.\n")
     facts, _lines = run(Api(answers={("ib_write_bw", "client"): old}))
     assert [pair.failure for pair in facts.pairs] == ["no_option"] * 2
 
 
-def test_the_plan_is_told_before_anything_is_started_and_kept():
+def test_the_plan_is_told_before_anything_is_started_and_kept() -> None:
     lives = []
 
     class Timed(Api):
-        def create(self, definition):
+        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
             lives.append(definition["spec"]["activeDeadlineSeconds"])
             return super().create(definition)
 
@@ -718,9 +761,9 @@ def test_the_plan_is_told_before_anything_is_started_and_kept():
     assert set(lives) == {int(facts.plans[0].most_seconds + 60)} and lives[0] > 4 * 7200
 
 
-def test_a_pod_at_the_end_of_its_life_is_not_called_evicted():
+def test_a_pod_at_the_end_of_its_life_is_not_called_evicted() -> None:
     class Late(Api):
-        def get(self, kind, namespace, name):
+        def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
             pod = super().get(kind, namespace, name)
             return {
                 **pod,
@@ -733,7 +776,7 @@ def test_a_pod_at_the_end_of_its_life_is_not_called_evicted():
     assert "longer than the deadline" in facts.pairs[0].evidence
 
 
-def test_fewer_streams_than_were_asked_for_are_no_measurement():
+def test_fewer_streams_than_were_asked_for_are_no_measurement() -> None:
     two = CommandResult("", 0, TCP.replace("[{}, {}, {}, {}]", "[{}, {}]"))
     facts, _lines = run(Plain(answers={("iperf3", "client"): two}), rdma=False)
     assert [(pair.failure, pair.evidence) for pair in facts.pairs] == [("no_measurement", "2 streams ran, and 4 were asked for")] * 2

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import typing
 
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, NodePool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, NodePool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import Policy
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
@@ -20,14 +23,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 
 
-def resources(name):
+def resources(name: str) -> typing.Tuple[typing.Dict[str, typing.Any], ...]:
     data = yaml.safe_load((FIXTURES / name).read_text())
     return tuple(data.get("items", [data]))
 
 
 POLICIES = tuple(item for item in resources("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy")
-CONFIG = {"kind": "SriovOperatorConfig", "metadata": {"name": "default"}, "spec": {}}
-OBJECTS = {
+CONFIG: typing.Dict[str, typing.Any] = {"kind": "SriovOperatorConfig", "metadata": {"name": "default"}, "spec": {}}
+OBJECTS: typing.Dict[str, typing.Any] = {
     "Node": resources("node-worker-sriov.yaml"),
     "SriovNetworkNodeState": resources("sriovnetworknodestates-igb-succeeded.yaml"),
     "SriovNetworkNodePolicy": POLICIES,
@@ -42,11 +45,11 @@ MORE = dataclasses.replace(NOW, vfs_count=5)
 
 
 class Cluster:
-    def __init__(self, **changes):
+    def __init__(self, **changes: typing.Union[ApiError, typing.Tuple[typing.Dict[str, typing.Any], ...]]) -> None:
         self.objects = {**OBJECTS, **changes}
-        self.asked = []
+        self.asked: typing.List[typing.Tuple[str, str]] = []
 
-    def list(self, kind, namespace="", selector=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         self.asked.append((kind, namespace))
         answer = self.objects[kind]
         if isinstance(answer, Exception):
@@ -54,17 +57,17 @@ class Cluster:
         return Listing(answer, "1")
 
 
-def read(cluster, policy, *pools):
-    return read_plan(cluster, "ops", Rendered((policy,), pools), ("kl-a",), "openshift.io")
+def read(cluster: Cluster, policy: Policy, *pools: NodePool) -> DisruptionPlan:
+    return read_plan(typing.cast(kubernetes.Cluster, cluster), "ops", Rendered((policy,), pools), ("kl-a",), "openshift.io")
 
 
-def test_pods_are_read_only_when_a_node_loses_something():
+def test_pods_are_read_only_when_a_node_loses_something() -> None:
     cluster = Cluster()
     assert read(cluster, NOW).nodes[0].action == "nothing"
     assert [kind for kind, _namespace in cluster.asked] == list(OBJECTS)[:5]
 
 
-def test_a_pool_that_is_to_be_applied_counts_like_one_that_is_there():
+def test_a_pool_that_is_to_be_applied_counts_like_one_that_is_there() -> None:
     pool = NodePool("linerate", LabelSelector({"kl/sriov": "yes"}), "2", "exclusive")
     (node,) = read(Cluster(), NOW, pool).nodes
     assert (node.action, node.pool) == ("reboot", "linerate")
@@ -73,7 +76,7 @@ def test_a_pool_that_is_to_be_applied_counts_like_one_that_is_there():
     assert read(Cluster(SriovNetworkPoolConfig=(there,)), NOW, pool).nodes[0].reasons == node.reasons
 
 
-def test_a_cluster_without_machine_config_pools_is_no_openshift():
+def test_a_cluster_without_machine_config_pools_is_no_openshift() -> None:
     cluster = Cluster()
     planned = read(cluster, MORE)
     assert (planned.nodes[0].action, planned.unread) == ("drain", {})
@@ -84,22 +87,22 @@ def test_a_cluster_without_machine_config_pools_is_no_openshift():
     ("answer", "reason"),
     [(ApiError(403, "Forbidden", "cannot list", "GET"), "cannot list"), (ApiError(404, "NotFound", "x", "GET"), "the API server does not know the kind")],
 )
-def test_a_kind_that_cannot_be_read_is_kept_with_the_reason(answer, reason):
+def test_a_kind_that_cannot_be_read_is_kept_with_the_reason(answer: ApiError, reason: str) -> None:
     assert read(Cluster(SriovNetworkPoolConfig=answer), NOW).unread == {"SriovNetworkPoolConfig": reason}
 
 
-def test_an_operator_without_its_config_is_not_known():
+def test_an_operator_without_its_config_is_not_known() -> None:
     assert "none called default" in read(Cluster(SriovOperatorConfig=()), NOW).unread["SriovOperatorConfig"]
 
 
-def test_a_server_that_does_not_answer_is_an_error():
+def test_a_server_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(ApiError):
         read(Cluster(Node=ApiError(0, "Unreachable", "refused", "GET")), NOW)
 
 
 CONFIG = host_configs(HostNeeds(kernel_arguments=("iommu=pt",)))[0]
 KUBELET = host_configs(HostNeeds(kubelet=Kubelet("single-numa-node", cpu_manager_policy="static", reserved_system_cpus="0-1")))[0]
-POOL = {
+POOL: typing.Dict[str, typing.Any] = {
     "kind": "MachineConfigPool",
     "metadata": {"name": "worker", "labels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}},
     "spec": {"nodeSelector": {}, "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}}, "maxUnavailable": 2},
@@ -107,21 +110,25 @@ POOL = {
 
 
 class OpenShift(Cluster):
-    def __init__(self, there=None, **changes):
+    def __init__(
+        self,
+        there: typing.Optional[typing.Union[typing.Dict[str, typing.Any], ApiError]] = None,
+        **changes: typing.Union[ApiError, typing.Tuple[typing.Dict[str, typing.Any], ...]],
+    ) -> None:
         super().__init__(MachineConfigPool=(POOL,), **changes)
         self.there = there
 
-    def get(self, kind, namespace, name):
+    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
         if isinstance(self.there, dict):
             return self.there
         raise self.there or ApiError(404, "NotFound", "x", "GET")
 
 
-def read_config(cluster, *configs):
-    return read_plan(cluster, "ops", Rendered((NOW,), (), configs or (CONFIG,)), ("kl-a",), "openshift.io")
+def read_config(cluster: OpenShift, *configs: typing.Dict[str, typing.Any]) -> DisruptionPlan:
+    return read_plan(typing.cast(kubernetes.Cluster, cluster), "ops", Rendered((NOW,), (), configs or (CONFIG,)), ("kl-a",), "openshift.io")
 
 
-def test_a_machine_config_that_is_new_or_other_rolls_its_pool_and_one_that_is_there_does_not():
+def test_a_machine_config_that_is_new_or_other_rolls_its_pool_and_one_that_is_there_does_not() -> None:
     other = {**CONFIG, "spec": {**CONFIG["spec"], "kernelArguments": ["iommu=off"]}}
     for there in (None, other):
         planned = read_config(OpenShift(there))
@@ -132,14 +139,14 @@ def test_a_machine_config_that_is_new_or_other_rolls_its_pool_and_one_that_is_th
     assert "Pod" not in [kind for kind, _namespace in cluster.asked]
 
 
-def test_a_pool_that_was_left_paused_is_seen_although_nothing_is_new():
+def test_a_pool_that_was_left_paused_is_seen_although_nothing_is_new() -> None:
     cluster = OpenShift(CONFIG)
     left = {**POOL["spec"], "paused": True, "configuration": {"name": "rendered-2"}}
     cluster.objects["MachineConfigPool"] = ({**POOL, "metadata": {"name": "worker", "annotations": {"linerate.rdma/paused": "true"}}, "spec": left},)
     assert "paused before rendered-2" in read_config(cluster).nodes[0].reasons[0]
 
 
-def test_a_machine_config_that_cannot_be_read_or_that_nothing_would_take_is_unknown():
+def test_a_machine_config_that_cannot_be_read_or_that_nothing_would_take_is_unknown() -> None:
     assert read_config(OpenShift(ApiError(403, "Forbidden", "cannot get", "GET"))).unread == {"MachineConfig": "cannot get"}
     plain = OpenShift()
     plain.objects["MachineConfigPool"] = ApiError(404, "NotFound", "x", "GET")
@@ -148,7 +155,7 @@ def test_a_machine_config_that_cannot_be_read_or_that_nothing_would_take_is_unkn
         read_config(OpenShift(ApiError(0, "Unreachable", "refused", "GET")))
 
 
-def test_a_kubelet_config_is_in_the_same_roll_and_says_what_it_sets():
+def test_a_kubelet_config_is_in_the_same_roll_and_says_what_it_sets() -> None:
     planned = read_config(OpenShift(KubeletConfig=()), CONFIG, KUBELET)
     assert planned.nodes[0].reasons == (
         "MachineConfig 99-worker-linerate-kernel-arguments (kernel arguments iommu=pt)",
@@ -159,7 +166,7 @@ def test_a_kubelet_config_is_in_the_same_roll_and_says_what_it_sets():
     assert read_config(there, KUBELET).nodes[0].action == "nothing" and "KubeletConfig" not in [kind for kind, _namespace in there.asked]
 
 
-def test_another_kubelet_config_of_the_pool_is_in_the_way():
+def test_another_kubelet_config_of_the_pool_is_in_the_way() -> None:
     other = {**KUBELET, "metadata": {"name": "performance-gpu"}}
     (pool,) = read_config(OpenShift(KubeletConfig=(KUBELET, other)), KUBELET).pools
     (blocker,) = pool.blockers
@@ -168,7 +175,7 @@ def test_another_kubelet_config_of_the_pool_is_in_the_way():
     assert read_config(OpenShift(KubeletConfig=(elsewhere,)), KUBELET).pools[0].blockers == ()
 
 
-def test_kubelet_configs_that_cannot_be_read_close_the_gate():
+def test_kubelet_configs_that_cannot_be_read_close_the_gate() -> None:
     cluster = OpenShift(KubeletConfig=ApiError(403, "Forbidden", "cannot list", "GET"))
     assert read_config(cluster, KUBELET).unread == {"KubeletConfig": "cannot list"}
     assert read_config(OpenShift(ApiError(403, "Forbidden", "cannot get", "GET"), KubeletConfig=()), KUBELET).unread == {"KubeletConfig": "cannot get"}

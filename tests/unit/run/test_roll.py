@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption import machine_config
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import KubeletStand, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import kubelet_stand
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import RENDER, Roller
@@ -49,8 +49,11 @@ class Operator:
         self.kubelets: typing.Dict[str, typing.Any] = {}
         self.nodes, self.renders, self.breaks_at, self.refuses, self.restless = ["rendered-0"] * nodes, renders, breaks_at, refuses, restless
         self.lag, self.slow, self.refusal, self.stale, self.asked, self.contents = lag, slow, refusal, 0, 0, "{}"
-        self.wanted, self.sources, self.paused, self.annotations, self.number = "rendered-0", (), False, {}, 0
-        self.now, self.away, self.log, self.gone = 0.0, [], [], False
+        self.wanted, self.paused, self.number, self.now, self.gone = "rendered-0", False, 0, 0.0, False
+        self.sources: typing.Tuple[str, ...] = ()
+        self.annotations: typing.Dict[str, typing.Any] = {}
+        self.away: typing.List[int] = []
+        self.log: typing.List[str] = []
 
     def clock(self) -> float:
         return self.now
@@ -94,7 +97,7 @@ class Operator:
 
     @staticmethod
     def _served(config: typing.Any) -> bool:
-        return config.get("status", {}).get("observedGeneration") == config["metadata"]["generation"]
+        return bool(config.get("status", {}).get("observedGeneration") == config["metadata"]["generation"])
 
     def _objects(self, kind: str) -> typing.Dict[str, typing.Any]:
         return self.kubelets if kind == "KubeletConfig" else self.configs
@@ -341,7 +344,7 @@ def test_a_kubelet_config_that_was_never_accepted_goes_without_a_roll() -> None:
 
 
 def judged(operator: typing.Any, check_mode: bool = False) -> typing.Tuple[str, str]:
-    (finding,) = machine_config.kubelet(kubelet_stand(operator, CONFIGS), check_mode)
+    (finding,) = machine_config.kubelet(kubelet_stand(typing.cast(Cluster, operator), CONFIGS), check_mode)
     return finding.status, f"{finding.measured} {finding.why}"
 
 
@@ -365,7 +368,7 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
 
 
 def test_a_kubelet_config_without_a_pool_has_no_effect() -> None:
-    stand = kubelet_stand(Operator(), CONFIGS)
+    stand = kubelet_stand(typing.cast(Cluster, Operator()), CONFIGS)
     (config,) = stand.wanted
     (finding,) = machine_config.kubelet(KubeletStand((dataclasses.replace(config, there=True, refusal=""),)), False)
     assert (finding.status, finding.measured) == ("fail", "accepted, without a pool")
@@ -378,7 +381,7 @@ def forbidden(kind: str, namespace: str, name: str) -> typing.Any:
 def test_kubelet_configs_that_cannot_be_read_are_unknown_and_none_is_no_question() -> None:
     operator = Operator()
     operator.get = forbidden  # type: ignore[method-assign]
-    (finding,) = machine_config.kubelet(kubelet_stand(operator, CONFIGS), False)
+    (finding,) = machine_config.kubelet(kubelet_stand(typing.cast(Cluster, operator), CONFIGS), False)
     assert finding.status == "unknown" and "may not" in finding.why
-    assert kubelet_stand(operator, CONFIGS[:-1]) == KubeletStand()
+    assert kubelet_stand(typing.cast(Cluster, operator), CONFIGS[:-1]) == KubeletStand()
     assert [item.status for item in machine_config.kubelet(None, False)] == ["unknown"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import pathlib
+import typing
 
 import pytest
 import yaml
@@ -13,7 +14,8 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import KINDS, STEADY_SECONDS, kinds_of, take, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, Change, WatchFeed
 
@@ -28,9 +30,10 @@ DAEMON = {
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)
 
 
-def resources(name):
+def resources(name: str) -> typing.List[typing.Dict[str, typing.Any]]:
     data = yaml.safe_load((FIXTURES / name).read_text())
-    return data.get("items", [data])
+    found: typing.List[typing.Dict[str, typing.Any]] = data.get("items", [data])
+    return found
 
 
 NODE = resources("node-worker-sriov.yaml")[0]
@@ -38,7 +41,7 @@ STATE = next(item for item in resources("sriovnetworknodestates-igb-succeeded.ya
 POLICY = next(item for item in resources("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy")
 
 
-def changed(resource, **paths):
+def changed(resource: typing.Dict[str, typing.Any], **paths: typing.Any) -> typing.Dict[str, typing.Any]:
     """A copy with values at dotted paths (two underscores stand for the dot)."""
     result = copy.deepcopy(resource)
     for path, value in paths.items():
@@ -55,12 +58,12 @@ class Script:
 
     error = ""
 
-    def __init__(self, *steps):
+    def __init__(self, *steps: typing.Tuple[int, Change]) -> None:
         self.now = 0.0
-        self.looks = []
+        self.looks: typing.List[typing.Tuple[float, typing.Sequence[str]]] = []
         self.steps = list(steps)
 
-    def get(self, timeout):
+    def get(self, timeout: float) -> typing.Optional[Change]:
         if self.steps and self.steps[0][0] <= self.now + timeout:
             second, change = self.steps.pop(0)
             self.now = max(self.now, second)
@@ -68,16 +71,16 @@ class Script:
         self.now += timeout
         return None
 
-    def pods(self, nodes):
+    def pods(self, nodes: typing.Sequence[str]) -> typing.Dict[str, typing.Tuple[ClusterPod, ...]]:
         self.looks.append((self.now, tuple(nodes)))
         return dict.fromkeys(nodes, (POD,))
 
-    def daemon_error(self, pod):
+    def daemon_error(self, pod: str) -> str:
         self.looks.append((self.now, pod))
         return self.error
 
 
-def start(state=STATE, node=NODE):
+def start(state: typing.Dict[str, typing.Any] = STATE, node: typing.Dict[str, typing.Any] = NODE) -> typing.List[typing.Tuple[int, Change]]:
     return [
         (0, Change("Node", "replace", (node,))),
         (0, Change("SriovNetworkNodeState", "replace", (state,))),
@@ -88,8 +91,9 @@ def start(state=STATE, node=NODE):
     ]
 
 
-def run(*steps, limit=100.0, error="", **options):
-    script, lines = Script(*steps), []
+def run(*steps: typing.Tuple[int, Change], limit: float = 100.0, error: str = "", **options: typing.Any) -> typing.Tuple[SyncFacts, typing.List[str]]:
+    script = Script(*steps)
+    lines: typing.List[str] = []
     script.error = error
     facts = wait(script, (TARGET,), limit, lambda: script.now, lines.append, settle=0.0, **options)
     return facts, lines
@@ -98,14 +102,14 @@ def run(*steps, limit=100.0, error="", **options):
 BARE = changed(changed(STATE, spec__interfaces=[]), status__interfaces=[{**STATE["status"]["interfaces"][0], "numVfs": 0, "Vfs": []}])
 
 
-def test_all_in_place_ends_at_once():
+def test_all_in_place_ends_at_once() -> None:
     facts, lines = run(*start())
     assert (facts.finished, facts.timed_out, facts.waited_seconds) == (True, False, 0.0)
     assert facts.nodes[0].phase == "ready"
     assert lines[-1] == "0 s  storage kl-a ready: 4 openshift.io/igbvf on 1 physical functions"
 
 
-def test_the_course_of_a_real_rollout():
+def test_the_course_of_a_real_rollout() -> None:
     no_vfs = changed(NODE, status__allocatable={"openshift.io/igbvf": "0"})
     seen = changed(STATE, status__interfaces=BARE["status"]["interfaces"])
     facts, lines = run(
@@ -121,11 +125,11 @@ def test_the_course_of_a_real_rollout():
     assert "offers 0 openshift.io/igbvf of 4" in lines[3]
 
 
-def offering(amount):
+def offering(amount: str) -> Change:
     return Change("Node", "put", (changed(NODE, status__allocatable={"openshift.io/igbvf": amount}),))
 
 
-def test_an_offer_of_a_device_plugin_that_is_gone_is_not_taken():
+def test_an_offer_of_a_device_plugin_that_is_gone_is_not_taken() -> None:
     """The node's status is up to 10 s old: it still shows what the plugin offered before the config daemon ended it."""
     working = changed(STATE, status__syncStatus="InProgress")
     done = (20, Change("SriovNetworkNodeState", "put", (STATE,)))
@@ -135,13 +139,13 @@ def test_an_offer_of_a_device_plugin_that_is_gone_is_not_taken():
     assert (facts.finished, facts.waited_seconds, facts.nodes[0].phase) == (True, 36.0 + STEADY_SECONDS, "ready")
 
 
-def test_a_limit_that_comes_before_a_node_was_ready_for_long_ends_the_wait_as_ready():
+def test_a_limit_that_comes_before_a_node_was_ready_for_long_ends_the_wait_as_ready() -> None:
     working = changed(STATE, status__syncStatus="InProgress")
     facts, _lines = run(*start(working), (20, Change("SriovNetworkNodeState", "put", (STATE,))), limit=25.0)
     assert (facts.finished, facts.timed_out, facts.waited_seconds, facts.nodes[0].phase) == (True, False, 25.0, "ready")
 
 
-def test_a_failed_sync_ends_early_with_its_text():
+def test_a_failed_sync_ends_early_with_its_text() -> None:
     failed = changed(STATE, status__syncStatus="Failed")
     failed["status"]["lastSyncError"] = "device or resource busy"
     facts, _lines = run(*start(failed), limit=1800.0)
@@ -149,69 +153,69 @@ def test_a_failed_sync_ends_early_with_its_text():
     assert (facts.nodes[0].phase, facts.nodes[0].detail) == ("failed", "the config daemon failed: device or resource busy")
 
 
-def test_a_failed_sync_that_heals_is_no_failure():
+def test_a_failed_sync_that_heals_is_no_failure() -> None:
     facts, _lines = run(*start(changed(STATE, status__syncStatus="Failed")), (15, Change("SriovNetworkNodeState", "put", (STATE,))))
     assert facts.nodes[0].phase == "ready"
 
 
-def test_time_out_returns_the_last_state():
+def test_time_out_returns_the_last_state() -> None:
     facts, _lines = run(*start(BARE), limit=30.0)
     assert (facts.finished, facts.timed_out, facts.waited_seconds) == (False, True, 30.0)
     assert "has not put policy pol1" in facts.nodes[0].detail
 
 
-def test_an_api_server_that_never_answers():
+def test_an_api_server_that_never_answers() -> None:
     facts, _lines = run((1, Change("Node", "error", error="GET /api/v1/nodes: no answer")), limit=10.0)
     assert facts.timed_out
     assert "no answer" in facts.nodes[0].detail
 
 
-def test_an_api_server_that_goes_away_meanwhile():
+def test_an_api_server_that_goes_away_meanwhile() -> None:
     facts, _lines = run(*start(BARE), (2, Change("SriovNetworkNodeState", "error", error="refused")), (9, Change("SriovNetworkNodeState", "replace", (STATE,))))
     assert facts.nodes[0].phase == "ready"
 
 
-def test_a_node_that_vanishes_is_a_failure():
+def test_a_node_that_vanishes_is_a_failure() -> None:
     facts, _lines = run(*start(BARE), (2, Change("Node", "drop", (NODE,))))
     assert facts.nodes[0].phase == "failed"
     assert "no node kl-a" in facts.nodes[0].detail
 
 
-def drained():
+def drained() -> typing.Dict[str, typing.Any]:
     state = changed(STATE, status__syncStatus="InProgress")
     wish = {"sriovnetwork.openshift.io/current-state": "Draining", "sriovnetwork.openshift.io/desired-state": "Drain_Required"}
     state["metadata"]["annotations"].update(wish)
     return state
 
 
-def test_a_blocked_drain_names_pod_and_budget_and_ends():
+def test_a_blocked_drain_names_pod_and_budget_and_ends() -> None:
     facts, lines = run(*start(drained()), (1, Change("PodDisruptionBudget", "replace", (BUDGET,))), limit=1800.0, grace={"drain_held": 60.0})
     assert (facts.waited_seconds, facts.nodes[0].phase) == (61.0, "failed")
     assert "pod shop/db-0 is held by PodDisruptionBudget shop/db, which allows no eviction now" in facts.nodes[0].detail
     assert "held by" in lines[-1]
 
 
-def test_a_drain_that_is_let_go_goes_on():
+def test_a_drain_that_is_let_go_goes_on() -> None:
     free = changed(BUDGET, status__disruptionsAllowed=1)
     budgets = [(second, Change("PodDisruptionBudget", "put", (item,))) for second, item in ((1, BUDGET), (40, free))]
     facts, _lines = run(*start(drained()), *budgets, (90, Change("SriovNetworkNodeState", "put", (STATE,))), limit=1800.0)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0 + STEADY_SECONDS, "ready")
 
 
-def test_a_drain_is_explained_without_asking_all_the_time():
+def test_a_drain_is_explained_without_asking_all_the_time() -> None:
     script = Script(*start(drained()))
     wait(script, (TARGET,), 300.0, lambda: script.now, lambda line: None, settle=0.0)
     assert [second for second, _nodes in script.looks] == [float(second) for second in range(0, 300, 30)]
 
 
-def test_a_sync_that_fails_again_and_again_ends_with_the_daemon_s_words():
+def test_a_sync_that_fails_again_and_again_ends_with_the_daemon_s_words() -> None:
     working = changed(STATE, status__syncStatus="InProgress")
     facts, _lines = run(*start(working), (0, Change("Pod", "replace", (DAEMON,))), limit=1800.0, error="cannot allocate memory")
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0, "failed")
     assert facts.nodes[0].detail == "the config daemon works (syncStatus InProgress); its log says: cannot allocate memory"
 
 
-def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure():
+def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure() -> None:
     working = changed(STATE, status__syncStatus="InProgress")
     successor = changed(DAEMON, metadata__name="config-daemon-y")
     facts, lines = run(
@@ -227,20 +231,20 @@ def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure():
     assert [line.split(";")[-1].strip() for line in lines if "pod is not ready" in line] == ["the config daemon's pod is not ready: there is none on the node"]
 
 
-def test_a_config_daemon_that_stays_away_ends_early():
+def test_a_config_daemon_that_stays_away_ends_early() -> None:
     facts, _lines = run(*start(changed(STATE, status__syncStatus="InProgress")), (5, Change("Pod", "replace")), limit=1800.0)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (125.0, "failed")
     assert "DaemonSet sriov-network-config-daemon" in facts.nodes[0].remedy
 
 
-def booted(identity, ready="True"):
+def booted(identity: str, ready: str = "True") -> typing.Dict[str, typing.Any]:
     """The node after a boot."""
     node = changed(NODE, status__nodeInfo={"bootID": identity})
     node["status"]["conditions"] = [{"type": "Ready", "status": ready, "message": "Kubelet stopped posting node status."}]
     return node
 
 
-def test_a_reboot_loop_ends_at_the_second_boot():
+def test_a_reboot_loop_ends_at_the_second_boot() -> None:
     working = changed(STATE, status__syncStatus="InProgress")
     boots = [(60 * number, Change("Node", "put", (booted(str(number)),))) for number in (1, 2, 3)]
     facts, _lines = run(*start(working, booted("0")), *boots, limit=1800.0)
@@ -248,7 +252,7 @@ def test_a_reboot_loop_ends_at_the_second_boot():
     assert "the node booted 2 times" in facts.nodes[0].detail
 
 
-def test_a_boot_for_each_wish_is_no_loop():
+def test_a_boot_for_each_wish_is_no_loop() -> None:
     working = changed(STATE, status__syncStatus="InProgress")
     again = changed(working, metadata__generation=3)
     facts, _lines = run(
@@ -261,27 +265,27 @@ def test_a_boot_for_each_wish_is_no_loop():
     assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 40.0 + STEADY_SECONDS)
 
 
-def test_a_node_that_is_lost_ends_with_what_the_control_plane_says():
+def test_a_node_that_is_lost_ends_with_what_the_control_plane_says() -> None:
     facts, _lines = run(*start(changed(STATE, status__syncStatus="InProgress")), (7, Change("Node", "put", (booted("0", "Unknown"),))), limit=1800.0)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (127.0, "failed")
     assert facts.nodes[0].detail.endswith("the node is NotReady: Kubelet stopped posting node status.")
 
 
-def test_a_node_that_comes_and_goes_ends():
+def test_a_node_that_comes_and_goes_ends() -> None:
     flaps = [(10 * number, Change("Node", "put", (booted("0", "False" if number % 2 else "True"),))) for number in range(1, 8)]
     facts, _lines = run(*start(changed(STATE, status__syncStatus="InProgress"), booted("0")), *flaps, limit=1800.0)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (50.0, "failed")
     assert "from Ready to NotReady 3 times" in facts.nodes[0].detail
 
 
-def test_a_server_that_is_away_at_the_end_is_named_beside_the_last_state():
+def test_a_server_that_is_away_at_the_end_is_named_beside_the_last_state() -> None:
     facts, lines = run(*start(BARE), (2, Change("Node", "error", error="no answer")), limit=30.0)
     assert facts.timed_out
     assert facts.nodes[0].detail.endswith("this is how it last was: Node: no answer")
     assert "the API server does not answer" in lines[-1]
 
 
-def test_a_server_that_answers_again_is_told():
+def test_a_server_that_answers_again_is_told() -> None:
     _facts, lines = run(*start(BARE), (2, Change("Node", "error", error="no answer")), (5, Change("Node", "put")), limit=30.0)
     assert [line for line in lines if "API server" in line] == [
         "2 s  the API server does not answer; what it said last stays, and it is asked again",
@@ -289,7 +293,7 @@ def test_a_server_that_answers_again_is_told():
     ]
 
 
-def test_the_way_back():
+def test_the_way_back() -> None:
     gone = changed(NODE, status__allocatable={"openshift.io/igbvf": "0"})
     facts, _lines = run(
         *start(),
@@ -302,19 +306,19 @@ def test_the_way_back():
 
 
 @pytest.mark.parametrize("kind", REQUIRED)
-def test_an_error_before_the_first_answer_is_kept(kind):
+def test_an_error_before_the_first_answer_is_kept(kind: str) -> None:
     world = take(ClusterState(unread={kind: "no answer yet"}), Change(kind, "error", error="Forbidden"))
     assert world.unread == {kind: "Forbidden"}
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - set(REQUIRED)))
-def test_a_kind_that_only_explains_holds_nobody_up(kind):
+def test_a_kind_that_only_explains_holds_nobody_up(kind: str) -> None:
     world = take(ClusterState(unread={kind: "no answer yet"}), Change(kind, "error", error="Forbidden"))
     assert (world.unread, world.blind) == ({}, {kind: "Forbidden"})
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nobody_is_ready_before_each_kind_has_answered(kind):
+def test_nobody_is_ready_before_each_kind_has_answered(kind: str) -> None:
     steps = [(second, change) for second, change in start() if change.kind != kind]
     facts, _lines = run(*steps, limit=10.0)
     assert (facts.nodes[0].phase, facts.nodes[0].detail) == ("waiting", f"{kind} not read yet: no answer yet")
@@ -323,43 +327,51 @@ def test_nobody_is_ready_before_each_kind_has_answered(kind):
 class Api:
     """Plays answers: of lists, of watches, and errors."""
 
-    def __init__(self, events):
+    def __init__(
+        self, events: typing.List[typing.Union[typing.List[typing.Dict[str, typing.Any]], ApiError, typing.Tuple[typing.Dict[str, typing.Any], ...]]]
+    ) -> None:
         self.events = events
-        self.lists = []
-        self.watches = []
+        self.lists: typing.List[typing.Tuple[str, str]] = []
+        self.watches: typing.List[str] = []
 
-    def _next(self):
+    def _next(self) -> typing.Union[typing.List[typing.Dict[str, typing.Any]], typing.Tuple[typing.Dict[str, typing.Any], ...]]:
         step = self.events.pop(0) if self.events else ApiError(0, "Unreachable", "refused", "GET")
         if isinstance(step, Exception):
             raise step
         return step
 
-    def list(self, kind, namespace="", selector=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         self.lists.append((kind, namespace))
-        return Listing(self._next(), "7")
+        return Listing(tuple(self._next()), "7")
 
-    def watch(self, kind, version, namespace="", selector=""):
+    def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
         self.watches.append(version)
         return iter(self._next())
 
 
-def follow(events, count, kind="SriovNetworkNodePolicy", pauses=1):
-    api, waited = Api(events), []
-    feed = WatchFeed(api, {kind: "ops"}, KINDS)
+def follow(
+    events: typing.List[typing.Union[typing.List[typing.Dict[str, typing.Any]], ApiError, typing.Tuple[typing.Dict[str, typing.Any], ...]]],
+    count: int,
+    kind: str = "SriovNetworkNodePolicy",
+    pauses: int = 1,
+) -> typing.Tuple[Api, typing.List[Change], typing.List[float]]:
+    api = Api(events)
+    waited: typing.List[float] = []
+    feed = WatchFeed(typing.cast(Cluster, api), {kind: "ops"}, KINDS)
 
-    def pause(seconds):
+    def pause(seconds: float) -> None:
         waited.append(seconds)
         if len(waited) == pauses:
             feed.stop()
 
-    feed._stop.wait = pause
+    feed._stop.wait = pause  # type: ignore[assignment, method-assign]
     feed._follow(kind)
     found = [feed.get(0.0) for _number in range(count)]
     assert feed.get(0.0) is None
-    return api, found, waited
+    return api, [change for change in found if change is not None], waited
 
 
-def test_watch_events_become_changes():
+def test_watch_events_become_changes() -> None:
     moved = changed(POLICY, metadata__resourceVersion="9")
     bookmark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "11"}}}
     events = [{"type": "MODIFIED", "object": moved}, bookmark, {"type": "DELETED", "object": moved}]
@@ -368,13 +380,13 @@ def test_watch_events_become_changes():
     assert api.lists == [("SriovNetworkNodePolicy", "ops")]
 
 
-def test_a_version_that_is_too_old_lists_again_without_a_word():
+def test_a_version_that_is_too_old_lists_again_without_a_word() -> None:
     api, found, _waited = follow([(POLICY,), ApiError(410, "Expired", "too old resource version", "WATCH"), (POLICY,), ApiError(0, "", "refused", "")], 3)
     assert [change.action for change in found] == ["replace", "replace", "error"]
     assert len(api.lists) == 2
 
 
-def test_a_restart_is_survived():
+def test_a_restart_is_survived() -> None:
     _api, found, _waited = follow([ApiError(0, "Unreachable", "refused", "GET")], 1)
     assert found[0].error.startswith("GET: refused")
 
@@ -383,7 +395,7 @@ GONE = ApiError(0, "Unreachable", "refused", "WATCH")
 EVENT = {"type": "MODIFIED", "object": changed(POLICY, metadata__resourceVersion="9")}
 
 
-def test_a_watch_that_breaks_goes_on_where_it_was():
+def test_a_watch_that_breaks_goes_on_where_it_was() -> None:
     api, found, _waited = follow([(POLICY,), [EVENT], GONE, GONE, [EVENT], GONE], 7, pauses=3)
     assert [change.action for change in found] == ["replace", "put", "error", "error", "put", "put", "error"]
     # one list; the watches go on from the last event
@@ -391,27 +403,27 @@ def test_a_watch_that_breaks_goes_on_where_it_was():
     assert api.watches == ["7", "9", "9", "9", "9"]
 
 
-def test_pauses_grow_while_the_server_is_away_and_are_long_for_what_it_refuses():
+def test_pauses_grow_while_the_server_is_away_and_are_long_for_what_it_refuses() -> None:
     assert follow([GONE] * 7, 7, pauses=7)[2] == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
     assert follow([ApiError(403, "Forbidden", "cannot list", "GET")], 1)[2] == [30.0]
 
 
-def test_a_version_that_is_always_too_old_does_not_spin():
+def test_a_version_that_is_always_too_old_does_not_spin() -> None:
     old = ApiError(410, "Expired", "too old resource version", "WATCH")
     _api, _found, waited = follow([(POLICY,), old, (POLICY,), old, (POLICY,), old], 5, pauses=2)
     assert waited == [0.5, 1.0]
 
 
-def test_watches_that_end_at_once_do_not_spin():
+def test_watches_that_end_at_once_do_not_spin() -> None:
     assert follow([(POLICY,), []], 1)[2] == [4.0]
 
 
-def test_a_kind_of_another_cluster_is_asked_once():
+def test_a_kind_of_another_cluster_is_asked_once() -> None:
     api, found, waited = follow([ApiError(404, "NotFound", "no such kind", "GET")], 1, kind="MachineConfigPool")
     assert (found[0].action, found[0].items, len(api.lists), waited) == ("replace", (), 1, [])
 
 
-def test_a_kind_that_must_be_there_is_asked_again():
+def test_a_kind_that_must_be_there_is_asked_again() -> None:
     assert follow([ApiError(404, "NotFound", "no such kind", "GET")], 1)[1][0].action == "error"
 
 
@@ -429,17 +441,17 @@ SHARED = Target(
 )
 
 
-def test_only_what_targets_need_is_watched():
+def test_only_what_targets_need_is_watched() -> None:
     assert kinds_of([TARGET]) == KINDS == kinds_of([])
     assert kinds_of([SHARED]) == ("Node", "NetworkAttachmentDefinition", "IPPool.nv-ipam.nvidia.com", "MacvlanNetwork")
     assert set(kinds_of([TARGET, SHARED])) == {*KINDS, "IPPool.nv-ipam.nvidia.com", "MacvlanNetwork"}
 
 
-def network(state):
+def network(state: str) -> typing.Dict[str, typing.Any]:
     return {"kind": "MacvlanNetwork", "metadata": {"name": "net"}, "status": {"state": state} if state else {}}
 
 
-def test_a_network_of_another_operator_is_followed_to_its_end():
+def test_a_network_of_another_operator_is_followed_to_its_end() -> None:
     world = ClusterState(unread=dict.fromkeys(kinds_of([SHARED]), "no answer yet"))
     attachment = {
         "kind": "NetworkAttachmentDefinition",
@@ -463,7 +475,7 @@ def test_a_network_of_another_operator_is_followed_to_its_end():
     assert said == ["waiting", "waiting", "waiting", "not_reported", "no_attachment", "ready", "not_reported"]
 
 
-def test_a_kind_that_may_not_be_read_is_said_and_what_was_known_stays():
+def test_a_kind_that_may_not_be_read_is_said_and_what_was_known_stays() -> None:
     blind = take(ClusterState(unread={"MacvlanNetwork": "no answer yet"}), Change("MacvlanNetwork", "error", error="Forbidden"))
     assert blind.blind == {"MacvlanNetwork": "Forbidden"}
     stale = take(take(ClusterState(), Change("MacvlanNetwork", "replace", (network("ready"),))), Change("MacvlanNetwork", "error", error="away"))

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import time
+import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._run import wait_for_network
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, KINDS, SELECTORS, wait
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
@@ -20,7 +22,7 @@ LIMIT = 60.0
 
 
 @pytest.fixture
-def api():
+def api() -> typing.Iterator[FakeApi]:
     server = FakeApi()
     server.serve("Node", [NODE])
     server.serve("SriovNetworkNodeState", [BARE], "ops")
@@ -34,11 +36,11 @@ def api():
     server.stop()
 
 
-def run(api, *steps):
+def run(api: FakeApi, *steps: typing.Tuple[str, typing.Callable[..., typing.Any]]) -> typing.Tuple[SyncFacts, typing.List[str]]:
     """Wait; when a line has the text of the next step, do what the step says."""
     rest, lines = list(steps), []
 
-    def say(line):
+    def say(line: str) -> None:
         lines.append(line)
         if rest and rest[0][0] in line:
             rest.pop(0)[1]()
@@ -53,15 +55,15 @@ def run(api, *steps):
     return facts, lines
 
 
-def lists(api):
+def lists(api: FakeApi) -> typing.Dict[str, int]:
     return {name.rsplit("/", 1)[-1]: count for name, count in api.requests.items() if name.startswith("list ")}
 
 
-def arrive(api):
+def arrive(api: FakeApi) -> typing.Callable[..., typing.Any]:
     return lambda: api.put("SriovNetworkNodeState", STATE, "ops")
 
 
-def test_one_list_and_one_watch_a_kind(api):
+def test_one_list_and_one_watch_a_kind(api: FakeApi) -> None:
     facts, _lines = run(api, ("has not put policy pol1", arrive(api)))
     assert facts.nodes[0].phase == "ready"
     assert set(api.requests.values()) == {1}
@@ -69,8 +71,8 @@ def test_one_list_and_one_watch_a_kind(api):
     assert not any("machineconfigpools" in name for name in api.requests if name.startswith("watch"))
 
 
-def test_a_restart_of_the_server_goes_on_where_it_was(api):
-    def come_back():
+def test_a_restart_of_the_server_goes_on_where_it_was(api: FakeApi) -> None:
+    def come_back() -> None:
         arrive(api)()
         api.start()
 
@@ -80,8 +82,8 @@ def test_a_restart_of_the_server_goes_on_where_it_was(api):
     assert lists(api)["sriovnetworknodestates"] == 1, lines
 
 
-def test_a_server_that_has_forgotten_is_listed_again(api):
-    def come_back():
+def test_a_server_that_has_forgotten_is_listed_again(api: FakeApi) -> None:
+    def come_back() -> None:
         arrive(api)()
         api.forget()
         api.start()
@@ -91,8 +93,13 @@ def test_a_server_that_has_forgotten_is_listed_again(api):
     assert lists(api)["sriovnetworknodestates"] == 2
 
 
-def test_a_server_that_comes_late_is_waited_for(api, monkeypatch):
+def test_a_server_that_comes_late_is_waited_for(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wait_for_network, "QUIET_SECONDS", 0.0)
     api.stop()
-    facts, _lines = run(api, ("not read yet", lambda: (arrive(api)(), api.start())))
+
+    def come() -> None:
+        arrive(api)()
+        api.start()
+
+    facts, _lines = run(api, ("not read yet", come))
     assert facts.nodes[0].phase == "ready"

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import itertools
+import typing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Bandwidth
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Bandwidth, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import STAGE_SECONDS, Task, again, orders, round_plan, steps
 
@@ -18,7 +19,9 @@ NODES = st.integers(0, 9).map(lambda number: [f"n{name}" for name in range(numbe
 
 
 @given(st.lists(NODES, min_size=1, max_size=3), st.sampled_from(["parallel", "serial"]), st.sampled_from(["one", "both", "at_once"]))
-def test_everybody_meets_everybody_of_its_rail_and_nobody_is_asked_twice_at_once(rails, order, directions):
+def test_everybody_meets_everybody_of_its_rail_and_nobody_is_asked_twice_at_once(
+    rails: typing.List[typing.List[str]], order: typing.Literal["parallel", "serial"], directions: typing.Literal["one", "both", "at_once"]
+) -> None:
     made = list(steps(dict(enumerate(rails)), Bandwidth(rails=order, directions=directions)))
     for step in made:
         ends = [end for task in step for end in task.pair]
@@ -31,15 +34,15 @@ def test_everybody_meets_everybody_of_its_rail_and_nobody_is_asked_twice_at_once
     assert {(task.rail, *sorted((task.client, task.server))) for task in tasks} == {(rail, *sorted(pair)) for rail, pair in wanted}
 
 
-def test_quick_is_so_many_rounds():
+def test_quick_is_so_many_rounds() -> None:
     assert len(list(steps({0: ["a", "b", "c", "d"]}, Bandwidth(rounds=1, directions="one")))) == 1
 
 
-def pair(one, other, rail=0):
+def pair(one: str, other: str, rail: int = 0) -> typing.FrozenSet[typing.Tuple[int, str]]:
     return frozenset(((rail, one), (rail, other)))
 
 
-def test_a_suspect_gets_a_partner_that_passed_and_that_it_has_not_met():
+def test_a_suspect_gets_a_partner_that_passed_and_that_it_has_not_met() -> None:
     passed, failed = {pair("a", "b"), pair("a", "b", 1)}, {pair("c", "d"), pair("c", "d", 1)}
     zero, one = ((Task(rail, "c", "a"), Task(rail, "d", "b")) for rail in (0, 1))
     assert again(passed, failed, Bandwidth()) == (zero + one,)
@@ -58,16 +61,18 @@ def test_a_suspect_gets_a_partner_that_passed_and_that_it_has_not_met():
         ({pair("a", "b", 1)}, {pair("c", "d")}),
     ],
 )
-def test_when_no_more_can_be_told(passed, failed):
+def test_when_no_more_can_be_told(
+    passed: typing.Set[typing.FrozenSet[typing.Tuple[int, str]]], failed: typing.Set[typing.FrozenSet[typing.Tuple[int, str]]]
+) -> None:
     assert again(passed, failed, Bandwidth()) == ()
 
 
 @given(st.sets(st.sampled_from("abcdefg"), max_size=3))
-def test_it_ends_with_each_broken_node_told_as_far_as_partners_go(broken):
+def test_it_ends_with_each_broken_node_told_as_far_as_partners_go(broken: typing.Set[str]) -> None:
     nodes = "abcdefg"
-    passed, failed = {pair("a", "b")} - {pair("a", "b")}, set()
+    passed, failed = {pair("a", "b")} - {pair("a", "b")}, {pair("a", "b")} - {pair("a", "b")}
 
-    def measure(tasks):
+    def measure(tasks: typing.Tuple[Task, ...]) -> None:
         for task in tasks:
             (failed if {task.client, task.server} & broken else passed).add(task.pair)
 
@@ -87,7 +92,7 @@ def test_it_ends_with_each_broken_node_told_as_far_as_partners_go(broken):
         assert end[1] in broken or not good
 
 
-def fabric(hcas=1, **changes):
+def fabric(hcas: int = 1, **changes: typing.Dict[str, typing.Any]) -> Fabric:
     return parse_intent(
         [
             {
@@ -105,7 +110,7 @@ def fabric(hcas=1, **changes):
 
 
 @given(st.integers(0, 3000), st.integers(1, 8), st.sampled_from(["parallel", "serial"]), st.sampled_from(["one", "both"]), st.integers(1, 600))
-def test_rounds_that_fit_a_stage_and_a_life_that_lasts_longer(nodes, hcas, rails, directions, parallel):
+def test_rounds_that_fit_a_stage_and_a_life_that_lasts_longer(nodes: int, hcas: int, rails: str, directions: str, parallel: int) -> None:
     wanted = {"rails": rails, "directions": directions}
     plan = round_plan(fabric(hcas, bandwidth=wanted), nodes, parallel)
     assert plan.all_rounds == (nodes - 1 + nodes % 2 if nodes > 1 else 0)
@@ -119,7 +124,7 @@ def test_rounds_that_fit_a_stage_and_a_life_that_lasts_longer(nodes, hcas, rails
     assert asked.rounds == asked.all_rounds and asked.most_seconds >= plan.most_seconds
 
 
-def test_plans_of_known_size():
+def test_plans_of_known_size() -> None:
     # 1,024 nodes: 30 s a round of both directions
     plan = round_plan(fabric(), 1024, 512)
     assert (plan.rounds, plan.all_rounds, plan.seconds) == (480, 1023, 14400.0)
