@@ -7,8 +7,10 @@ from __future__ import annotations
 import importlib
 import json
 import pathlib
+import re
 import threading
 import types
+import typing
 
 import pytest
 from ansible import constants
@@ -20,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow, run_with_progress
 from ansible_collections.linerate.rdma.tests.unit.fake_api import LeaseHolder
 
-FABRIC = {
+FABRIC: typing.Dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1, "vendor": "8086", "device": "10c9"},
@@ -33,25 +35,25 @@ FILTERS = FilterModule().filters()
 
 
 @pytest.mark.parametrize("text", ["", "10.0.0.0/33", "{{ range }}"])
-def test_addresses_of_no_range_are_refused(text, capsys):
+def test_addresses_of_no_range_are_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, result = run_module("address_info", {"ranges": [text]}, capsys)
     assert code == 1
     assert f"'{text}' is no range" in result["msg"]
 
 
-def test_without_virtual_functions_no_node_is_touched(capsys):
+def test_without_virtual_functions_no_node_is_touched(capsys: pytest.CaptureFixture[str]) -> None:
     objects = [{"fabric": "fast", "object": {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "fast"}}}]
     code, result = run_module("sriov_plan", {"objects": objects, "nodes": ["a"]}, capsys)
     assert (code, result["allowed"], result["lines"]) == (0, True, [])
     assert [(node["node"], node["action"]) for node in result["plan"]["nodes"]] == [("a", "nothing")]
 
 
-def test_one_pod_a_node_and_fabric():
+def test_one_pod_a_node_and_fabric() -> None:
     pods = FILTERS["render_pods"]([FABRIC], {}, ["a", "b"])
     assert [item["object"]["metadata"]["name"] for item in pods] == ["linerate-storage-a", "linerate-storage-b"]
 
 
-def test_a_wrong_intent_names_its_path():
+def test_a_wrong_intent_names_its_path() -> None:
     with pytest.raises(AnsibleFilterError, match=r"rdma_fabrics\[0\].virtual_functions"):
         FILTERS["render_pods"]([{**FABRIC, "virtual_functions": "four"}], {}, [])
 
@@ -59,14 +61,14 @@ def test_a_wrong_intent_names_its_path():
 MODULES = ("access_info", "address_info", "custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_plan", "sriov_sync")
 
 
-def run_module(name, arguments, capsys):
+def run_module(name: str, arguments: typing.Dict[str, typing.Any], capsys: pytest.CaptureFixture[str]) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
     module = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.modules.{name}")
     with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
         module.main()
-    return ended.value.code, json.loads(capsys.readouterr().out)
+    return int(ended.value.code or 0), json.loads(capsys.readouterr().out)
 
 
-ARGUMENTS = {
+ARGUMENTS: typing.Dict[str, typing.Any] = {
     "access_info": {"fabrics": [FABRIC]},
     "address_info": {"ranges": ["10.0.0.0/24"]},
     "cluster_policy": {"cluster": {"host": {"gpudirect": "peermem"}}},
@@ -86,7 +88,7 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
-def test_no_kubeconfig_is_a_message_and_no_traceback(name, capsys, tmp_path):
+def test_no_kubeconfig_is_a_message_and_no_traceback(name: str, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
     code, result = run_module(name, {**ARGUMENTS[name], "kubeconfig": str(tmp_path / "none")}, capsys)
     assert (code, result["failed"]) == (1, True)
     assert "kubeconfig" in result["msg"]
@@ -94,19 +96,19 @@ def test_no_kubeconfig_is_a_message_and_no_traceback(name, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "pods"), [("rdma_bandwidth", lambda result: result["bandwidth"]["pods"]), ("vf_pods", lambda result: result["pods"])])
-def test_in_check_mode_no_pod_is_started(name, pods, capsys):
+def test_in_check_mode_no_pod_is_started(name: str, pods: typing.Callable[..., typing.Any], capsys: pytest.CaptureFixture[str]) -> None:
     code, result = run_module(name, {**ARGUMENTS[name], "_ansible_check_mode": True}, capsys)
     assert (code, result.get("changed", False)) == (0, False)
     assert [pod["error"] for pod in pods(result)] == ["in check mode no pod is started"]
 
 
-def test_a_wrong_intent_is_refused_before_anything_is_touched(capsys):
+def test_a_wrong_intent_is_refused_before_anything_is_touched(capsys: pytest.CaptureFixture[str]) -> None:
     code, result = run_module("rdma_bandwidth", {"fabrics": [{**FABRIC, "podz": {}}], "nodes": ["a"]}, capsys)
     assert code == 1
     assert "rdma_fabrics[0].podz" in result["msg"]
 
 
-def test_a_wrong_wish_for_the_nodes_is_refused_before_the_cluster_is_asked(capsys):
+def test_a_wrong_wish_for_the_nodes_is_refused_before_the_cluster_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
     code, result = run_module("sriov_plan", {**ARGUMENTS["sriov_plan"], "cluster": {"disruption": "reboots"}}, capsys)
     assert code == 1
     assert "rdma_cluster.disruption" in result["msg"]
@@ -124,8 +126,10 @@ def test_a_wrong_wish_for_the_nodes_is_refused_before_the_cluster_is_asked(capsy
         ("machine_config_roll", {"state": "removed"}, {"paused": [], "error": "", "changes": []}),
     ],
 )
-def test_what_is_not_asked_for_touches_no_cluster(name, arguments, answer, capsys, tmp_path):
-    needed = {} if "state" in arguments else {**ARGUMENTS[name], "cluster": {}}
+def test_what_is_not_asked_for_touches_no_cluster(
+    name: str, arguments: typing.Dict[str, typing.Any], answer: typing.Dict[str, typing.Any], capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
+    needed: typing.Dict[str, typing.Any] = {} if "state" in arguments else {**ARGUMENTS[name], "cluster": {}}
     code, result = run_module(name, {**needed, "kubeconfig": str(tmp_path / "none"), **arguments}, capsys)
     assert (code, result["changed"]) == (0, False)
     assert {key: result[key] for key in answer} == answer
@@ -134,20 +138,22 @@ def test_what_is_not_asked_for_touches_no_cluster(name, arguments, answer, capsy
 class OnePolicy(LeaseHolder):
     """A cluster whose ClusterPolicy does not load nvidia-peermem; keeps whether it was only asked."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.dry = []
+        self.dry: typing.List[typing.Any] = []
 
-    def list(self, kind):
+    def list(self, kind: str) -> Listing:
         return Listing(({"kind": kind, "metadata": {"name": "gpu"}, "spec": {}, "status": {"state": "ready"}},), "1")
 
-    def apply(self, definition, manager, dry_run):
+    def apply(self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[()]]:
         self.dry.append(dry_run)
         return definition, ()
 
 
 @pytest.mark.parametrize(("disruption", "changed", "words"), [("drain", True, ""), ("none", False, "rdma_cluster.disruption is none")])
-def test_drivers_are_not_renewed_where_nothing_may_be_disturbed(disruption, changed, words, capsys, monkeypatch):
+def test_drivers_are_not_renewed_where_nothing_may_be_disturbed(
+    disruption: str, changed: bool, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.cluster_policy")
     cluster = OnePolicy()
     monkeypatch.setattr(module, "connect", lambda given: cluster)
@@ -159,11 +165,11 @@ def test_drivers_are_not_renewed_where_nothing_may_be_disturbed(disruption, chan
 class Quiet:
     """A cluster with the operator, and without nodes."""
 
-    def list(self, kind, namespace="", selector="", fields=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         return Listing(({"metadata": {"name": "default"}},) if kind == "SriovOperatorConfig" else (), "1")
 
 
-def test_a_plan_for_nodes_that_are_not_there_allows_nothing(capsys, monkeypatch):
+def test_a_plan_for_nodes_that_are_not_there_allows_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.sriov_plan")
     monkeypatch.setattr(module, "connect", lambda given: Quiet())
     code, result = run_module("sriov_plan", ARGUMENTS["sriov_plan"], capsys)
@@ -183,7 +189,7 @@ def test_a_plan_for_nodes_that_are_not_there_allows_nothing(capsys, monkeypatch)
     ]
 
 
-def test_a_selector_without_our_label_is_refused(capsys, monkeypatch):
+def test_a_selector_without_our_label_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.custom_resources")
     monkeypatch.setattr(module, "connect", lambda given: None)
     code, result = run_module("custom_resources", {"state": "absent", "label_selector": "app=x"}, capsys)
@@ -194,17 +200,19 @@ def test_a_selector_without_our_label_is_refused(capsys, monkeypatch):
 class Refuses(LeaseHolder):
     """A cluster that refuses one of two objects."""
 
-    def get(self, kind, namespace, name):
+    def get(self, kind: str, namespace: str, name: str) -> None:
         raise ApiError(404, "NotFound", "not found", "GET")
 
-    def apply(self, definition, manager, dry_run):
+    def apply(self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[()]]:
         if definition["metadata"]["name"] == "one":
             raise ApiError(422, "Invalid", "spec.containrs: field not declared", "PATCH")
         return definition, ()
 
 
 @pytest.mark.parametrize(("given", "code"), [({}, 1), ({"on_refusal": "tell"}, 0)])
-def test_a_refusal_ends_the_module_in_the_server_s_words_unless_somebody_judges_it(given, code, capsys, monkeypatch):
+def test_a_refusal_ends_the_module_in_the_server_s_words_unless_somebody_judges_it(
+    given: typing.Dict[str, str], code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.custom_resources")
     monkeypatch.setattr(module, "connect", lambda options: Refuses())
     objects = [{"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}} for name in ("one", "two")]
@@ -216,14 +224,19 @@ def test_a_refusal_ends_the_module_in_the_server_s_words_unless_somebody_judges_
 class Holds:
     """A cluster that has one network of ours."""
 
-    def list(self, kind, namespace="", selector=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         labels = {"app.kubernetes.io/managed-by": "linerate.rdma", "linerate.rdma/fabric": "compute"}
         item = {"kind": kind, "metadata": {"name": "old", "namespace": "ops", "labels": labels}}
         return Listing((item,) if kind == "SriovNetwork" else (), "1")
 
 
 @pytest.mark.parametrize(("given", "left"), [({}, None), ({"find_leftovers": True}, [("SriovNetwork", "ops", "old", "compute")])])
-def test_leftovers_are_told_where_they_are_asked_for(given, left, capsys, monkeypatch):
+def test_leftovers_are_told_where_they_are_asked_for(
+    given: typing.Dict[str, bool],
+    left: typing.Optional[typing.List[typing.Tuple[str, ...]]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.custom_resources")
     monkeypatch.setattr(module, "connect", lambda options: Holds())
     ended, result = run_module("custom_resources", given, capsys)
@@ -233,32 +246,33 @@ def test_leftovers_are_told_where_they_are_asked_for(given, left, capsys, monkey
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_declared_check_mode_is_the_module_s(name):
+def test_declared_check_mode_is_the_module_s(name: str) -> None:
     module = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.modules.{name}")
-    assert "supports_check_mode=True" in (source := open(module.__file__, encoding="utf-8").read())
-    assert "check_mode:\n    support: full" in source
+    assert "supports_check_mode=True" in (source := open(str(module.__file__), encoding="utf-8").read())
+    assert "linerate.rdma._attributes.reads" in source or re.search(r"check_mode:\n    description: .*\n    support: full", source)
 
 
-def test_progress_shows_whole_lines_and_the_last_ones(tmp_path):
+def test_progress_shows_whole_lines_and_the_last_ones(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "progress"
     path.write_text("one\ntwo\nhal")
-    done, shown = threading.Event(), []
+    done = threading.Event()
+    shown: typing.List[str] = []
     done.set()
     follow(str(path), done, shown.append)
     assert shown == ["  one", "  two"]
 
 
-def test_the_progress_of_a_run_that_is_killed_lies_where_ansible_cleans_up():
+def test_the_progress_of_a_run_that_is_killed_lies_where_ansible_cleans_up() -> None:
     seen = []
 
-    def execute(module_name, module_args, task_vars):
+    def execute(module_name: str, module_args: typing.Dict[str, str], task_vars: typing.Dict[str, typing.Any]) -> None:
         path = pathlib.Path(module_args["progress_file"])
         seen.append((path, path.exists(), path.stat().st_mode & 0o777))
         raise KeyboardInterrupt
 
     action = types.SimpleNamespace(_task=types.SimpleNamespace(args={}), _connection=types.SimpleNamespace(transport="local"), _execute_module=execute)
     with pytest.raises(KeyboardInterrupt):
-        run_with_progress(action, "linerate.rdma.rdma_bandwidth", {})
+        run_with_progress(typing.cast(typing.Any, action), "linerate.rdma.rdma_bandwidth", {})
     [(path, existed, mode)] = seen
     assert (path.parent, existed, mode) == (pathlib.Path(constants.DEFAULT_LOCAL_TMP), True, 0o600)
     assert not path.exists()

@@ -132,7 +132,7 @@ def test_an_api_server_that_never_answers_has_its_time() -> None:
             no_log_values: typing.ClassVar[typing.Set[str]] = set()
 
         begin = time.monotonic()
-        seen = _controller.look(Module(), [Right("operators", "list", "Node")], None, (), limit=0.2)  # type: ignore[arg-type]
+        seen = _controller.look(Module(), [Right("operators", "list", "Node")], None, (), limit=0.2)
         assert "no answer from the API server within 0.2 s" in seen.error
         assert time.monotonic() - begin < 10
 

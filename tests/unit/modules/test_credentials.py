@@ -63,7 +63,7 @@ class Server:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 peer = self.connection.getpeercert() if context and isinstance(self.connection, ssl.SSLSocket) else None
-                names = [value for part in (peer or {}).get("subject", ()) for key, value in part if key == "commonName"]
+                names = [value for part in typing.cast(typing.Any, peer or {}).get("subject", ()) for key, value in part if key == "commonName"]
                 groups = tuple(self.headers.get_all("Impersonate-Group") or ())
                 proxy = f"proxy {self.headers.get('Proxy-Authorization', '')}".strip() if self.path.startswith("http://") else ""
                 user, acting = self.headers.get("Authorization", ""), self.headers.get("Impersonate-User", "")
@@ -153,7 +153,7 @@ class World:
         theirs.get_api_client(**options).client.request("GET", "/version")
         first = self.take()
         self.fresh()
-        connect(Module(options)).get("Namespace", "", "default")  # type: ignore[arg-type]
+        connect(Module(options)).get("Namespace", "", "default")
         return first, self.take()
 
     def take(self) -> typing.Set[Seen]:
@@ -248,7 +248,7 @@ def test_what_is_not_said_is_taken_where_kubernetes_core_takes_it(world: World) 
 
 def test_commands_in_pods_run_as_whom_all_else_does(world: World) -> None:
     options = {"host": world.plain.url, "api_key": TOKEN, "impersonate_user": "joe", "impersonate_groups": ["a", "b"]}
-    cluster = connect(Module(options))  # type: ignore[arg-type]
+    cluster = connect(Module(options))
     world.take()
     with pytest.raises(ApiError):
         cluster.shell("training", "pod", "main", ["sh"], lambda: 0.0)
@@ -281,7 +281,7 @@ def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) ->
                 for name, text in environment.items():
                     patch.setenv(name, text)
                 world.fresh()
-                connect(module)  # type: ignore[arg-type]
+                connect(module)
             assert said in str(caught.value), options
             assert TOKEN not in str(caught.value) and PASSWORD not in str(caught.value)
             assert caught.value.__suppress_context__ or caught.value.__context__ is None
@@ -292,7 +292,7 @@ def test_a_kubeconfig_that_ansible_vault_encrypted_says_how_to_give_it(world: Wo
     path = world.folder / "vaulted"
     path.write_text("$ANSIBLE_VAULT;1.1;AES256\n3636\n")
     with pytest.raises(ApiError, match="encrypted by Ansible Vault; give it as a mapping"):
-        connect(Module({"kubeconfig": str(path)}))  # type: ignore[arg-type]
+        connect(Module({"kubeconfig": str(path)}))
 
 
 def rendered(given: typing.Any = "") -> typing.Any:

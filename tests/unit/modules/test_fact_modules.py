@@ -58,7 +58,7 @@ def look(folder: FactFolder) -> None:
         folder.write("subnets", name, to_data(world.subnets()))
 
 
-def where(folder: FactFolder) -> typing.Dict[str, str]:
+def where(folder: FactFolder) -> typing.Dict[str, typing.Any]:
     return {"facts_dir": folder.report_dir, "run": folder.run}
 
 
@@ -85,7 +85,7 @@ ANSWER = {"changed": True, "diff": [{"before": "a"}], "applied": [1, 2], "names"
 
 def ended_with(module: Module, work: typing.Callable[[], typing.Any] = lambda: dict(ANSWER), fact: str = "applied", **rest: typing.Any) -> typing.Any:
     with pytest.raises(Ended) as caught:
-        _fact_modules.run_with_fact(module, work, fact, **rest)  # type: ignore[arg-type]
+        _fact_modules.run_with_fact(module, work, fact, **rest)
     return caught.value.args[0]
 
 
@@ -111,7 +111,7 @@ def test_module_that_keeps_none(folder: FactFolder) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"facts_dir": "/nowhere"}, {"run": RUN}])
-def test_without_a_folder_the_caller_gets_all(given: typing.Dict[str, str]) -> None:
+def test_without_a_folder_the_caller_gets_all(given: typing.Dict[str, typing.Any]) -> None:
     assert ended_with(Module(**given)) == ANSWER
 
 
@@ -128,36 +128,36 @@ def test_failure_is_a_fact_and_still_fails(folder: FactFolder) -> None:
 
 
 def test_nodes_are_those_of_the_caller_else_those_of_the_run(folder: FactFolder) -> None:
-    assert _fact_modules.nodes_of(Module(nodes=["a"], **where(folder))) == ("a",)  # type: ignore[arg-type]
-    assert _fact_modules.nodes_of(Module(**where(folder))) == NODES  # type: ignore[arg-type]
+    assert _fact_modules.nodes_of(Module(nodes=["a"], **where(folder))) == ("a",)
+    assert _fact_modules.nodes_of(Module(**where(folder))) == NODES
     with pytest.raises(RdmaError, match="nodes is empty"):
-        _fact_modules.nodes_of(Module())  # type: ignore[arg-type]
+        _fact_modules.nodes_of(Module())
     with pytest.raises(FileError, match="is not of run other"):
-        _fact_modules.nodes_of(Module(facts_dir=folder.report_dir, run="other"))  # type: ignore[arg-type]
+        _fact_modules.nodes_of(Module(facts_dir=folder.report_dir, run="other"))
 
 
 def test_rails_are_those_of_the_caller_else_those_that_the_facts_show(folder: FactFolder) -> None:
     look(folder)
     given = {"compute": {"worker-1": {"0000:3c:00.0": 7}}}
-    assert _fact_modules.rails_of(Module(rails=given, **where(folder)), world.intent()) == given  # type: ignore[arg-type]
-    assert _fact_modules.rails_of(Module(), world.intent()) == {}  # type: ignore[arg-type]
-    found = _fact_modules.rails_of(Module(**where(folder)), world.intent())  # type: ignore[arg-type]
+    assert _fact_modules.rails_of(Module(rails=given, **where(folder)), world.intent()) == given
+    assert _fact_modules.rails_of(Module(), world.intent()) == {}
+    found = _fact_modules.rails_of(Module(**where(folder)), world.intent())
     assert sorted(found["compute"]["worker-2"].values()) == [0, 1, 2, 3]
     with pytest.raises(LoadError, match=r"rails\.compute"):
-        _fact_modules.rails_of(Module(rails={"compute": 1}), world.intent())  # type: ignore[arg-type]
+        _fact_modules.rails_of(Module(rails={"compute": 1}), world.intent())
 
 
 def test_objects_are_those_of_the_caller_else_those_that_were_written(folder: FactFolder) -> None:
     one, two = ({"fabric": "", "object": {"kind": kind}} for kind in ("MachineConfig", "Namespace"))
     folder.write("network_objects", value={"hosts": [one], "objects": [two]})
     read = _fact_modules.objects_of
-    assert read(Module(objects=[one], **where(folder)), "objects") == [one]  # type: ignore[arg-type]
+    assert read(Module(objects=[one], **where(folder)), "objects") == [one]
     named = Module(objects_from="network_objects", **where(folder))
-    assert read(named, "hosts", "objects") == [one, two] and read(named, "objects") == [two]  # type: ignore[arg-type]
+    assert read(named, "hosts", "objects") == [one, two] and read(named, "objects") == [two]
     with pytest.raises(RdmaError, match="without facts_dir and run"):
-        read(Module(objects_from="network_objects"), "objects")  # type: ignore[arg-type]
+        read(Module(objects_from="network_objects"), "objects")
     with pytest.raises(RdmaError, match="this run has no fact other"):
-        read(Module(objects_from="other", **where(folder)), "objects")  # type: ignore[arg-type]
+        read(Module(objects_from="other", **where(folder)), "objects")
 
 
 def run_module(name: str, arguments: typing.Any, capsys: pytest.CaptureFixture[str]) -> typing.Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import json
 import pathlib
+import typing
 
 import pytest
 import yaml
@@ -17,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.filter.jobs import FilterModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import jobs as observe_jobs
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, read_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, read_documents
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import COMPUTE, JOB, ROCE, definition, objects
 from ansible_collections.linerate.rdma.tests.unit.check.test_job_stack import CEPH, CLUSTER, DEPLOYMENTS, LOCAL
 
@@ -33,28 +34,29 @@ TYPO = "kind: Pod\nmetadata: {name: p}\nspec: {container: [{name: c, image: i}]}
 class Api:
     """Kinds with their objects; what is not there is answered as a server does it."""
 
-    def __init__(self, **kinds):
+    def __init__(self, **kinds: typing.Union[typing.List[typing.Dict[str, typing.Any]], ApiError]) -> None:
         self.kinds = kinds
 
-    def pages(self, kind, namespace=""):
+    def pages(self, kind: str, namespace: str = "") -> typing.Iterator[typing.Any]:
         found = self.kinds.get(kind, ApiError(404, "NotFound", "the server could not find the requested resource", kind))
         if isinstance(found, Exception):
             raise found
         yield from (item for item in found if not namespace or item["metadata"].get("namespace") == namespace)
 
-    def get(self, kind, namespace, name):
+    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
         for item in self.pages(kind, namespace):
             if item["metadata"]["name"] == name:
-                return item
+                found: typing.Dict[str, typing.Any] = item
+                return found
         raise ApiError(404, "NotFound", f"{kind} {name} not found", kind)
 
 
-def node(name):
+def node(name: str) -> typing.Dict[str, typing.Any]:
     allocatable = {"cpu": "128", "nvidia.com/gpu": "8", "openshift.io/mlx_compute": "32"}
     return {"metadata": {"name": name}, "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}}
 
 
-def running(name, device, phase="Running"):
+def running(name: str, device: str, phase: str = "Running") -> typing.Dict[str, typing.Any]:
     status = [{"name": "ovn", "default": True, "interface": "eth0"}]
     status += [
         {"name": "training/sriov-ib-compute", "interface": f"net{n}", "device-info": {"type": "pci", "pci": {"rdma-device": f"{device}{n}"}}}
@@ -65,7 +67,7 @@ def running(name, device, phase="Running"):
     return {"metadata": {"name": name, "namespace": "training", "labels": labels, "annotations": annotations}, "spec": {}, "status": {"phase": phase}}
 
 
-def launcher():
+def launcher() -> typing.Dict[str, typing.Any]:
     """A pod of the job that is on the pod network only."""
     return {
         "metadata": {"name": "train-launcher", "namespace": "training", "labels": {"training.kubeflow.org/job-name": "train"}},
@@ -73,7 +75,7 @@ def launcher():
     }
 
 
-def kinds(**more):
+def kinds(**more: typing.Union[typing.List[typing.Dict[str, typing.Any]], ApiError]) -> typing.Dict[str, typing.Any]:
     config = {"metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"}}
     config["data"] = {"controller_manager_config.yaml": "integrations: {frameworks: [kubeflow.org/pytorchjob]}"}
     claim = {"metadata": {"name": "models", "namespace": "training"}, "spec": {"accessModes": ["ReadWriteMany"]}, "status": {"phase": "Bound"}}
@@ -98,14 +100,14 @@ def kinds(**more):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    def call(name, arguments, api=None):
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> typing.Callable[..., typing.Any]:
+    def call(name: str, arguments: typing.Dict[str, typing.Any], api: typing.Optional[Api] = None) -> typing.Dict[str, typing.Any]:
         module = importlib.import_module(f"{MODULES}.{name}")
         if api is not None:
             monkeypatch.setattr(module, "connect", lambda _module: api)
         with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
             module.main()
-        result = json.loads(capsys.readouterr().out)
+        result: typing.Dict[str, typing.Any] = json.loads(capsys.readouterr().out)
         assert "exception" not in result
         assert (ended.value.code == 1) == result.get("failed", False)
         return result
@@ -114,13 +116,13 @@ def run(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "TrainJob"])
-def test_a_job_in_the_cluster_passes(run, kind):
+def test_a_job_in_the_cluster_passes(run: typing.Callable[..., typing.Any], kind: str) -> None:
     result = run("job_lint", {"kind": kind, "name": "train", "namespace": "training"}, Api(**kinds()))
     assert result["gate"] == "open", result["lines"]
     assert result["changed"] is False
 
 
-def test_what_the_pods_of_a_running_job_got_counts(run):
+def test_what_the_pods_of_a_running_job_got_counts(run: typing.Callable[..., typing.Any]) -> None:
     wrong = objects(queue="gpu", environment={"NCCL_IB_HCA": "=mlx5_91"})
     result = run("job_lint", {"kind": "PyTorchJob", "name": "train", "namespace": "training"}, Api(**kinds(PyTorchJob=wrong)))
     assert "pod train-master-0" in result["msg"]
@@ -128,24 +130,24 @@ def test_what_the_pods_of_a_running_job_got_counts(run):
     assert "leaves out mlx5_11, mlx5_12, mlx5_13, mlx5_14; mlx5_91 is not the pod's" in result["msg"]
 
 
-def test_rendered_objects_before_they_are_submitted(run):
+def test_rendered_objects_before_they_are_submitted(run: typing.Callable[..., typing.Any]) -> None:
     result = run("job_lint", {"objects": objects(kind="TrainJob")}, Api(**kinds()))
     assert result["gate"] == "open", result["lines"]
 
 
-def test_a_train_job_whose_runtime_is_in_the_cluster(run):
+def test_a_train_job_whose_runtime_is_in_the_cluster(run: typing.Callable[..., typing.Any]) -> None:
     assert run("job_lint", {"objects": objects(kind="TrainJob")[1:]}, Api(**kinds()))["gate"] == "open"
     gone = run("job_lint", {"objects": objects(kind="TrainJob")[1:]}, Api(**kinds(TrainingRuntime=[])))
     assert "TrainingRuntime train, in which its pod template is, was not found" in gone["msg"]
 
 
-def test_kinds_that_may_not_be_read_close_the_gate(run):
+def test_kinds_that_may_not_be_read_close_the_gate(run: typing.Callable[..., typing.Any]) -> None:
     forbidden = ApiError(403, "Forbidden", "nodes is forbidden", "GET /api/v1/nodes")
     result = run("job_lint", {"objects": objects()}, Api(**kinds(Node=forbidden, Deployment=forbidden)))
     assert {("job.read", "unknown"), ("stack.read", "unknown")} <= {(item["finding"]["check"], item["finding"]["status"]) for item in result["findings"]}
 
 
-def test_a_file_without_a_cluster(run, tmp_path):
+def test_a_file_without_a_cluster(run: typing.Callable[..., typing.Any], tmp_path: pathlib.Path) -> None:
     result = run("job_lint", {"path": str(SOURCE), "offline": True})
     assert result["gate"] == "closed"
     assert result["msg"].startswith("job: 20 pass, 2 fail, 1 warn - gate closed"), result["msg"]
@@ -155,7 +157,7 @@ def test_a_file_without_a_cluster(run, tmp_path):
     assert run("job_lint", {"path": str(right), "offline": True})["gate"] == "open"
 
 
-def test_a_waiver_opens_the_gate(run):
+def test_a_waiver_opens_the_gate(run: typing.Callable[..., typing.Any]) -> None:
     waivers = [{"check": "job.nccl_variables", "reason": "the image patches its NCCL"}]
     assert run("job_lint", {"path": str(SOURCE), "offline": True, "waivers": waivers})["gate"] == "open"
 
@@ -171,7 +173,7 @@ def test_a_waiver_opens_the_gate(run):
         (TYPO, "Pod p: no pod template is in it"),
     ],
 )
-def test_files_that_hold_no_job(run, tmp_path, text, said):
+def test_files_that_hold_no_job(run: typing.Callable[..., typing.Any], tmp_path: pathlib.Path, text: str, said: str) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(text)
     assert said in run("job_lint", {"path": str(path), "offline": True})["msg"]
@@ -188,37 +190,38 @@ def test_files_that_hold_no_job(run, tmp_path, text, said):
         ({"path": str(SOURCE), "offline": True, "waivers": [{"check": "job.read"}]}, "rdma_waivers[0].reason: missing"),
     ],
 )
-def test_arguments_that_mean_nothing(run, arguments, said):
+def test_arguments_that_mean_nothing(run: typing.Callable[..., typing.Any], arguments: typing.Dict[str, typing.Any], said: str) -> None:
     assert said in run("job_lint", arguments, Api(**kinds(Job=[])))["msg"]
 
 
-def test_documents_and_lists():
+def test_documents_and_lists() -> None:
     text = "---\nkind: A\n---\n---\nkind: BList\nitems: [{kind: B}, {kind: C}]\n"
     assert [item["kind"] for item in read_documents(text)] == ["A", "B", "C"]
 
 
-def test_a_cluster_without_kueue_and_nvidia():
-    found = observe_jobs.observe_stack(Api(Deployment=[]), ["training"])
+def test_a_cluster_without_kueue_and_nvidia() -> None:
+    found = observe_jobs.observe_stack(typing.cast(Cluster, Api(Deployment=[])), ["training"])
     assert (found.errors, found.frameworks, found.controllers, found.namespaces) == ((), None, (), {})
 
 
-def test_a_server_that_does_not_answer_is_an_error():
+def test_a_server_that_does_not_answer_is_an_error() -> None:
     gone = ApiError(0, "Unreachable", "no answer", "GET")
     with pytest.raises(ApiError):
-        observe_jobs.observe_stack(Api(Deployment=gone), [])
+        observe_jobs.observe_stack(typing.cast(Cluster, Api(Deployment=gone)), [])
     with pytest.raises(ApiError):
-        observe_jobs.observe(Api(Node=gone), [], [], {})
+        observe_jobs.observe(typing.cast(Cluster, Api(Node=gone)), [], [], {})
 
 
-def hcas(*names):
+def hcas(*names: str) -> typing.Dict[str, typing.Any]:
     functions = [Hca(name, netdevs=(Netdev(name, "aa"),), pci=PciFunction(f"0000:0{n}:00.0", "15b3", "1021", "0200")) for n, name in enumerate(names, 1)]
-    return to_data(ObservedHcas(NodeHcas(tuple(functions))))
+    data: typing.Dict[str, typing.Any] = to_data(ObservedHcas(NodeHcas(tuple(functions))))
+    return data
 
 
 FABRIC = {**ROCE, "ipam": {"type": "whereabouts", "range": "10.249.65.0/24", "exclude": ["10.249.65.0/28"]}}
 
 
-def test_a_map_is_rendered_and_judged(run):
+def test_a_map_is_rendered_and_judged(run: typing.Callable[..., typing.Any]) -> None:
     made = FILTERS["render_nic_map"]([FABRIC], "map", "roce", {"worker-1": hcas("ens13"), "worker-2": hcas("ens13")})
     assert made["object"]["data"]["nic-map"] == "worker-1:ens13:net1:10.249.65.1\nworker-2:ens13:net1:10.249.65.2\n"
     arguments = {"hcas": {"worker-1": hcas("ens13"), "worker-2": hcas("ens13")}, "fabrics": [FABRIC], "fabric": "roce"}
@@ -239,12 +242,12 @@ def test_a_map_is_rendered_and_judged(run):
         ({"text": ""}, "no line"),
     ],
 )
-def test_maps_that_can_t_be_judged(run, change, said):
+def test_maps_that_can_t_be_judged(run: typing.Callable[..., typing.Any], change: typing.Dict[str, typing.Any], said: str) -> None:
     arguments = {"text": "worker-1:ens13:net1:10.249.65.2", "hcas": {"worker-1": hcas("ens13")}, "fabrics": [FABRIC], "fabric": "roce", **change}
     assert said in run("nic_map_lint", arguments)["msg"]
 
 
-def test_the_filter_that_writes_jobs():
+def test_the_filter_that_writes_jobs() -> None:
     made = FILTERS["render_job"]({**JOB, "kind": "TrainJob"}, [COMPUTE, ROCE], {})
     assert [(item["fabric"], item["object"]["kind"]) for item in made] == [("compute", "TrainingRuntime"), ("compute", "TrainJob")]
     assert yaml.safe_load(yaml.safe_dump(made)) == made
@@ -258,12 +261,12 @@ def test_the_filter_that_writes_jobs():
         (None, "rdma_job: nothing; expected a mapping"),
     ],
 )
-def test_a_wrong_wish_is_refused_with_its_path(wanted, said):
+def test_a_wrong_wish_is_refused_with_its_path(wanted: typing.Optional[typing.Dict[str, typing.Any]], said: str) -> None:
     with pytest.raises(AnsibleFilterError, match=said):
         FILTERS["render_job"](wanted, [COMPUTE], {})
 
 
-def test_a_map_without_addresses_or_fabric_is_refused():
+def test_a_map_without_addresses_or_fabric_is_refused() -> None:
     with pytest.raises(AnsibleFilterError, match=r"Name them in ipam\.exclude"):
         FILTERS["render_nic_map"]([{**FABRIC, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}], "map", "roce", {"worker-1": hcas("ens13")})
     with pytest.raises(AnsibleFilterError, match="would not be complete: worker-2: unreachable"):

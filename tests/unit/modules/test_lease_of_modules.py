@@ -7,7 +7,9 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import pathlib
 import threading
+import typing
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
@@ -28,23 +30,31 @@ GONE = "/".join((*HERE.split("/")[:2], str(2**22 + 1), "1"))
 class Api(LeaseHolder):
     """A cluster that keeps what is made and what is deleted, and by whom the Lease was held then."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.done = []
+        self.done: typing.List[typing.Any] = []
 
-    def list(self, kind, namespace="", selector="", fields=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         metadata = {"name": "linerate-a", "namespace": "test", "uid": "u", "labels": {"linerate.rdma/run": "run-1"}}
         return Listing(({"kind": kind, "metadata": metadata},) if kind == "Pod" and not self.done else (), "1")
 
-    def watch(self, kind, version, namespace="", selector=""):
+    def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
         # nothing ever happens
         threading.Event().wait()
         yield {}
 
-    def get(self, kind, namespace, name):
+    def get(self, kind: str, namespace: str, name: str) -> None:
         raise AssertionError("nobody asks for one object")
 
-    def delete(self, kind, namespace, name, grace_seconds=None, dry_run=False, only=None):
+    def delete(
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        grace_seconds: typing.Optional[int] = None,
+        dry_run: bool = False,
+        only: typing.Optional[typing.Dict[str, str]] = None,
+    ) -> bool:
         if kind == "Lease":
             return super().delete(kind, namespace, name, only=only)
         self.guard()
@@ -53,7 +63,7 @@ class Api(LeaseHolder):
 
 
 @pytest.fixture
-def api(monkeypatch):
+def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     found = Api()
     for name in ("custom_resources", "cluster_lease", "sriov_sync"):
         monkeypatch.setattr(importlib.import_module(f"{MODULES}.{name}"), "connect", lambda given: found)
@@ -63,24 +73,24 @@ def api(monkeypatch):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: pathlib.Path) -> FactFolder:
     found = FactFolder(str(tmp_path), "run-2")
     found.begin(RunStart("run-2", "now"))
     return found
 
 
-def run(name, arguments, capsys):
+def run(name: str, arguments: typing.Dict[str, typing.Any], capsys: pytest.CaptureFixture[str]) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
     module = importlib.import_module(f"{MODULES}.{name}")
     with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
         module.main()
-    return ended.value.code or 0, json.loads(capsys.readouterr().out)
+    return int(ended.value.code or 0), json.loads(capsys.readouterr().out)
 
 
-def of_run(folder, **rest):
+def of_run(folder: FactFolder, **rest: typing.Any) -> typing.Dict[str, typing.Any]:
     return {"facts_dir": folder.report_dir, "run": folder.run, "holder": HERE, **rest}
 
 
-def held_by(api, name, identity, seconds=WORKING):
+def held_by(api: Api, name: str, identity: str, seconds: int = WORKING) -> None:
     annotations = {"linerate.rdma/run": name, "linerate.rdma/process": identity, "linerate.rdma/host": "other"}
     spec = {"holderIdentity": f"{name}@other", "leaseDurationSeconds": seconds}
     api.lease = {"metadata": {"uid": "1", "resourceVersion": "1", "annotations": annotations}, "spec": spec}
@@ -89,45 +99,50 @@ def held_by(api, name, identity, seconds=WORKING):
 PODS = {"state": "absent", "kinds": ["Pod"]}
 
 
-def test_a_second_run_deletes_no_pod_of_the_first_one(api, folder, capsys):
+def test_a_second_run_deletes_no_pod_of_the_first_one(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
     held_by(api, "run-1", process.identity(os.getppid()))
     code, result = run("custom_resources", of_run(folder, **PODS), capsys)
     assert (code, api.done) == (1, [])
     assert "run run-1 on host other" in result["msg"] and result["failure"]["kind"] == "LeaseHeld"
     assert "kubectl delete lease linerate-rdma -n default" in result["failure"]["remedy"]
-    assert folder.read("applied").error == result["msg"], "the stage must learn of it"
+    fact = folder.read("applied")
+    assert fact is not None and fact.error == result["msg"], "the stage must learn of it"
 
 
-def test_pods_of_a_run_that_is_dead_go(api, folder, capsys):
+def test_pods_of_a_run_that_is_dead_go(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
     held_by(api, "run-1", GONE, BETWEEN)
     code, _result = run("custom_resources", of_run(folder, **PODS), capsys)
     assert (code, api.done) == (0, [("linerate-a", "run-2", False)])
 
 
-def test_a_run_keeps_it_from_module_to_module_and_gives_it_back(api, folder, capsys):
+def test_a_run_keeps_it_from_module_to_module_and_gives_it_back(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("cluster_lease", of_run(folder), capsys)[1]["held"] is True
+    assert api.lease is not None
     assert api.lease["spec"]["leaseDurationSeconds"] == BETWEEN
     run("custom_resources", of_run(folder, **PODS), capsys)
     assert {name.partition("@")[0] for name in api.holders} == {"run-2"} and api.lease is not None
     note = os.path.join(folder.report_dir, "lease.json")
     assert os.path.exists(note)
     code, result = run("cluster_lease", of_run(folder, state="released"), capsys)
-    assert (code, result["held"], result["changed"], api.lease, os.path.exists(note)) == (0, False, False, None, False)
+    assert (code, result["held"], result["changed"], os.path.exists(note)) == (0, False, False, False)
+    assert typing.cast(typing.Any, api.lease) is None
 
 
-def test_a_run_that_lost_it_between_two_modules_stops(api, folder, capsys):
+def test_a_run_that_lost_it_between_two_modules_stops(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
     run("cluster_lease", of_run(folder), capsys)
     held_by(api, "run-3", GONE)
     code, result = run("custom_resources", of_run(folder, **PODS), capsys)
     assert (code, result["failure"]["kind"], api.done) == (1, "LeaseLost", [])
     # what it no longer has it does not give back
     assert run("cluster_lease", of_run(folder, state="released"), capsys)[0] == 0
+    assert api.lease is not None
     assert api.lease["spec"]["holderIdentity"] == "run-3@other"
 
 
-def test_a_run_that_goes_on_takes_it_again_at_once(api, folder, capsys):
+def test_a_run_that_goes_on_takes_it_again_at_once(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
     run("cluster_lease", of_run(folder, holder=GONE), capsys)
     assert run("cluster_lease", of_run(folder), capsys)[0] == 0
+    assert api.lease is not None
     assert api.lease["metadata"]["annotations"]["linerate.rdma/process"] == HERE
     # but not beside itself
     held_by(api, folder.run, HERE)
@@ -136,7 +151,7 @@ def test_a_run_that_goes_on_takes_it_again_at_once(api, folder, capsys):
     assert (code, result["failure"]["kind"]) == (1, "LeaseHeld")
 
 
-def test_check_mode_holds_nothing(api, folder, capsys):
+def test_check_mode_holds_nothing(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
     for name, arguments in (("cluster_lease", {}), ("cluster_lease", {"state": "released"}), ("custom_resources", PODS)):
         code, _result = run(name, of_run(folder, **arguments, _ansible_check_mode=True), capsys)
         assert code == 0
@@ -144,7 +159,7 @@ def test_check_mode_holds_nothing(api, folder, capsys):
     assert not os.path.exists(os.path.join(folder.report_dir, "lease.json"))
 
 
-def test_a_module_outside_of_a_run_holds_it_while_it_works(api, capsys):
+def test_a_module_outside_of_a_run_holds_it_while_it_works(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
     code, _result = run("custom_resources", PODS, capsys)
     assert (code, api.lease, len(api.done)) == (0, None, 1)
     assert api.done[0][1] == api.holders[0].partition("@")[0] != ""
@@ -154,39 +169,42 @@ def test_a_module_outside_of_a_run_holds_it_while_it_works(api, capsys):
     assert (code, result["failure"]["kind"], api.done) == (1, "LeaseHeld", [])
 
 
-def test_jobs_wait_for_no_run(api, capsys):
+def test_jobs_wait_for_no_run(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
     held_by(api, "run-1", HERE)
     assert run("custom_resources", {"state": "absent", "kinds": ["PyTorchJob", "TrainJob", "TrainingRuntime", "ConfigMap"]}, capsys)[0] == 0
     assert api.holders == []
 
 
-def test_a_wait_keeps_it_and_takes_none(api, folder, capsys):
+def test_a_wait_keeps_it_and_takes_none(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
     wait = {"targets": [], "wait_seconds": 1}
     assert run("sriov_sync", of_run(folder, **wait), capsys)[0] == 0
     assert api.holders == []
     run("cluster_lease", of_run(folder), capsys)
     api.holders.clear()
     assert run("sriov_sync", of_run(folder, **wait), capsys)[0] == 0
+    assert api.lease is not None
     assert api.holders and api.lease["spec"]["leaseDurationSeconds"] == BETWEEN
 
 
-def test_a_report_of_a_run_that_held_nothing_asks_no_server(folder, capsys, monkeypatch):
-    def connect(module):
+def test_a_report_of_a_run_that_held_nothing_asks_no_server(folder: FactFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(module: typing.Any) -> None:
         raise AssertionError("no cluster is needed")
 
     monkeypatch.setattr(importlib.import_module(f"{MODULES}.cluster_lease"), "connect", connect)
     assert run("cluster_lease", of_run(folder, state="released"), capsys)[0] == 0
 
 
-def test_a_lease_that_can_t_be_given_back_fails_nobody(api, folder, capsys, monkeypatch):
+def test_a_lease_that_can_t_be_given_back_fails_nobody(
+    api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run("cluster_lease", of_run(folder), capsys)
     module = importlib.import_module(f"{MODULES}.cluster_lease")
     said = []
     monkeypatch.setattr(module.AnsibleModule, "warn", lambda self, text: said.append(text))
 
-    def away(*_arguments, **_options):
+    def away(*_arguments: str, **_options: typing.Any) -> None:
         raise module.ApiError(0, "Unreachable", "no answer", "GET")
 
-    api.dated = away
+    api.dated = away  # type: ignore[assignment, method-assign]
     code, _result = run("cluster_lease", of_run(folder, state="released"), capsys)
     assert (code, ["900 s" in line for line in said]) == (0, [True])

@@ -12,6 +12,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import typing
 
 import pytest
@@ -20,6 +21,7 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.action import fabric_info, ibping, node_info
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils import _observer
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import size
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
@@ -236,9 +238,9 @@ def test_a_slow_answer_is_asked_for_the_time_once_more(
         now[0] += again
         return {"rc": 0 if said else 1, "stdout": f"{said}\r\n"}
 
-    monkeypatch.setattr(node_info.Observer, "ask", answer)
+    monkeypatch.setattr(_observer.Observer, "ask", answer)
     monkeypatch.setattr(node_info.ActionModule, "_low_level_execute_command", command)
-    monkeypatch.setattr(node_info.time, "time", lambda: now[0])
+    monkeypatch.setattr(time, "time", lambda: now[0])
     clock = object.__new__(node_info.ActionModule).ask({}, {})["clock"]
     assert clock["synchronised"] and clock["seconds"] == (1034.5 if kept else 7.0)
     assert clock["answered"] - clock["asked"] == (again if kept else first)
