@@ -5,33 +5,34 @@
 from __future__ import annotations
 
 import ipaddress
+import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import Lease, Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.addresses import observe
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 
 OURS = [ipaddress.ip_network("10.79.0.0/24")]
 WHEREABOUTS = "IPPool.whereabouts.cni.cncf.io"
 
 
-def pod(name, address):
+def pod(name: str, address: str) -> typing.Dict[str, typing.Any]:
     return {"metadata": {"name": name, "namespace": "training"}, "spec": {}, "status": {"podIPs": [{"ip": address}]}}
 
 
-def leases(**allocations):
+def leases(**allocations: str) -> typing.Dict[str, typing.Any]:
     return {"metadata": {"name": "p"}, "spec": {"range": "10.79.0.0/24", "allocations": {key[1:]: {"podref": value} for key, value in allocations.items()}}}
 
 
 class Api:
     """Each kind answers with its list, with an error, or with one list after the other."""
 
-    def __init__(self, **kinds):
+    def __init__(self, **kinds: typing.Any) -> None:
         self.kinds = {key.replace("_", "."): value for key, value in kinds.items()}
-        self.asked = []
+        self.asked: typing.List[typing.Any] = []
 
-    def pages(self, kind, namespace=""):
+    def pages(self, kind: str, namespace: str = "") -> typing.Iterator[typing.Any]:
         self.asked.append((kind, namespace))
         answer = self.kinds.get(kind, ApiError(404, "NotFound", "unknown", kind))
         if callable(answer):
@@ -41,44 +42,44 @@ class Api:
         yield from answer
 
 
-def test_a_lease_without_its_pod_is_a_leak():
+def test_a_lease_without_its_pod_is_a_leak() -> None:
     api = Api(Pod=[pod("a", "10.244.0.5")])
     api.kinds[WHEREABOUTS] = [leases(_2="training/a", _3="training/gone")]
-    facts = observe(api, OURS)
+    facts = observe(typing.cast(Cluster, api), OURS)
     assert (facts.leaks, facts.pods, facts.errors) == ((Lease("10.79.0.3", "training/gone"),), 1, ())
 
 
-def test_pods_that_come_and_go_meanwhile_are_no_leaks():
+def test_pods_that_come_and_go_meanwhile_are_no_leaks() -> None:
     looks = iter([[leases(_2="training/a", _3="training/goes")], [leases(_2="training/a", _4="training/comes")]])
     api = Api(Pod=[pod("a", "10.244.0.5")])
     api.kinds[WHEREABOUTS] = lambda: next(looks)
-    assert observe(api, OURS).leaks == ()
+    assert observe(typing.cast(Cluster, api), OURS).leaks == ()
 
 
-def test_pods_inside_of_a_range_are_evidence():
-    facts = observe(Api(Pod=[pod("a", "10.244.0.5"), pod("b", "10.79.0.9")]), OURS)
+def test_pods_inside_of_a_range_are_evidence() -> None:
+    facts = observe(typing.cast(Cluster, Api(Pod=[pod("a", "10.244.0.5"), pod("b", "10.79.0.9")])), OURS)
     assert facts.taken == (Taken("pods", "10.79.0.9/32", "pod training/b"),)
 
 
-def test_a_kind_that_may_not_be_read_is_said_and_nothing_is_called_a_leak():
+def test_a_kind_that_may_not_be_read_is_said_and_nothing_is_called_a_leak() -> None:
     api = Api(Pod=ApiError(403, "Forbidden", "pods is forbidden", "GET /api/v1/pods"))
     api.kinds[WHEREABOUTS] = [leases(_3="training/gone")]
-    facts = observe(api, OURS)
+    facts = observe(typing.cast(Cluster, api), OURS)
     assert facts.leaks == ()
     assert facts.errors == ("GET /api/v1/pods: pods is forbidden",)
 
 
-def test_an_attachment_that_says_nothing_is_named():
-    facts = observe(Api(NetworkAttachmentDefinition=[{"metadata": {"name": "n", "namespace": "x"}, "spec": {}}]), OURS)
+def test_an_attachment_that_says_nothing_is_named() -> None:
+    facts = observe(typing.cast(Cluster, Api(NetworkAttachmentDefinition=[{"metadata": {"name": "n", "namespace": "x"}, "spec": {}}])), OURS)
     assert facts.unclear == ("x/n: its configuration is in a file on the nodes",)
 
 
-def test_only_the_api_server_s_own_service_is_asked_for():
+def test_only_the_api_server_s_own_service_is_asked_for() -> None:
     api = Api()
-    assert observe(api, OURS).errors == ()
+    assert observe(typing.cast(Cluster, api), OURS).errors == ()
     assert [namespace for kind, namespace in api.asked if kind == "Service"] == ["default"]
 
 
-def test_no_answer_is_an_error():
+def test_no_answer_is_an_error() -> None:
     with pytest.raises(ApiError):
-        observe(Api(Node=ApiError(0, "Unreachable", "no answer", "GET /api/v1/nodes")), OURS)
+        observe(typing.cast(Cluster, Api(Node=ApiError(0, "Unreachable", "no answer", "GET /api/v1/nodes"))), OURS)

@@ -5,16 +5,19 @@
 from __future__ import annotations
 
 import copy
+import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Removal, apply_all, leftovers, remove_all
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, apply_all, leftovers, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 
 
-def thing(name, kind="SriovNetwork", namespace="ops", labels=None, **spec):
+def thing(
+    name: str, kind: str = "SriovNetwork", namespace: str = "ops", labels: typing.Optional[typing.Dict[str, str]] = None, **spec: int
+) -> typing.Dict[str, typing.Any]:
     return {
         "kind": kind,
         "apiVersion": "v1",
@@ -24,26 +27,28 @@ def thing(name, kind="SriovNetwork", namespace="ops", labels=None, **spec):
 
 
 class Api:
-    def __init__(self, *items, refuse=None):
+    def __init__(self, *items: typing.Dict[str, typing.Any], refuse: typing.Optional[typing.Dict[str, ApiError]] = None) -> None:
         self.items = {self.key(item): copy.deepcopy(item) for item in items}
         self.refuse = refuse or {}
-        self.log = []
-        self.stuck = set()
+        self.log: typing.List[typing.Any] = []
+        self.stuck: typing.Set[str] = set()
 
     @staticmethod
-    def key(item):
+    def key(item: typing.Dict[str, typing.Any]) -> typing.Tuple[str, ...]:
         return item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
-    def get(self, kind, namespace, name):
+    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
         if (kind, namespace, name) not in self.items:
             raise ApiError(404, "NotFound", "not found", "GET")
         return copy.deepcopy(self.items[kind, namespace, name])
 
-    def list(self, kind, namespace="", selector=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         mine = (item for key, item in self.items.items() if key[0] == kind and item["metadata"]["labels"] == OURS and namespace in ("", key[1]))
         return Listing(tuple(mine), "1")
 
-    def apply(self, definition, manager, dry_run):
+    def apply(
+        self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool
+    ) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[str, ...]]:
         self.log.append(("dry" if dry_run else "apply", definition["metadata"]["name"]))
         if definition["metadata"]["name"] in self.refuse:
             raise self.refuse[definition["metadata"]["name"]]
@@ -55,7 +60,7 @@ class Api:
             self.items[self.key(definition)] = result
         return result, ("mind this",)
 
-    def delete(self, kind, namespace, name, grace_seconds=None, dry_run=False):
+    def delete(self, kind: str, namespace: str, name: str, grace_seconds: None = None, dry_run: bool = False) -> bool:
         self.log.append(("dry delete" if dry_run else "delete", name))
         if name in self.refuse:
             raise self.refuse[name]
@@ -67,54 +72,56 @@ class Api:
 FORBIDDEN = ApiError(403, "Forbidden", "no supported NIC is selected", "PATCH")
 
 
-def actions(outcomes):
+def actions(outcomes: typing.Tuple[Outcome, ...]) -> typing.List[typing.Tuple[str, str]]:
     return [(outcome.applied.name, outcome.applied.action) for outcome in outcomes]
 
 
-def test_dry_run_of_all_comes_before_the_first_write():
+def test_dry_run_of_all_comes_before_the_first_write() -> None:
     api = Api()
-    outcomes = apply_all(api, [("f", thing("one")), ("f", thing("two"))], False)
+    outcomes = apply_all(typing.cast(Cluster, api), [("f", thing("one")), ("f", thing("two"))], False)
     assert actions(outcomes) == [("one", "created"), ("two", "created")]
     assert api.log == [("dry", "one"), ("dry", "two"), ("apply", "one"), ("apply", "two")]
     assert outcomes[0].applied.warnings == ("mind this",)
 
 
-def test_a_second_run_writes_nothing():
+def test_a_second_run_writes_nothing() -> None:
     api = Api()
     wanted = [("f", thing("one"))]
-    apply_all(api, wanted, False)
+    apply_all(typing.cast(Cluster, api), wanted, False)
     api.log.clear()
-    assert actions(apply_all(api, wanted, False)) == [("one", "unchanged")]
+    assert actions(apply_all(typing.cast(Cluster, api), wanted, False)) == [("one", "unchanged")]
     assert api.log == [("dry", "one")]
 
 
-def test_a_change_shows_before_and_after_without_what_the_server_writes():
+def test_a_change_shows_before_and_after_without_what_the_server_writes() -> None:
     api = Api()
-    apply_all(api, [("f", thing("one", vlan=1))], False)
-    (outcome,) = apply_all(api, [("f", thing("one", vlan=2))], False)
+    apply_all(typing.cast(Cluster, api), [("f", thing("one", vlan=1))], False)
+    (outcome,) = apply_all(typing.cast(Cluster, api), [("f", thing("one", vlan=2))], False)
     assert outcome.applied.action == "changed"
+    assert outcome.before is not None and outcome.after is not None
     assert (outcome.before["spec"]["vlan"], outcome.after["spec"]["vlan"]) == (1, 2)
     assert set(outcome.after["metadata"]) == {"name", "namespace", "labels"}
 
 
-def test_check_mode_asks_and_writes_nothing():
+def test_check_mode_asks_and_writes_nothing() -> None:
     api = Api()
-    assert actions(apply_all(api, [("f", thing("one"))], True)) == [("one", "created")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("f", thing("one"))], True)) == [("one", "created")]
     assert api.items == {}
 
 
-def test_check_mode_shows_what_the_server_cannot_judge_yet():
+def test_check_mode_shows_what_the_server_cannot_judge_yet() -> None:
     """The namespace would be made by an earlier stage of the same run."""
     api = Api(refuse={"one": ApiError(404, "NotFound", 'namespaces "operator" not found', "PATCH")})
-    (outcome,) = apply_all(api, [("f", thing("one"))], True)
+    (outcome,) = apply_all(typing.cast(Cluster, api), [("f", thing("one"))], True)
     assert (outcome.applied.action, outcome.changed) == ("unjudged", True)
+    assert outcome.after is not None
     assert outcome.after["metadata"]["name"] == "one"
-    assert actions(apply_all(api, [("f", thing("one"))], False)) == [("one", "refused")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("f", thing("one"))], False)) == [("one", "refused")]
 
 
-def test_a_refusal_keeps_nobody_back():
+def test_a_refusal_keeps_nobody_back() -> None:
     api = Api(refuse={"one": FORBIDDEN})
-    first, second = apply_all(api, [("compute", thing("one")), ("storage", thing("two"))], False)
+    first, second = apply_all(typing.cast(Cluster, api), [("compute", thing("one")), ("storage", thing("two"))], False)
     assert (first.applied.action, first.applied.refusal, first.applied.reason, first.applied.fabric) == (
         "refused",
         "no supported NIC is selected",
@@ -126,47 +133,47 @@ def test_a_refusal_keeps_nobody_back():
     assert ("apply", "one") not in api.log
 
 
-def test_an_unreachable_server_is_an_error_and_no_refusal():
+def test_an_unreachable_server_is_an_error_and_no_refusal() -> None:
     api = Api(refuse={"one": ApiError(0, "Unreachable", "no answer", "PATCH")})
     with pytest.raises(ApiError, match="no answer"):
-        apply_all(api, [("f", thing("one"))], False)
+        apply_all(typing.cast(Cluster, api), [("f", thing("one"))], False)
 
 
-def test_somebody_else_s_namespace_is_left_alone():
+def test_somebody_else_s_namespace_is_left_alone() -> None:
     theirs = thing("test", "Namespace", "", {"team": "x"})
     api = Api(theirs)
-    assert actions(apply_all(api, [("", thing("test", "Namespace", ""))], False)) == [("test", "unchanged")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("", thing("test", "Namespace", ""))], False)) == [("test", "unchanged")]
     assert api.log == []
 
 
-def remove(api, check_mode=False, limit=3.0, **options):
+def remove(api: Api, check_mode: bool = False, limit: float = 3.0, **options: typing.Tuple[str, ...]) -> typing.Tuple[Outcome, ...]:
     now = [0.0]
 
-    def pause(seconds):
+    def pause(seconds: float) -> None:
         now[0] += seconds
 
     removal = Removal(("SriovNetwork", "Namespace"), "app.kubernetes.io/managed-by=linerate.rdma", limit=limit, **options)
-    return remove_all(api, removal, check_mode, lambda: now[0], pause)
+    return remove_all(typing.cast(Cluster, api), removal, check_mode, lambda: now[0], pause)
 
 
-def test_removal_in_order_and_only_of_ours():
+def test_removal_in_order_and_only_of_ours() -> None:
     api = Api(thing("test", "Namespace", ""), thing("one"), thing("theirs", labels={"a": "b"}))
     assert actions(remove(api)) == [("one", "deleted"), ("test", "deleted")]
     assert [key[2] for key in api.items] == ["theirs"]
 
 
-def test_a_namespace_to_keep_stays():
+def test_a_namespace_to_keep_stays() -> None:
     api = Api(thing("ops", "Namespace", ""), thing("test", "Namespace", ""))
     assert actions(remove(api, keep=("ops",))) == [("test", "deleted")]
 
 
-def test_removal_looks_in_the_namespaces_that_are_named_only():
+def test_removal_looks_in_the_namespaces_that_are_named_only() -> None:
     api = Api(thing("one", namespace="pods"), thing("other", namespace="elsewhere"), thing("two", namespace="more"))
     assert actions(remove(api, namespaces=("pods", "more"))) == [("one", "deleted"), ("two", "deleted")]
     assert [key[2] for key in api.items] == ["other"]
 
 
-def test_what_does_not_go_is_named_with_its_finalizers():
+def test_what_does_not_go_is_named_with_its_finalizers() -> None:
     item = thing("one")
     item["metadata"]["finalizers"] = ["netattdef.finalizers.sriovnetwork.openshift.io"]
     api = Api(item)
@@ -176,30 +183,30 @@ def test_what_does_not_go_is_named_with_its_finalizers():
     assert "netattdef.finalizers.sriovnetwork.openshift.io" in outcome.applied.refusal
 
 
-def test_removal_in_check_mode_deletes_nothing():
+def test_removal_in_check_mode_deletes_nothing() -> None:
     api = Api(thing("one"))
     assert actions(remove(api, True)) == [("one", "deleted")]
     assert api.items
     assert api.log == [("dry delete", "one")]
 
 
-def test_a_kind_that_the_server_does_not_know_has_no_objects():
+def test_a_kind_that_the_server_does_not_know_has_no_objects() -> None:
     api = Api()
 
-    def unknown(kind, namespace="", selector=""):
+    def unknown(kind: str, namespace: str = "", selector: str = "") -> None:
         raise ApiError(404, "NotFound", "the server could not find the requested resource", "GET")
 
-    api.list = unknown
+    api.list = unknown  # type: ignore[assignment, method-assign]
     assert remove(api) == ()
 
 
 class Joint(Api):
     """An API server with the one object of all, and who wrote what into it."""
 
-    def list(self, kind, namespace="", selector=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         return Listing(tuple(item for key, item in self.items.items() if key[0] == kind), "1")
 
-    def apply(self, definition, manager, dry_run):
+    def apply(self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[()]]:
         self.log.append(("dry" if dry_run else "apply", definition))
         before = self.items.get(self.key(definition), {"metadata": {"name": "nic-cluster-policy"}, "spec": {}})
         theirs = {part: value for part, value in before["spec"].items() if part not in OUR_PARTS}
@@ -213,13 +220,15 @@ class Joint(Api):
 OUR_PARTS = {"rdmaSharedDevicePlugin"}
 
 
-def managers(theirs, ours):
+def managers(theirs: typing.Dict[str, typing.Any], ours: typing.Optional[typing.Dict[str, typing.Any]]) -> typing.List[typing.Dict[str, typing.Any]]:
     parts = [("helm", theirs), ("linerate.rdma", ours)]
     fields = [{"manager": name, "operation": "Apply", "fieldsV1": {"f:spec": {f"f:{part}": {} for part in spec}}} for name, spec in parts if spec]
     return [*fields, {"manager": "controller", "operation": "Update", "fieldsV1": {"f:status": {}}}]
 
 
-def nic_policy(spec, **metadata):
+def nic_policy(
+    spec: typing.Dict[str, typing.Any], **metadata: typing.Union[typing.Dict[str, str], typing.List[typing.Dict[str, typing.Any]]]
+) -> typing.Dict[str, typing.Any]:
     return {"apiVersion": "mellanox.com/v1alpha1", "kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-policy", **metadata}, "spec": spec}
 
 
@@ -227,43 +236,45 @@ PART = {"rdmaSharedDevicePlugin": {"config": "{}"}}
 REMOVAL = Removal(("NicClusterPolicy",), "app.kubernetes.io/managed-by=linerate.rdma")
 
 
-def taken_back(api, check_mode=False):
-    return remove_all(api, REMOVAL, check_mode, lambda: 0.0, lambda seconds: None)
+def taken_back(api: Joint, check_mode: bool = False) -> typing.Tuple[Outcome, ...]:
+    return remove_all(typing.cast(Cluster, api), REMOVAL, check_mode, lambda: 0.0, lambda seconds: None)
 
 
-def test_a_policy_of_others_is_joined_and_left_again():
+def test_a_policy_of_others_is_joined_and_left_again() -> None:
     theirs = {"nvIpam": {"image": "x"}}
     api = Joint(nic_policy(theirs, managedFields=managers(theirs, None)))
-    assert actions(apply_all(api, [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "changed")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "changed")]
     (item,) = api.items.values()
     # with our label on it the teardown would delete what is theirs
     assert item["spec"] == {**theirs, **PART} and "labels" not in item["metadata"]
-    assert actions(apply_all(api, [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "unchanged")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "unchanged")]
     assert actions(taken_back(api, True)) == [("nic-cluster-policy", "released")] and item in api.items.values()
     assert actions(taken_back(api)) == [("nic-cluster-policy", "released")]
     assert next(iter(api.items.values()))["spec"] == theirs
     assert taken_back(api) == ()
 
 
-def test_a_policy_that_is_all_ours_is_deleted():
+def test_a_policy_that_is_all_ours_is_deleted() -> None:
     api = Joint()
-    assert actions(apply_all(api, [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "created")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "created")]
     assert actions(taken_back(api)) == [("nic-cluster-policy", "deleted")]
     assert api.items == {}
 
 
-def test_a_policy_of_ours_that_others_joined_stays_theirs():
+def test_a_policy_of_ours_that_others_joined_stays_theirs() -> None:
     theirs = {"nvIpam": {"image": "x"}}
     api = Joint(nic_policy({**theirs, **PART}, labels=OURS, managedFields=managers(theirs, PART)))
     assert actions(taken_back(api)) == [("nic-cluster-policy", "released")]
     assert next(iter(api.items.values()))["spec"] == theirs
 
 
-def test_an_object_in_a_namespace_that_is_made_with_it_is_judged_once_it_is_there():
+def test_an_object_in_a_namespace_that_is_made_with_it_is_judged_once_it_is_there() -> None:
     class Strict(Api):
         """A dry run makes no namespace, so what is in it is not found."""
 
-        def apply(self, definition, manager, dry_run):
+        def apply(
+            self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool
+        ) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[str, ...]]:
             namespace = definition["metadata"].get("namespace")
             if namespace and ("Namespace", "", namespace) not in self.items:
                 self.log.append(("dry" if dry_run else "apply", definition["metadata"]["name"]))
@@ -273,22 +284,24 @@ def test_an_object_in_a_namespace_that_is_made_with_it_is_judged_once_it_is_ther
     space = thing("new", kind="Namespace")
     del space["metadata"]["namespace"]
     wanted = [("", space), ("f", thing("one", namespace="new")), ("f", thing("two", namespace="other"))]
-    assert actions(apply_all(Strict(), wanted, True)) == [("new", "created"), ("one", "unjudged"), ("two", "unjudged")]
+    assert actions(apply_all(typing.cast(Cluster, Strict()), wanted, True)) == [("new", "created"), ("one", "unjudged"), ("two", "unjudged")]
     api = Strict()
-    assert actions(apply_all(api, wanted, False)) == [("new", "created"), ("one", "created"), ("two", "refused")]
+    assert actions(apply_all(typing.cast(Cluster, api), wanted, False)) == [("new", "created"), ("one", "created"), ("two", "refused")]
     assert api.log == [("dry", "new"), ("dry", "one"), ("dry", "two"), ("apply", "new"), ("dry", "one"), ("apply", "one")]
     api.log.clear()
-    assert actions(apply_all(api, wanted[:2], False)) == [("new", "unchanged"), ("one", "unchanged")]
+    assert actions(apply_all(typing.cast(Cluster, api), wanted[:2], False)) == [("new", "unchanged"), ("one", "unchanged")]
 
 
 class Cached(Api):
     """A webhook that looks for the runtime of a job in its own copy of the cluster, which is ``late`` looks behind."""
 
-    def __init__(self, late):
+    def __init__(self, late: int) -> None:
         super().__init__()
         self.late = late
 
-    def apply(self, definition, manager, dry_run):
+    def apply(
+        self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool
+    ) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[str, ...]]:
         if definition["kind"] == "TrainJob":
             self.late -= ("TrainingRuntime", "ops", "train") in self.items
             if self.late >= 0:
@@ -301,43 +314,43 @@ class Cached(Api):
 class Time:
     now = 0.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         return self.now
 
-    def pause(self, seconds):
+    def pause(self, seconds: float) -> None:
         self.now += seconds
 
 
 JOB = [("f", thing("train", kind="TrainingRuntime")), ("f", thing("train", kind="TrainJob"))]
 
 
-def test_a_webhook_that_sees_late_what_was_just_made_is_waited_for():
+def test_a_webhook_that_sees_late_what_was_just_made_is_waited_for() -> None:
     api, clock = Cached(late=3), Time()
-    assert [outcome.applied.action for outcome in apply_all(api, JOB, False, clock, clock.pause)] == ["created", "created"]
+    assert [outcome.applied.action for outcome in apply_all(typing.cast(Cluster, api), JOB, False, clock, clock.pause)] == ["created", "created"]
     assert clock.now == 3.0
 
 
-def test_a_webhook_that_never_sees_it_refuses():
+def test_a_webhook_that_never_sees_it_refuses() -> None:
     api, clock = Cached(late=99), Time()
-    assert [outcome.applied.action for outcome in apply_all(api, JOB, False, clock, clock.pause)] == ["created", "refused"]
+    assert [outcome.applied.action for outcome in apply_all(typing.cast(Cluster, api), JOB, False, clock, clock.pause)] == ["created", "refused"]
     assert clock.now == 10.0
     # what is not made by this run is not waited for
-    assert [outcome.applied.action for outcome in apply_all(Cached(late=0), JOB[1:], False, clock, clock.pause)] == ["refused"]
+    assert [outcome.applied.action for outcome in apply_all(typing.cast(Cluster, Cached(late=0)), JOB[1:], False, clock, clock.pause)] == ["refused"]
     assert clock.now == 10.0
 
 
-def test_in_check_mode_nobody_can_judge_what_needs_an_object_that_is_not_made():
-    assert [outcome.applied.action for outcome in apply_all(Cached(late=0), JOB, True)] == ["created", "unjudged"]
+def test_in_check_mode_nobody_can_judge_what_needs_an_object_that_is_not_made() -> None:
+    assert [outcome.applied.action for outcome in apply_all(typing.cast(Cluster, Cached(late=0)), JOB, True)] == ["created", "unjudged"]
 
 
 SELECTOR = "app.kubernetes.io/managed-by=linerate.rdma"
 
 
-def test_leftovers_are_ours_and_not_wanted():
+def test_leftovers_are_ours_and_not_wanted() -> None:
     made = thing("made-by-the-operator")
     made["metadata"]["ownerReferences"] = [{"kind": "SriovNetwork", "name": "old"}]
     api = Api(thing("wanted"), thing("old", namespace="other"), thing("foreign", labels={}), made)
-    found = leftovers(api, ["SriovNetwork"], SELECTOR, [thing("wanted"), thing("old")])
+    found = leftovers(typing.cast(Cluster, api), ["SriovNetwork"], SELECTOR, [thing("wanted"), thing("old")])
     assert [(item.kind, item.namespace, item.name, item.fabric) for item in found.objects] == [("SriovNetwork", "other", "old", "")]
     assert (found.errors, api.log) == ((), [])
 
@@ -345,23 +358,23 @@ def test_leftovers_are_ours_and_not_wanted():
 class Closed(Api):
     """Lists nothing of one kind, and says why."""
 
-    def __init__(self, *items, error):
+    def __init__(self, *items: typing.Dict[str, typing.Any], error: ApiError) -> None:
         super().__init__(*items)
         self.error = error
 
-    def list(self, kind, namespace="", selector=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         if kind == "MacvlanNetwork":
             raise self.error
         return super().list(kind, namespace, selector)
 
 
 @pytest.mark.parametrize(("status", "unread"), [(404, 0), (403, 1)])
-def test_leftovers_of_a_kind_that_is_not_served_or_not_shown(status, unread):
+def test_leftovers_of_a_kind_that_is_not_served_or_not_shown(status: int, unread: int) -> None:
     api = Closed(thing("old"), error=ApiError(status, "NotFound" if status == 404 else "Forbidden", "no", "GET"))
-    found = leftovers(api, ["MacvlanNetwork", "SriovNetwork"], SELECTOR, [])
+    found = leftovers(typing.cast(Cluster, api), ["MacvlanNetwork", "SriovNetwork"], SELECTOR, [])
     assert ([item.name for item in found.objects], len(found.errors)) == (["old"], unread)
 
 
-def test_leftovers_without_an_api_server_are_an_error():
+def test_leftovers_without_an_api_server_are_an_error() -> None:
     with pytest.raises(ApiError):
-        leftovers(Closed(error=ApiError(0, "", "connection refused", "GET")), ["MacvlanNetwork"], SELECTOR, [])
+        leftovers(typing.cast(Cluster, Closed(error=ApiError(0, "", "connection refused", "GET"))), ["MacvlanNetwork"], SELECTOR, [])

@@ -148,12 +148,13 @@ def test_a_changed_file_is_named(folder: pathlib.Path, tmp_path: pathlib.Path) -
     pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     with tarfile.open(tmp_path / "a.tar.gz") as tar:
         members = [(member, typing.cast(typing.IO[bytes], tar.extractfile(member)).read()) for member in tar]
-    for change, said in (
+    changes: typing.Sequence[typing.Tuple[typing.Callable[[tarfile.TarInfo, bytes], typing.Optional[typing.Tuple[tarfile.TarInfo, bytes]]], str]] = (
         (lambda member, text: (member, text.replace(b"fine", b"good")), "report.html was changed"),
         (lambda member, text: None if member.name.endswith("fabric.jsonl") else (member, text), "stages/fabric.jsonl is missing"),
         (lambda member, text: (member, text[:-20] if member.name.endswith("SUMS") else text), "no checksum"),
         (lambda member, text: None if member.name.endswith("SUMS") else (member, text), "has no SHA256SUMS"),
-    ):
+    )
+    for change, said in changes:
         changed = [item for item in (change(member, text) for member, text in members) if item]
         for member, text in changed:
             member.size = len(text)

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import observe, with_discovery
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 
 SPEC = {"containers": [{"image": "nfd:1", "command": ["nfd-worker"]}], "volumes": [{"name": "conf", "configMap": {"name": "nfd-worker-conf"}}]}
 WORKER = {
@@ -22,32 +24,32 @@ WORKER = {
 OTHER = {**WORKER, "metadata": {"name": "kube-proxy", "namespace": "kube-system", "uid": "u2"}, "spec": {"template": {"spec": {"containers": [{}]}}}}
 
 
-def pod(node, ready, owner="u1"):
+def pod(node: str, ready: bool, owner: str = "u1") -> typing.Dict[str, typing.Any]:
     waiting = {"containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}}]}
     status = {"conditions": [{"type": "Ready", "status": "True"}]} if ready else waiting
     return {"metadata": {"name": f"nfd-{node}", "namespace": "nfd", "ownerReferences": [{"uid": owner}]}, "spec": {"nodeName": node}, "status": status}
 
 
 class Api:
-    def __init__(self, config, pods=None):
+    def __init__(self, config: typing.Union[ApiError, str], pods: typing.Optional[ApiError] = None) -> None:
         self.config = config
         self.pods = [pod("a", True), pod("b", False), pod("c", True, "u9")] if pods is None else pods
 
-    def list(self, kind, namespace="", selector=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         answer = {"DaemonSet": [OTHER, WORKER], "Pod": self.pods}[kind]
         if isinstance(answer, Exception):
             raise answer
         return Listing(tuple(answer), "1")
 
-    def get(self, kind, namespace, name):
+    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
         assert (kind, namespace, name) == ("ConfigMap", "nfd", "nfd-worker-conf")
         if isinstance(self.config, Exception):
             raise self.config
         return {"kind": kind, "metadata": {"name": name}, "data": {"nfd-worker.conf": self.config}}
 
 
-def test_where_the_workers_are_and_what_they_are_told():
-    (found,) = observe(Api("sources: {pci: {deviceClassWhitelist: ['02']}}"))
+def test_where_the_workers_are_and_what_they_are_told() -> None:
+    (found,) = observe(typing.cast(Cluster, Api("sources: {pci: {deviceClassWhitelist: ['02']}}")))
     assert (found.worker.name, found.worker.nodes) == ("nfd-worker", ("a",))
     assert found.pods == {"b": "ImagePullBackOff: no such host"}
     assert (found.config, found.unread) == (WorkerConfig(("02",)), "")
@@ -63,8 +65,8 @@ def test_where_the_workers_are_and_what_they_are_told():
         ("sources: 1", None, "configuration of nfd-worker"),
     ],
 )
-def test_a_configuration_that_is_not_known_is_no_default_one(config, expected, unread):
-    (found,) = observe(Api(config))
+def test_a_configuration_that_is_not_known_is_no_default_one(config: typing.Union[ApiError, str], expected: typing.Optional[WorkerConfig], unread: str) -> None:
+    (found,) = observe(typing.cast(Cluster, Api(config)))
     assert found.config == expected
     assert unread in found.unread
     assert bool(found.unread) == bool(unread)
@@ -73,13 +75,14 @@ def test_a_configuration_that_is_not_known_is_no_default_one(config, expected, u
 FACTS = OperatorFacts((), (), (), (ClusterNode("a", {"rdma": "yes"}), ClusterNode("b")))
 
 
-def test_nobody_asks_while_the_labels_are_there():
-    assert with_discovery(Api(""), FACTS, {"rdma": "yes"}, ["a"]).discovery is None
-    assert len(with_discovery(Api(""), FACTS, {"rdma": "yes"}, ["a", "b"]).discovery) == 1
+def test_nobody_asks_while_the_labels_are_there() -> None:
+    assert with_discovery(typing.cast(Cluster, Api("")), FACTS, {"rdma": "yes"}, ["a"]).discovery is None
+    discovery = with_discovery(typing.cast(Cluster, Api("")), FACTS, {"rdma": "yes"}, ["a", "b"]).discovery
+    assert discovery is not None and len(discovery) == 1
 
 
-def test_workers_that_may_not_be_listed_are_not_absent_ones():
-    facts = with_discovery(Api("", ApiError(403, "Forbidden", "pods is forbidden", "GET")), FACTS, {"rdma": "yes"}, ["b"])
+def test_workers_that_may_not_be_listed_are_not_absent_ones() -> None:
+    facts = with_discovery(typing.cast(Cluster, Api("", ApiError(403, "Forbidden", "pods is forbidden", "GET"))), FACTS, {"rdma": "yes"}, ["b"])
     assert (facts.discovery, facts.errors) == (None, ("GET: pods is forbidden",))
     with pytest.raises(ApiError):
-        with_discovery(Api("", ApiError(0, "Unreachable", "refused", "GET")), FACTS, {"rdma": "yes"}, ["b"])
+        with_discovery(typing.cast(Cluster, Api("", ApiError(0, "Unreachable", "refused", "GET"))), FACTS, {"rdma": "yes"}, ["b"])

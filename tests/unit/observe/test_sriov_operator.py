@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import SupportedNic
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts, SupportedNic
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import established, is_operator, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
@@ -17,7 +19,7 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 CONTAINER = {"image": "op:v1.6.0", "command": ["sriov-network-operator"], "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}
 
 
-def deployment(container, available=1):
+def deployment(container: typing.Dict[str, typing.Any], available: int = 1) -> typing.Dict[str, typing.Any]:
     return {
         "kind": "Deployment",
         "metadata": {"name": "any-name", "namespace": "ops", "generation": 1},
@@ -48,18 +50,19 @@ NICS = {"kind": "ConfigMap", "metadata": {"name": "supported-nic-ids", "namespac
 
 
 class Api:
-    def __init__(self, **kinds):
-        self.kinds = {"Deployment": [deployment(CONTAINER)], "DaemonSet": [DAEMON], "Pod": [POD], "Node": [NODE], **kinds}
+    def __init__(self, **kinds: typing.Union[typing.Callable[..., typing.Any], typing.List[typing.Dict[str, typing.Any]], ApiError]) -> None:
+        self.kinds: typing.Dict[str, typing.Any] = {"Deployment": [deployment(CONTAINER)], "DaemonSet": [DAEMON], "Pod": [POD], "Node": [NODE], **kinds}
         self.kinds = {"SriovOperatorConfig": [CONFIG], "SriovNetworkNodeState": [STATE], "SriovNetworkNodePolicy": [POLICY], **self.kinds}
         self.kinds = {"ConfigMap": NICS, **self.kinds}
 
-    def get(self, kind, namespace, name):
+    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
         answer = self.kinds[kind]
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        found: typing.Dict[str, typing.Any] = answer
+        return found
 
-    def list(self, kind, namespace="", selector=""):
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         answer = self.kinds.get(kind, [])
         if callable(answer):
             answer = answer()
@@ -77,25 +80,26 @@ class Api:
         ({"image": "x", "env": None, "command": None}, False),
     ],
 )
-def test_operator_by_what_it_runs(container, expected):
+def test_operator_by_what_it_runs(container: typing.Dict[str, typing.Any], expected: bool) -> None:
     assert is_operator(deployment(container)) is expected
 
 
-def test_only_established_definitions_of_our_groups():
+def test_only_established_definitions_of_our_groups() -> None:
     good = {"metadata": {"name": "sriovnetworks.sriovnetwork.openshift.io"}, "status": {"conditions": [{"type": "Established", "status": "True"}]}}
     assert established(good) == "sriovnetworks.sriovnetwork.openshift.io"
     assert established({**good, "status": {}}) == ""
     assert established({**good, "metadata": {"name": "pods.example.org"}}) == ""
 
 
-def test_facts():
-    facts = observe(Api(), "ops")
+def test_facts() -> None:
+    facts = observe(typing.cast(Cluster, Api()), "ops")
     assert (facts.installations[0].version, facts.installations[0].resource_prefix, facts.configs) == ("v1.6.0", "openshift.io", ("ops",))
+    assert facts.daemon is not None
     assert (facts.daemon.nodes, facts.troubles, facts.errors) == (("worker-1",), (), ())
     assert ([policy.name for policy in facts.policies], facts.supported_nics) == (["p"], (SupportedNic("8086", "10c9", "10ca"),))
 
 
-def multus(name, uid, *containers, namespace="openshift-multus"):
+def multus(name: str, uid: str, *containers: str, namespace: str = "openshift-multus") -> typing.Dict[str, typing.Any]:
     """As OpenShift's cluster network operator and the quick start of multus-cni write them."""
     return {
         "kind": "DaemonSet",
@@ -105,74 +109,78 @@ def multus(name, uid, *containers, namespace="openshift-multus"):
     }
 
 
-def multus_pod(uid, node, ready=True, **metadata):
+def multus_pod(uid: str, node: str, ready: bool = True, **metadata: str) -> typing.Dict[str, typing.Any]:
     status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
     return {"metadata": {"name": f"{uid}-{node}", "ownerReferences": [{"uid": uid}], **metadata}, "spec": {"nodeName": node}, "status": status}
 
 
-def test_where_multus_is_ready_not_how_often():
+def test_where_multus_is_ready_not_how_often() -> None:
     daemons = [multus("multus", "m", "kube-multus"), multus("multus-additional-cni-plugins", "a", "kube-multus-additional-cni-plugins")]
     daemons.append(multus("multus-admission-controller", "c", "multus-admission-controller", "kube-rbac-proxy"))
     pods = [multus_pod("m", "worker-1"), multus_pod("m", "theirs-1", False), multus_pod("a", "theirs-1"), multus_pod("c", "control-1")]
     # one that goes away serves nobody any more, though it is still Ready
     pods.append(multus_pod("m", "worker-2", deletionTimestamp="2026-01-02T03:04:05Z"))
-    (seen,) = observe(Api(DaemonSet=[DAEMON, *daemons], Pod=[POD, *pods]), "ops").multus
+    (seen,) = observe(typing.cast(Cluster, Api(DaemonSet=[DAEMON, *daemons], Pod=[POD, *pods])), "ops").multus
     assert (seen.name, seen.wanted, seen.ready, seen.nodes) == ("multus", 3, 2, ("worker-1",))
     # others call the container by the name of their distribution
-    (seen,) = observe(Api(DaemonSet=[multus("rke2-multus", "m", "kube-rke2-multus")], Pod=pods), "ops").multus
+    (seen,) = observe(typing.cast(Cluster, Api(DaemonSet=[multus("rke2-multus", "m", "kube-rke2-multus")], Pod=pods)), "ops").multus
     assert seen.nodes == ("worker-1",)
-    (seen,) = observe(Api(DaemonSet=[multus("multus-cni-node", "m", "main")], Pod=pods), "ops").multus
+    (seen,) = observe(typing.cast(Cluster, Api(DaemonSet=[multus("multus-cni-node", "m", "main")], Pod=pods)), "ops").multus
     assert seen.nodes == ("worker-1",)
 
 
 @pytest.mark.parametrize(("status", "errors"), [(404, ()), (403, ("GET configmaps: no",))])
-def test_a_list_of_supported_nics_that_is_not_there_is_no_empty_one(status, errors):
-    facts = observe(Api(ConfigMap=ApiError(status, "", "no", "GET configmaps")), "ops")
+def test_a_list_of_supported_nics_that_is_not_there_is_no_empty_one(status: int, errors: typing.Tuple[str, ...]) -> None:
+    facts = observe(typing.cast(Cluster, Api(ConfigMap=ApiError(status, "", "no", "GET configmaps"))), "ops")
     assert (facts.supported_nics, facts.errors) == (None, errors)
 
 
-def test_a_kind_that_may_not_be_read_is_no_absent_one():
-    facts = observe(Api(Deployment=ApiError(403, "Forbidden", "deployments is forbidden", "GET /apis/apps/v1/deployments")), "ops")
+def test_a_kind_that_may_not_be_read_is_no_absent_one() -> None:
+    facts = observe(typing.cast(Cluster, Api(Deployment=ApiError(403, "Forbidden", "deployments is forbidden", "GET /apis/apps/v1/deployments"))), "ops")
     assert facts.installations == ()
     assert facts.errors == ("GET /apis/apps/v1/deployments: deployments is forbidden",)
 
 
-def test_a_kind_that_the_server_does_not_know_is_no_error():
-    facts = observe(Api(NetworkAttachmentDefinition=ApiError(404, "NotFound", "could not find", "GET")), "ops")
+def test_a_kind_that_the_server_does_not_know_is_no_error() -> None:
+    facts = observe(typing.cast(Cluster, Api(NetworkAttachmentDefinition=ApiError(404, "NotFound", "could not find", "GET"))), "ops")
     assert (facts.attachments, facts.errors) == (None, ())
-    assert observe(Api(), "ops").attachments == 0
+    assert observe(typing.cast(Cluster, Api()), "ops").attachments == 0
 
 
-def test_a_server_that_does_not_answer_is_an_error():
+def test_a_server_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(ApiError):
-        observe(Api(Node=ApiError(0, "Unreachable", "refused", "GET")), "ops")
+        observe(typing.cast(Cluster, Api(Node=ApiError(0, "Unreachable", "refused", "GET"))), "ops")
 
 
-def serve(api, limit=60.0):
-    now, lines = [0.0], []
+def serve(api: Api, limit: float = 60.0) -> typing.Tuple[OperatorFacts, typing.List[str]]:
+    now = [0.0]
+    lines: typing.List[str] = []
 
-    def pause(seconds):
+    def pause(seconds: float) -> None:
         now[0] += seconds
 
-    return wait_until_serving(api, ClusterIntent(operator_namespace="ops"), ["worker-1"], limit, lambda: now[0], pause, lines.append), lines
+    return wait_until_serving(
+        typing.cast(Cluster, api), ClusterIntent(operator_namespace="ops"), ["worker-1"], limit, lambda: now[0], pause, lines.append
+    ), lines
 
 
-def test_the_wait_ends_when_the_operator_serves():
+def test_the_wait_ends_when_the_operator_serves() -> None:
     answers = [[deployment(CONTAINER, 0)], [deployment(CONTAINER, 0)], [deployment(CONTAINER)]]
     facts, lines = serve(Api(Deployment=lambda: answers.pop(0)))
     assert facts.installations[0].deployment.ready == 1
     assert lines == ["0 s  Deployment ops/any-name: 0 of 1 pods available", "4 s  the operator serves"]
 
 
-def test_an_operator_that_has_not_reported_the_node_does_not_serve_it():
+def test_an_operator_that_has_not_reported_the_node_does_not_serve_it() -> None:
     reports = [[{**STATE, "status": {}}], [STATE]]
     _facts, lines = serve(Api(SriovNetworkNodeState=lambda: reports.pop(0)))
     assert lines == ["0 s  worker-1: config daemon ready, no report", "2 s  the operator serves"]
 
 
-def test_the_wait_ends_with_its_time_and_says_what_is_missing():
+def test_the_wait_ends_with_its_time_and_says_what_is_missing() -> None:
     pod = {**POD, "status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]}}
     facts, lines = serve(Api(Pod=[pod]), 10.0)
+    assert facts.daemon is not None
     assert facts.daemon.nodes == ()
     assert any("not scheduled: 0/1 nodes are available" in line for line in lines)
 
@@ -200,11 +208,11 @@ def test_the_wait_ends_with_its_time_and_says_what_is_missing():
         ({"phase": "Succeeded"}, "failed", "it ended", ""),
     ],
 )
-def test_where_a_pod_stands(status, phase, detail, suspect):
+def test_where_a_pod_stands(status: typing.Dict[str, typing.Any], phase: str, detail: str, suspect: str) -> None:
     stand = state_of_pod({"metadata": {"name": "p"}, "status": status})
     assert (stand.phase, stand.suspect) == (phase, suspect)
     assert detail in stand.detail
 
 
-def test_a_pod_that_is_being_deleted_will_not_be_ready():
+def test_a_pod_that_is_being_deleted_will_not_be_ready() -> None:
     assert state_of_pod({"metadata": {"deletionTimestamp": "2026-11-21T08:00:00Z"}, "status": READY}).phase == "failed"

@@ -38,9 +38,11 @@ def test_the_node_of_row_s1_6(tree: Tree) -> None:
     add_six_hcas(tree)
     node = read(tree)
     assert node.errors == ()
-    assert [(hca.name, hca.netdevs[0].name, hca.pci.address) for hca in node.hcas] == [item[:3] for item in SIX_HCAS]
+    assert [(hca.name, hca.netdevs[0].name, hca.pci and hca.pci.address) for hca in node.hcas] == [item[:3] for item in SIX_HCAS]
     first = node.hcas[0]
+    assert first.pci is not None
     assert (first.pci.vendor, first.pci.device, first.pci.device_class, first.pci.driver, first.pci.numa_node) == ("15b3", "1021", "0207", "mlx5_core", 0)
+    assert first.pci is not None
     assert first.pci.link == PcieLink(32.0, 16, 32.0, 16)
     assert (first.node_guid, first.node_description) == (plain_guid(1, 0), "worker-1 mlx5_0")
     assert (first.firmware, first.board, first.hca_type) == ("28.41.1000", "MT_0000000838", "MT4129")
@@ -59,7 +61,7 @@ def test_a_plain_network_card_is_shown_when_its_interface_is_named(tree: Tree) -
     add_virtio(tree)
     assert [hca.name for hca in read(tree).hcas] == ["eth1"]
     node = sysfs.read_node([str(tree.root)], ["eth2", "eth9"])
-    assert [(hca.name, hca.rdma_device, hca.pci.address, hca.netdevs[0].name) for hca in node.hcas] == [
+    assert [(hca.name, hca.rdma_device, hca.pci and hca.pci.address, hca.netdevs[0].name) for hca in node.hcas] == [
         ("eth2", None, "0000:00:02.0", "eth2"),
         ("eth1", None, "0000:01:00.0", "eth1"),
     ]
@@ -114,11 +116,14 @@ def test_an_igb_with_virtual_functions_and_no_rdma_device(tree: Tree) -> None:
     assert node.errors == ()
     assert [hca.name for hca in node.hcas] == ["eth1", "eth3", "eth4", "eth5"], "the plain network card is left out"
     physical, *virtual = node.hcas
+    assert physical.pci is not None
     assert (physical.pci.device, physical.pci.driver, physical.pci.numa_node, physical.sriov) == ("10c9", "igb", None, Sriov(7, 3))
+    assert physical.pci is not None
     assert physical.pci.link == PcieLink(2.5, 1, 2.5, 1)
-    assert [(hca.physical_function, hca.vf_index, hca.pci.device, hca.is_virtual) for hca in virtual] == [
+    assert [(hca.physical_function, hca.vf_index, hca.pci and hca.pci.device, hca.is_virtual) for hca in virtual] == [
         ("0000:01:00.0", index, "10ca", True) for index in range(3)
     ]
+    assert virtual[0].pci is not None
     assert virtual[0].pci.link == PcieLink(), "a VF's link is Unknown with width 0, and that is no speed"
     assert virtual[0].netdevs[0].state == "down" and virtual[0].netdevs[0].port_guid is None
 
@@ -126,6 +131,7 @@ def test_an_igb_with_virtual_functions_and_no_rdma_device(tree: Tree) -> None:
 def test_a_function_without_driver(tree: Tree) -> None:
     tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", driver=None)
     (hca,) = read(tree).hcas
+    assert hca.pci is not None
     assert (hca.name, hca.rdma_device, hca.pci.driver, hca.ports, hca.sriov) == ("0000:3c:00.0", None, None, (), None)
 
 
@@ -191,7 +197,7 @@ def test_a_link_policy_that_is_not_known_is_unread(tree: Tree) -> None:
         ("4: ACTIVE", "5: LinkUp", "0x1", ("ACTIVE", "LinkUp", 1)),
     ],
 )
-def test_states_of_a_port(tree: Tree, state: str, physical: str, sm_lid: str, seen: tuple) -> None:
+def test_states_of_a_port(tree: Tree, state: str, physical: str, sm_lid: str, seen: typing.Tuple[typing.Any, ...]) -> None:
     folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
     tree.rdma(folder, "mlx5_0", guid(1, 0))
     tree.port("mlx5_0", state=state, phys_state=physical, sm_lid=sm_lid)
@@ -300,6 +306,7 @@ def test_what_card_and_slot_can_do(tree: Tree, own: bytes, above: bytes, seen: t
     tree.write(f"{port}/max_link_speed", "16.0 GT/s PCIe")
     tree.write(f"{port}/max_link_width", "8")
     node = read(tree)
+    assert node.hcas[0].pci is not None
     assert node.hcas[0].pci.link == PcieLink(32.0, 8, 32.0, 16, 16.0, 8, *seen)
     assert node.errors == ()
 
@@ -376,7 +383,7 @@ class Refusing:
     def __init__(self, name: str, number: int) -> None:
         self.name, self.number = name, number
 
-    def __call__(self, path, *arguments, **more):
+    def __call__(self, path: str, *arguments: typing.Any, **more: typing.Any) -> typing.Any:
         if str(path).endswith(self.name):
             raise OSError(self.number, os.strerror(self.number), path)
         return open(path, *arguments, **more)
@@ -396,7 +403,7 @@ def test_a_function_that_vanishes_while_it_is_read(tree: Tree, monkeypatch: pyte
     add_igb(tree)
     address = "0000:01:10.2"
 
-    def vanish(path, *arguments, **more):
+    def vanish(path: str, *arguments: typing.Any, **more: typing.Any) -> typing.Any:
         if str(path).endswith(f"{address}/numa_node"):
             shutil.rmtree(tree.root / "devices/pci0000:01" / address)
         return open(path, *arguments, **more)
@@ -412,7 +419,7 @@ def test_an_interface_that_is_renamed_while_it_is_read(tree: Tree, monkeypatch: 
     add_igb(tree, virtual_functions=1)
     home = tree.root / "devices/pci0000:01/0000:01:10.0/net"
 
-    def rename(path, *arguments, **more):
+    def rename(path: str, *arguments: typing.Any, **more: typing.Any) -> typing.Any:
         if str(path).endswith("class/net/eth3/mtu"):
             (tree.root / "class/net/eth3").unlink()
             (home / "eth3").rename(home / "enp1s0v0")

@@ -39,7 +39,7 @@ class Tools:
         path.write_text(f'#!/bin/sh\necho "$@" >>{self.folder}/{name}.calls\n{script}\n')
         path.chmod(0o755)
 
-    def calls(self, name: str) -> list:
+    def calls(self, name: str) -> typing.List[str]:
         path = self.folder / f"{name}.calls"
         return path.read_text().splitlines() if path.exists() else []
 
@@ -113,6 +113,7 @@ def test_each_port_is_asked_once(tools: Tools) -> None:
     tools.add("smpquery", "exit 1")
     questions = [subnet.Question(PortName(f"mlx5_{index}", 1)) for index in (0, 1)]
     first, second, third = subnet.read_subnets([*questions, subnet.Question(PortName("mlx5_2", 1), "the port is DOWN")])
+    assert first.master is not None
     assert (first.master.guid, first.master.state, second.rdma_device) == ("0xb83fd20300e00001", "MASTER", "mlx5_1")
     assert (third.master, third.error) == (None, "the port is DOWN")
     assert sorted(tools.calls("sminfo")) == ["-C mlx5_0 -P 1", "-C mlx5_1 -P 1"] and tools.calls("smpquery") == []
@@ -142,6 +143,7 @@ def test_silence_counts_when_it_lasts(tools: Tools, tmp_path: pathlib.Path) -> N
     tools.add("sminfo", f"if [ -e {tmp_path}/asked ]; then echo '{MASTER}'; else : >{tmp_path}/asked; cat {FIXTURES}/sminfo_no_sm.txt; exit 255; fi")
     tools.add("smpquery", "exit 1")
     (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1), sm_lid=7)])
+    assert seen.master is not None
     assert seen.master.guid == "0xb83fd20300e00001" and not seen.silent and seen.error is None
     assert len(tools.calls("sminfo")) == 2 and tools.calls("smpquery") == []
 
@@ -150,6 +152,7 @@ def test_no_manager_is_an_answer(tools: Tools) -> None:
     tools.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; cat {FIXTURES}/sminfo_no_sm.stderr >&2; exit 255")
     tools.add("smpquery", "exit 1")
     (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
+    assert seen.error is not None
     assert seen.master is None and "ended with 255" in seen.error and "iberror: failed: query" in seen.error
     assert seen.silent and tools.calls("smpquery") == [], "the port has no LID of a manager"
 
@@ -245,7 +248,11 @@ def read(activity: float = 30, errors: float = 0.1) -> SeenTopology:
 
 def test_a_fabric_is_walked_once_and_read_by_all_tools(fabric: Tools) -> None:
     seen = read()
+    assert seen.topology is not None
+    assert seen.capabilities is not None
     assert len(seen.topology.links) == 28 and len(seen.capabilities.slow) == 56
+    assert seen.errors is not None
+    assert seen.errors.later is not None
     assert seen.errors.first == seen.errors.later and len(seen.errors.later.ports) == 4 and seen.errors.seconds >= 0.1
     assert len(fabric.calls("ibnetdiscover")) == 1 and len(fabric.calls("ibqueryerrors")) == 2
     (walked,) = {line.split("--load-cache ")[1].split()[0] for tool in ("iblinkinfo", "ibqueryerrors") for line in fabric.calls(tool)}
@@ -254,32 +261,40 @@ def test_a_fabric_is_walked_once_and_read_by_all_tools(fabric: Tools) -> None:
 
 def test_master_standby_and_a_count_that_rises(fabric: Tools) -> None:
     managers = read().managers
-    assert [(port.lid, port.manager.state) for port in managers.ports] == [(4, "MASTER"), (10, "STANDBY")]
+    assert managers is not None
+    assert [(port.lid, port.manager and port.manager.state) for port in managers.ports] == [(4, "MASTER"), (10, "STANDBY")]
     assert (managers.master, managers.activity_first, managers.activity_later, managers.others_refreshed) == ("0xb83fd20300e00001", 457, 470, True)
 
 
 def test_a_manager_that_does_not_sweep_keeps_its_count(fabric: Tools) -> None:
     (fabric.folder / "second").write_text(records(457) + STANDBY)
     managers = read(activity=1).managers
-    assert (managers.activity_first, managers.activity_later) == (457, 457) and managers.activity_seconds >= 1
+    assert managers is not None
+    assert (managers.activity_first, managers.activity_later) == (457, 457) and typing.cast(float, managers.activity_seconds) >= 1
 
 
 def test_a_count_that_rises_without_a_sweep(fabric: Tools) -> None:
     """A standby that polls the master raises its count; only a sweep refreshes the record of the standby. Seen with opensm at sweep_interval 0."""
     (fabric.folder / "second").write_text(records(470) + STANDBY)
     managers = read(activity=1).managers
+    assert managers is not None
     assert (managers.activity_first, managers.activity_later, managers.others_refreshed) == (457, 470, False)
 
 
 def test_a_manager_that_hangs_beside_the_master(fabric: Tools) -> None:
     fabric.add("sminfo", f'[ "$5" = 10 ] && {{ cat {FIXTURES}/sminfo_bad_lid.txt; exit 255; }}; cat {FIXTURES}/sminfo_master.txt')
-    first, second = read().managers.ports
+    managers = read().managers
+    assert managers is not None
+    first, second = managers.ports
+    assert second.error is not None
     assert first.manager is not None and second.manager is None and "iberror" in second.error
 
 
 def test_an_administration_that_fails_leaves_the_topology(fabric: Tools) -> None:
     fabric.add("saquery", "echo 'Query SA failed: Connection timed out'; exit 110")
     seen = read()
+    assert seen.managers is not None
+    assert seen.managers.error is not None
     assert seen.topology is not None and seen.managers.ports == () and "Connection timed out" in seen.managers.error
 
 
@@ -294,9 +309,12 @@ def test_of_a_part_without_a_manager_only_the_topology_is_read(fabric: Tools) ->
 def test_counters_that_can_not_be_read_say_why(fabric: Tools, script: str) -> None:
     fabric.add("ibqueryerrors", script)
     seen = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1))
+    assert seen.errors is not None
+    assert seen.errors.error is not None
     assert seen.errors.later is None and ("Query SA failed" in seen.errors.error or "no umad" in seen.errors.error or "did not end" in seen.errors.error)
     fabric.add("iblinkinfo", script)
-    assert subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1)).capabilities.error
+    capabilities = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1)).capabilities
+    assert capabilities is not None and capabilities.error
 
 
 @pytest.mark.parametrize(
@@ -306,6 +324,7 @@ def test_counters_that_can_not_be_read_say_why(fabric: Tools, script: str) -> No
 def test_a_topology_that_fails_says_why(fabric: Tools, script: str, words: str) -> None:
     fabric.add("ibnetdiscover", script)
     seen = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1))
+    assert seen.error is not None
     assert seen.topology is None and words in seen.error
 
 
@@ -313,7 +332,7 @@ def test_a_topology_that_fails_says_why(fabric: Tools, script: str, words: str) 
 
 
 @pytest.fixture
-def servers(tools: Tools, monkeypatch: pytest.MonkeyPatch):
+def servers(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Tools]:
     """Servers carry a mark of this test alone, and none outlives it."""
     monkeypatch.setattr(ibping, "MARK", f"LINERATE_RDMA_TEST_{os.getpid()}")
     yield tools
@@ -333,6 +352,7 @@ def test_a_server_that_ends_at_once_says_why(servers: Tools) -> None:
     servers.add("ibping", "[ $3 = mlx5_1 ] && { echo \"ibpanic: Failed to open 'mlx5_1' port '1'\" >&2; exit 255; }; exec sleep 600")
     good, bad = ibping.start([PortName("mlx5_0", 1), PortName("mlx5_1", 1)], 60)
     assert good.error is None
+    assert bad.error is not None
     assert "ended with 255" in bad.error and "Failed to open" in bad.error
 
 
@@ -374,6 +394,7 @@ def test_clients(tools: Tools) -> None:
     good, lost, failed = ibping.ping(tasks, count=5, timeout_ms=100, parallel=2, limit_seconds=10)
     assert (good.transmitted, good.received, good.error) == (500, 500, None)
     assert (lost.transmitted, lost.received, lost.error) == (2, 0, None), "exit code 0 with all lost is a loss"
+    assert failed.error is not None
     assert failed.rdma_device == "mlx5_1" and "ended with 255" in failed.error
     assert "-C mlx5_0 -P 1 -e -f -c 5 -t 100 -L 6" in tools.calls("ibping")
 
@@ -404,12 +425,14 @@ def test_a_client_that_only_waits_is_a_loss_and_one_that_hangs_is_unknown(tools:
     tools.add("ibping", "[ $2 = mlx5_0 ] && echo 'ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)' >&2; exec sleep 60")
     waits, hangs = ibping.ping([PingTask("mlx5_0", 1, (6,)), PingTask("mlx5_1", 1, (6,))], count=5, timeout_ms=100, parallel=2, limit_seconds=1)
     assert (waits.lost, waits.error) == (1, None)
+    assert hangs.error is not None
     assert "did not end within" in hangs.error
 
 
 def test_an_answer_for_another_lid_is_none(tools: Tools) -> None:
     tools.add("ibping", f"cat {FIXTURES}/ibping_ok.txt")
     (ping,) = ibping.ping([PingTask("mlx5_0", 1, (7,))], count=4, timeout_ms=100, parallel=1, limit_seconds=10)
+    assert ping.error is not None
     assert (ping.transmitted, ping.received) == (0, 0) and "answers for LID 6" in ping.error
 
 
@@ -447,12 +470,12 @@ def test_no_iommu_is_empty_and_unread_is_none(tmp_path: pathlib.Path, monkeypatc
     assert (seen.iommu_devices, seen.iommu_groups, seen.acpi_tables, seen.kernel_arguments) == ((), 0, (), ())
     real = os.listdir
 
-    def refuse(path):
+    def refuse(path: str) -> typing.List[str]:
         if str(path).endswith("iommu_groups"):
             raise PermissionError(13, "Permission denied", path)
         return real(path)
 
-    monkeypatch.setattr(sysfs.os, "listdir", refuse)
+    monkeypatch.setattr(os, "listdir", refuse)
     unread = platform.read_platform([str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"))
     assert unread.iommu_groups is None and unread.iommu_devices == () and any("iommu_groups" in error for error in unread.errors)
 
