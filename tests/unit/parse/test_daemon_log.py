@@ -20,24 +20,24 @@ IN_ORDER = (
 )
 
 
-def failed(error):
+def failed(error: str) -> str:
     place = "2026-11-21T11:57:01.1Z\tERROR\tcontroller/controller.go:316\tReconciler error"
     return f'{place}\t{{"controller": "sriovnetworknodestate", "name": "worker-1", "error": "{error}"}}\n'
 
 
-def test_a_node_in_order_has_no_error():
+def test_a_node_in_order_has_no_error() -> None:
     assert last_error(IN_ORDER) == ""
 
 
-def test_the_last_failed_sync_counts():
+def test_the_last_failed_sync_counts() -> None:
     assert last_error(IN_ORDER + failed("device or resource busy") + failed("cannot allocate memory") + IN_ORDER) == "cannot allocate memory"
 
 
 @pytest.mark.parametrize("fields", ['{"error": "cut o', "no JSON", "[1]", '{"name": "worker-1"}'])
-def test_what_is_no_error_with_its_fields_is_given_as_it_is(fields):
+def test_what_is_no_error_with_its_fields_is_given_as_it_is(fields: str) -> None:
     assert last_error(f"x\tERROR\ty\tReconciler error\t{fields}\n") == fields
 
 
 @given(st.text())
-def test_any_text_is_read(text):
+def test_any_text_is_read(text: str) -> None:
     assert len(last_error(text + "\tReconciler error\t" + text)) <= 500

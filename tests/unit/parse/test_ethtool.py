@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import struct
+import typing
 
 import pytest
 
@@ -12,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.ethtool imp
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.ethtool import LinkModes, parse
 
 
-def answer(supported, partner, words=4, speed=100000):
+def answer(supported: typing.Tuple[int, ...], partner: typing.Tuple[int, ...], words: int = 4, speed: int = 100000) -> bytes:
     """What a driver answers that supports and is offered modes of these bits."""
     header = struct.pack("<IIBBBBBBBb", 0x4C, speed, 1, 3, 0, 1, 0, 0, 0, words).ljust(48, b"\0")
     masks = [sum(1 << bit for bit in bits) for bits in (supported, supported, partner)]
@@ -34,16 +35,18 @@ OTHERS = (6, 10, 13, 14, 49, 50, 51)
         ((), (), (None, None)),
     ],
 )
-def test_the_fastest_mode_of_each_end(supported, partner, modes):
+def test_the_fastest_mode_of_each_end(
+    supported: typing.Tuple[int, ...], partner: typing.Tuple[int, ...], modes: typing.Tuple[typing.Optional[float], typing.Optional[float]]
+) -> None:
     assert parse(answer((*supported, *OTHERS), (*partner, *OTHERS))) == LinkModes(*modes)
 
 
-def test_an_answer_that_is_cut_says_nothing():
+def test_an_answer_that_is_cut_says_nothing() -> None:
     whole = answer((62,), (36,))
     assert {parse(whole[:length]) for length in range(len(whole))} == {LinkModes(None, None)}
     # the first question: the number of words, negative
     assert parse(answer((62,), (), words=4)[:15] + b"\xfc" + bytes(32)) == LinkModes(None, None)
 
 
-def test_interfaces_that_have_no_modes():
+def test_interfaces_that_have_no_modes() -> None:
     assert link_modes("lo") == link_modes("no-such-interface") == link_modes("nosuch0") == LinkModes(None, None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import pathlib
+import typing
 
 import pytest
 from hypothesis import given
@@ -234,7 +235,7 @@ def test_iblinkinfo_with_a_hostile_description(description: str) -> None:
         ("ibping_bad_lid", (99, 2, 0)),
     ],
 )
-def test_ibping_counts(name: str, expected: tuple) -> None:
+def test_ibping_counts(name: str, expected: typing.Tuple[typing.Any, ...]) -> None:
     assert ibping.parse(text(name)) == expected
     assert (FIXTURES / f"{name}.rc").read_text().strip() == "0", "exit code 0 says nothing: all of these have it, also with 100 % loss"
 
@@ -327,7 +328,7 @@ def test_topology_marks_aggregation_nodes() -> None:
     ("rate", "expected"),
     [("4x???", (4, None)), ("??XDR", (None, "XDR")), ("2xHDR", (2, "HDR")), ("4xFDR10", (4, "FDR10")), ("4xNDR s=4 w=2 v=4 e=4", (4, "NDR"))],
 )
-def test_topology_does_not_guess_a_rate(rate: str, expected: tuple) -> None:
+def test_topology_does_not_guess_a_rate(rate: str, expected: typing.Tuple[typing.Any, ...]) -> None:
     link = ibnetdiscover.parse(SMALL.format(switch="s", ca="c", rate=rate)).links[0]
     assert (link.width, link.speed) == expected
 
@@ -407,7 +408,7 @@ CAPTURES = [
         ibping.parse,
     ],
 )
-def test_parsers_raise_nothing_but_their_error(parser, data: st.DataObject) -> None:
+def test_parsers_raise_nothing_but_their_error(parser: typing.Callable[..., typing.Any], data: st.DataObject) -> None:
     """Any text, and captures that were mutated, shuffled and doubled."""
     capture = data.draw(st.sampled_from(CAPTURES))
     lines = data.draw(st.permutations(capture.split("\n")[:12]))

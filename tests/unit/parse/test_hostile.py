@@ -445,7 +445,7 @@ def test_huge_text_takes_its_time_and_no_more(name: str) -> None:
             signal.signal(signal.SIGVTALRM, before)
 
 
-HOSTILE = [
+HOSTILE: typing.List[typing.Any] = [
     None,
     True,
     0,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import typing
 
 import pytest
 import yaml
@@ -18,15 +19,15 @@ FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POOL = SharedPool("IPPool", "kube-system", "pool1", "192.168.0.0/16", 24, ("host-a",))
 
 
-def attachment(config):
+def attachment(config: typing.Union[typing.Dict[str, typing.Any], str]) -> typing.Dict[str, typing.Any]:
     return {"metadata": {"name": "net", "namespace": "test"}, "spec": {"config": config if isinstance(config, str) else json.dumps(config)}}
 
 
-def networks(config, pools=()):
+def networks(config: typing.Union[typing.Dict[str, typing.Any], str], pools: typing.Tuple[SharedPool, ...] = ()) -> typing.List[typing.Tuple[str, str]]:
     return [(taken.network, taken.ipam) for taken in ipam.attachment_networks(attachment(config), pools)]
 
 
-def test_attachments_that_an_operator_made():
+def test_attachments_that_an_operator_made() -> None:
     first, second, third = yaml.safe_load((FIXTURES / "networkattachmentdefinitions.yaml").read_text())["items"]
     assert ipam.attachment_networks(first, ()) == (Taken("attachment", "10.80.0.0/24", "default/op-hl", "host-local"),)
     for item in (second, third):
@@ -50,7 +51,7 @@ def test_attachments_that_an_operator_made():
         ({"type": "macvlan"}, []),
     ],
 )
-def test_ipam_plugins(config, expected):
+def test_ipam_plugins(config: typing.Dict[str, typing.Any], expected: typing.List[str]) -> None:
     assert [network for network, _plugin in networks(config, (POOL,))] == expected
 
 
@@ -70,12 +71,12 @@ def test_ipam_plugins(config, expected):
         ({"ipam": {"type": "nv-ipam", "poolName": "pool1", "poolType": "cidrpool"}}, "there is no cidrpool pool1"),
     ],
 )
-def test_an_attachment_that_says_nothing_of_its_addresses_is_an_error(config, said):
+def test_an_attachment_that_says_nothing_of_its_addresses_is_an_error(config: typing.Union[typing.Dict[str, typing.Any], str], said: str) -> None:
     with pytest.raises(ResourceError, match=said):
         networks(config)
 
 
-def test_networks_of_the_cluster():
+def test_networks_of_the_cluster() -> None:
     node = {
         "metadata": {"name": "a"},
         "spec": {"podCIDRs": ["10.244.0.0/24"]},
@@ -95,14 +96,14 @@ def test_networks_of_the_cluster():
     assert [(taken.kind, taken.network) for taken in ipam.openshift_networks(network)] == [("pods", "10.128.0.0/14"), ("services", "172.30.0.0/16")]
 
 
-def test_addresses_of_a_real_pod():
+def test_addresses_of_a_real_pod() -> None:
     pod = yaml.safe_load((FIXTURES / "pod-with-vf.yaml").read_text())
     name, addresses = ipam.pod_networks(pod)
     assert (name.partition("/")[0], addresses) == (pod["metadata"]["namespace"], ("10.244.1.31/32",))
     assert ipam.pod_networks({**pod, "spec": {"hostNetwork": True}})[1] == ()
 
 
-def test_leases_count_from_the_network_address():
+def test_leases_count_from_the_network_address() -> None:
     pool = {
         "metadata": {"name": "10.79.0.0-24"},
         "spec": {
@@ -114,12 +115,12 @@ def test_leases_count_from_the_network_address():
 
 
 @pytest.mark.parametrize("allocations", [{"x": {}}, {"256": {}}, {"-1": {}}, {"1": "a"}, ["x"]])
-def test_leases_outside_of_their_range_are_an_error(allocations):
+def test_leases_outside_of_their_range_are_an_error(allocations: typing.Union[typing.Dict[str, typing.Any], typing.List[str]]) -> None:
     with pytest.raises(ResourceError):
         ipam.leases({"metadata": {"name": "p"}, "spec": {"range": "10.79.0.0/24", "allocations": allocations}})
 
 
-def test_pools_of_nv_ipam():
+def test_pools_of_nv_ipam() -> None:
     blocks = {
         "kind": "IPPool",
         "metadata": {"name": "pool1", "namespace": "kube-system"},

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import typing
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/iperf3-3.12"
 CAPTURES = sorted(path.name.split(".")[0] for path in FIXTURES.glob("*.client.stdout"))
 
 
-def capture(name):
+def capture(name: str) -> str:
     return (FIXTURES / f"{name}.client.stdout").read_text()
 
 
@@ -27,7 +28,7 @@ def capture(name):
     # the sender of the first one counts 11.4 Gb/s: what it still had in its buffers when the test was over
     [("ok", 7.922927, 4), ("timed", 13.629612, 4), ("both", 12.121236 + 4.613046, 2)],
 )
-def test_captures(name, gbps, streams):
+def test_captures(name: str, gbps: float, streams: int) -> None:
     report = parse(capture(name))
     assert report.average_gbps == pytest.approx(gbps, abs=1e-5)
     assert report.streams == streams
@@ -38,7 +39,7 @@ def test_captures(name, gbps, streams):
     ("name", "kind"),
     [("refused", "not_listening"), ("badbind", "no_address"), ("noname", "name"), ("killed", "peer_gone"), ("unreach", "hang")],
 )
-def test_an_error_is_no_figure_whatever_the_exit_code(name, kind):
+def test_an_error_is_no_figure_whatever_the_exit_code(name: str, kind: str) -> None:
     text, code = capture(name), int((FIXTURES / f"{name}.client.rc").read_text())
     with pytest.raises(Iperf3Error) as problem:
         parse(text)
@@ -47,7 +48,7 @@ def test_an_error_is_no_figure_whatever_the_exit_code(name, kind):
     assert failure is not None and failure.kind == kind
 
 
-def test_lines_around_the_json_do_no_harm():
+def test_lines_around_the_json_do_no_harm() -> None:
     assert parse(f"warning: {{odd}}\n{capture('ok')}\niperf Done.\n") == parse(capture("ok"))
 
 
@@ -71,25 +72,25 @@ def test_lines_around_the_json_do_no_harm():
         ('{\n"start": {}, "end": {"sum_received": {"seconds": 10.0, "bytes": 0, "bits_per_second": 9e9}}}', "which is no measurement"),
     ],
 )
-def test_what_is_no_result(text, message):
+def test_what_is_no_result(text: str, message: str) -> None:
     with pytest.raises(Iperf3Error) as problem:
         parse(text)
     assert message in str(problem.value)
 
 
-def test_one_stream_where_nothing_says_how_many():
+def test_one_stream_where_nothing_says_how_many() -> None:
     assert parse('{\n"start": {"connected": 7}, "end": {"sum_received": {"bits_per_second": 5e9}}}') == Report(5.0, 1)
 
 
 @given(st.sampled_from(CAPTURES), st.data())
-def test_a_text_that_is_cut_is_never_a_figure(name, data):
+def test_a_text_that_is_cut_is_never_a_figure(name: str, data: st.DataObject) -> None:
     text = capture(name).rstrip()
     with pytest.raises(Iperf3Error):
         parse(text[: data.draw(st.integers(0, len(text) - 1))])
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_any_json_gives_a_figure_or_the_reason(inner):
+def test_any_json_gives_a_figure_or_the_reason(inner: typing.Any) -> None:
     for where in ("start", "end", "error"):
         text = json.dumps({"start": {}, "end": {"sum_received": {"bits_per_second": 1}}, where: inner}, indent=1)
         try:

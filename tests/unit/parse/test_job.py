@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import decimal
 import json
+import typing
 
 import pytest
 import yaml
@@ -21,7 +22,7 @@ from ansible_collections.linerate.rdma.tests.unit.check.job_world import definit
 POD = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
-def job(kind, spec):
+def job(kind: str, spec: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
     return {"kind": kind, "metadata": {"name": "j", "namespace": "n"}, "spec": spec}
 
 
@@ -42,12 +43,12 @@ def job(kind, spec):
         ),
     ],
 )
-def test_pod_templates_of_every_kind(resource, templates):
+def test_pod_templates_of_every_kind(resource: typing.Dict[str, typing.Any], templates: typing.List[typing.Tuple[str, int]]) -> None:
     assert is_job(resource)
     assert [(item.path, item.count) for item in workload(resource).templates] == templates
 
 
-def test_what_makes_no_pods_is_no_job():
+def test_what_makes_no_pods_is_no_job() -> None:
     assert not is_job(job("ConfigMap", {}))
     assert not is_job({"kind": "RoleBinding"})
 
@@ -63,17 +64,17 @@ def test_what_makes_no_pods_is_no_job():
         ("[]", []),
     ],
 )
-def test_annotations(text, found):
+def test_annotations(text: typing.Optional[str], found: typing.List[typing.Tuple[str, str]]) -> None:
     assert [(request.full_name, request.interface) for request in networks(text, "n", "p")] == found
 
 
 @pytest.mark.parametrize("text", ["a/b/c", "net@", "NET", "a,,b", "[", "[1]", '[{"namespace": "n"}]', '{"name": "n"}', "net@name-that-is-too-long"])
-def test_annotations_that_multus_refuses(text):
+def test_annotations_that_multus_refuses(text: str) -> None:
     with pytest.raises(ResourceError, match=r"k8s\.v1\.cni\.cncf\.io/networks"):
         networks(text, "n", "p")
 
 
-def test_what_a_train_job_changes_in_its_runtime():
+def test_what_a_train_job_changes_in_its_runtime() -> None:
     runtime, train = objects(kind="TrainJob")
     amounts = {"cpu": "8", "memory": "1Gi", "nvidia.com/gpu": "1"}
     train["spec"]["trainer"] = {
@@ -91,7 +92,7 @@ def test_what_a_train_job_changes_in_its_runtime():
 
 
 @pytest.mark.parametrize("form", ["runtimePatches", "podTemplateOverrides"])
-def test_patches_of_a_train_job(form):
+def test_patches_of_a_train_job(form: str) -> None:
     runtime, train = objects(kind="TrainJob")
     pod = {
         "metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "training/rdmashared-net"}},
@@ -114,17 +115,17 @@ def test_patches_of_a_train_job(form):
     ("reference", "found"),
     [({"name": "torch"}, ("ClusterTrainingRuntime", "", "torch")), ({"kind": "TrainingRuntime", "name": "torch"}, ("TrainingRuntime", "n", "torch"))],
 )
-def test_runtimes_that_a_job_refers_to(reference, found):
+def test_runtimes_that_a_job_refers_to(reference: typing.Dict[str, str], found: typing.Tuple[str, ...]) -> None:
     assert runtime_of(job("TrainJob", {"runtimeRef": reference})) == found
 
 
 @pytest.mark.parametrize("reference", [{}, {"kind": "Runtime", "name": "torch"}, []])
-def test_a_train_job_that_refers_to_nothing(reference):
+def test_a_train_job_that_refers_to_nothing(reference: typing.Union[typing.Dict[str, str], typing.List[typing.Any]]) -> None:
     with pytest.raises(ResourceError):
         runtime_of(job("TrainJob", {"runtimeRef": reference}))
 
 
-def test_interfaces_and_devices_of_a_pod():
+def test_interfaces_and_devices_of_a_pod() -> None:
     status = [
         {"name": "cbr0", "interface": "eth0", "default": True},
         {"name": "n/a", "interface": "net1", "device-info": {"pci": {"rdma-device": "mlx5_6,mlx5_7"}}},
@@ -138,7 +139,7 @@ def test_interfaces_and_devices_of_a_pod():
             pod_devices({"metadata": {"name": "p", "annotations": {"k8s.v1.cni.cncf.io/network-status": broken}}})
 
 
-def test_attachments():
+def test_attachments() -> None:
     found = attachment(definition("net", "sriov", "openshift.io/x", routes=[{"dst": "::/0"}]))
     assert (found.name, found.kinds, found.resource, found.default_route) == ("training/net", ("sriov",), "openshift.io/x", True)
     assert not attachment(definition("net", "macvlan", routes=[{"dst": "10.0.0.0/8"}])).default_route
@@ -161,25 +162,25 @@ def test_attachments():
         (".5", "0.5"),
     ],
 )
-def test_quantities(text, value):
+def test_quantities(text: typing.Union[int, str], value: typing.Union[int, str]) -> None:
     assert quantity(text, "x") == decimal.Decimal(value)
 
 
 @pytest.mark.parametrize("text", ["", "two", "1GB", "1 Gi", True, None, [], "1e999", "0x10", "1.2.3", "Gi", "--1", "9" * 31])
-def test_what_is_no_quantity(text):
+def test_what_is_no_quantity(text: typing.Optional[typing.Union[typing.List[typing.Any], bool, str]]) -> None:
     with pytest.raises(ResourceError, match="is no quantity"):
         quantity(text, "x")
 
 
 @given(st.text(max_size=12))
-def test_any_text_is_a_quantity_or_refused(text):
+def test_any_text_is_a_quantity_or_refused(text: str) -> None:
     try:
         assert quantity(text, "x").is_finite()
     except ResourceError:
         return
 
 
-def test_a_file_that_unfolds_without_end_is_refused():
+def test_a_file_that_unfolds_without_end_is_refused() -> None:
     """Aliases make 10^9 parts out of a few lines; a structure that contains itself has no end at all."""
     bomb = yaml.safe_load(
         "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi"))

@@ -11,13 +11,14 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import MemlockProof
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.memlock import MemlockError, parse
 
 HEAD = "user 65532\nsoft {soft}\nhard {hard}\nasked 67108864\ndevice mlx5_4\n"
 LOCAL = "  local address:  LID 0x0000, QPN 0x000011, PSN 0x4f2c81, GID ::\n"
 
 
-def said(body: str, soft: str = "8192", hard: str = "8192"):
+def said(body: str, soft: str = "8192", hard: str = "8192") -> MemlockProof:
     return parse(HEAD.format(soft=soft, hard=hard) + body, "compute", "a", "test/pod")
 
 

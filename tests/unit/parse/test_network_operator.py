@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import typing
 
 import hypothesis
 import hypothesis.strategies as st
@@ -24,7 +25,9 @@ STATES = [
 ]
 
 
-def policy(status=None, **metadata):
+def policy(
+    status: typing.Optional[typing.Dict[str, typing.Any]] = None, **metadata: typing.Union[typing.Dict[str, str], typing.List[typing.Dict[str, typing.Any]]]
+) -> typing.Dict[str, typing.Any]:
     return {
         "apiVersion": "mellanox.com/v1alpha1",
         "kind": "NicClusterPolicy",
@@ -34,7 +37,7 @@ def policy(status=None, **metadata):
     }
 
 
-def test_a_policy_that_is_not_ready_names_its_parts():
+def test_a_policy_that_is_not_ready_names_its_parts() -> None:
     seen = reported(policy({"state": "notReady", "reason": "waiting", "appliedStates": STATES}))
     assert (seen.kind, seen.name, seen.state, seen.reason, seen.parts) == (
         "NicClusterPolicy",
@@ -46,24 +49,24 @@ def test_a_policy_that_is_not_ready_names_its_parts():
 
 
 @pytest.mark.parametrize(("generation", "state"), [(1, ""), (2, "ready")])
-def test_a_status_of_an_older_wish_is_none(generation, state):
+def test_a_status_of_an_older_wish_is_none(generation: int, state: str) -> None:
     assert reported(policy({"state": "ready", "conditions": [{"type": "Ready", "observedGeneration": generation}]})).state == state
 
 
-def test_shares_of_a_pool():
+def test_shares_of_a_pool() -> None:
     pool = {"kind": "IPPool", "metadata": {"name": "pool", "namespace": "ops"}, "status": {"allocations": [{"nodeName": "a"}, {"nodeName": "b"}]}}
     assert (reported(pool).name, reported(pool).nodes) == ("ops/pool", ("a", "b"))
 
 
-def test_whose_a_policy_is():
-    fields = {"f:spec": {"f:rdmaSharedDevicePlugin": {"f:config": {}}}}
+def test_whose_a_policy_is() -> None:
+    fields: typing.Dict[str, typing.Any] = {"f:spec": {"f:rdmaSharedDevicePlugin": {"f:config": {}}}}
     seen = nic_policy(policy(managedFields=[{"manager": "helm", "fieldsV1": fields}]))
     assert (seen.ours, seen.configs, seen.owners) == (False, {"rdmaSharedDevicePlugin": "{}"}, {"rdmaSharedDevicePlugin": "helm"})
     ours = nic_policy(policy(labels={"app.kubernetes.io/managed-by": "linerate.rdma"}, managedFields=[{"manager": "linerate.rdma", "fieldsV1": fields}]))
     assert (ours.ours, ours.owners) == (True, {})
 
 
-def test_real_attachments_are_read():
+def test_real_attachments_are_read() -> None:
     items = yaml.safe_load((FIXTURES / "networkattachmentdefinitions.yaml").read_text())["items"]
     read = [attachment(item) for item in items]
     assert read and all(item.plugin["type"] and not item.fault for item in read)
@@ -82,24 +85,26 @@ def test_real_attachments_are_read():
         ("[" * 100000, "no JSON"),
     ],
 )
-def test_what_multus_could_not_read(config, fault):
+def test_what_multus_could_not_read(config: typing.Optional[str], fault: str) -> None:
     assert fault in attachment({"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net"}, "spec": {"config": config}}).fault
 
 
 @hypothesis.given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_any_configuration_is_read_or_has_a_fault(value):
+def test_any_configuration_is_read_or_has_a_fault(value: typing.Any) -> None:
     seen = attachment({"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net"}, "spec": {"config": json.dumps(value)}})
     assert bool(seen.fault) != bool(seen.plugin)
 
 
 @pytest.mark.parametrize("parser", [reported, nic_policy, attachment])
 @pytest.mark.parametrize("wrong", [None, [], {}, {"metadata": []}, {"metadata": {"name": ""}}, {"metadata": {"name": "x"}, "status": "ready", "spec": "x"}])
-def test_another_shape_is_an_error(parser, wrong):
+def test_another_shape_is_an_error(
+    parser: typing.Callable[..., typing.Any], wrong: typing.Optional[typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Any]]]
+) -> None:
     with pytest.raises(ResourceError):
         parser(wrong)
 
 
-def test_the_interface_of_a_pod_s_own_network():
+def test_the_interface_of_a_pod_s_own_network() -> None:
     pod = {"metadata": {"name": "pod"}, "status": {"podIP": "10.244.1.7"}}
     assert own_interface(pod) == ("eth0", "10.244.1.7", None)
     status = json.dumps([{"name": "net", "interface": "net1"}, {"name": "cbr0", "interface": "ens3", "default": True}])

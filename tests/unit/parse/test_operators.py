@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nf
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 
-def daemon(**container):
+def daemon(**container: typing.Optional[typing.Union[typing.List[str], str]]) -> typing.Dict[str, typing.Any]:
     volumes = [{"name": "host-sys", "hostPath": {"path": "/sys"}}, {"name": "conf", "configMap": {"name": "nfd-worker-conf"}}]
     return {"spec": {"template": {"spec": {"containers": [container], "volumes": volumes}}}}
 
@@ -28,18 +30,18 @@ def daemon(**container):
         ({"image": "nfd-worker:1"}, False),
     ],
 )
-def test_a_worker_by_what_it_runs(container, expected):
+def test_a_worker_by_what_it_runs(container: typing.Dict[str, typing.Any], expected: bool) -> None:
     assert is_worker(daemon(**container)) is expected
 
 
-def test_its_configuration_is_in_a_mounted_config_map():
+def test_its_configuration_is_in_a_mounted_config_map() -> None:
     assert config_maps(daemon()) == ("nfd-worker-conf",)
     assert config_maps({}) == ()
     assert worker_text({"data": {"nfd-worker.conf": "core: {}"}}) == worker_text({"data": {"nfd-worker-conf": "core: {}"}}) == "core: {}"
     assert worker_text({"data": {"ca.crt": "x"}}) == worker_text({}) == ""
 
 
-def test_worker_config():
+def test_worker_config() -> None:
     data = {
         "core": {"labelSources": ["pci"]},
         "sources": {"pci": {"deviceClassWhitelist": ["0200", "0B40"], "deviceLabelFields": ["vendor"]}},
@@ -50,7 +52,7 @@ def test_worker_config():
 
 
 @pytest.mark.parametrize("data", ["text", [1], {"sources": []}, {"sources": {"pci": "x"}}, {"sources": {"pci": {"deviceClassWhitelist": "0200"}}}])
-def test_another_configuration_is_an_error(data):
+def test_another_configuration_is_an_error(data: typing.Union[typing.Dict[str, typing.Any], typing.List[int], str]) -> None:
     with pytest.raises(ResourceError, match="configuration of nfd-worker"):
         worker_config(data)
 
@@ -59,7 +61,9 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambd
 
 
 @given(JSON, st.sampled_from(["core", "sources"]), JSON)
-def test_any_configuration_is_read_or_refused(data, key, value):
+def test_any_configuration_is_read_or_refused(
+    data: typing.Optional[typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Any], int]], key: str, value: typing.Any
+) -> None:
     for item in (data, {key: data}, {key: {"pci": value}}):
         try:
             assert isinstance(worker_config(item), WorkerConfig)
@@ -67,23 +71,26 @@ def test_any_configuration_is_read_or_refused(data, key, value):
             pass
 
 
-def csv(name="sriov-network-operator.v4.18.0", **status):
+def csv(name: str = "sriov-network-operator.v4.18.0", **status: str) -> typing.Dict[str, typing.Any]:
     metadata = {"name": name, "namespace": "openshift-sriov-network-operator"}
     return {"kind": "ClusterServiceVersion", "metadata": metadata, "spec": {"version": "4.18.0"}, "status": status}
 
 
-def test_a_cluster_service_version():
+def test_a_cluster_service_version() -> None:
     found = olm_object(csv(phase="Failed", reason="TooManyOperatorGroups", message="csv created in namespace with multiple operatorgroups"))
+    assert found is not None
     assert (found.phase, found.version) == ("Failed", "4.18.0")
+    assert found is not None
     assert found.message == "TooManyOperatorGroups: csv created in namespace with multiple operatorgroups"
     assert olm_object(csv("gpu-operator.v1", phase="Succeeded")) is None
-    assert olm_object({**csv(), "status": None}).phase == ""
+    silent = olm_object({**csv(), "status": None})
+    assert silent is not None and silent.phase == ""
 
 
-def test_a_subscription():
+def test_a_subscription() -> None:
     healthy = {"type": "CatalogSourcesUnhealthy", "status": "False", "reason": "AllCatalogSourcesHealthy"}
     failed = {"type": "ResolutionFailed", "status": "True", "reason": "ConstraintsNotSatisfiable", "message": "no operators found"}
-    resource = {
+    resource: typing.Dict[str, typing.Any] = {
         "kind": "Subscription",
         "metadata": {"name": "sriov-network-operator-subscription", "namespace": "ops"},
         "spec": {"name": "sriov-network-operator"},

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import typing
 
 import pytest
 from hypothesis import given
@@ -37,7 +38,7 @@ Conflicting CPU frequency values detected: 3135.245000 != 4000.000000. CPU Frequ
 """
 
 
-def capture(name):
+def capture(name: str) -> str:
     return (FIXTURES / f"{name}.stdout").read_text()
 
 
@@ -55,7 +56,7 @@ def capture(name):
         ("perftest-25.01/ib_write_bw-a-n20.client", 23, 8388608, 0.12, 0.12),
     ],
 )
-def test_captures(name, rows, size, average, peak):
+def test_captures(name: str, rows: int, size: int, average: float, peak: typing.Optional[float]) -> None:
     report = parse(capture(name))
     assert len(report.rows) == rows
     assert (report.largest.message_bytes, report.largest.average_gbps, report.largest.peak_gbps) == (size, average, peak)
@@ -63,18 +64,18 @@ def test_captures(name, rows, size, average, peak):
     assert report.parameters["Link type"] == "Ethernet"
 
 
-def test_text_and_json_of_one_run_agree():
+def test_text_and_json_of_one_run_agree() -> None:
     results = json.loads((FIXTURES / "perftest-25.01/ib_write_bw-n100.json").read_text())["results"]
     row = parse(capture("perftest-25.01/ib_write_bw-n100.client")).largest
     assert (row.message_bytes, row.iterations, row.average_gbps) == (results["MsgSize"], results["n_iterations"], results["BW_average"])
 
 
-def test_header_with_two_fields_a_line():
+def test_header_with_two_fields_a_line() -> None:
     parameters = parse(capture("perftest-25.01/ib_write_bw-n100.client")).parameters
     assert (parameters["PCIe relax order"], parameters["Lock-free"], parameters["Data ex. method"]) == ("ON", "OFF", "Ethernet")
 
 
-def test_row_s1_12_with_noise_between_the_rows():
+def test_row_s1_12_with_noise_between_the_rows() -> None:
     largest = parse(NDR400).largest
     assert (largest.message_bytes, largest.iterations, largest.peak_gbps, largest.average_gbps, largest.message_rate) == (
         8388608,
@@ -86,37 +87,37 @@ def test_row_s1_12_with_noise_between_the_rows():
 
 
 @pytest.mark.parametrize("unit", ["MB", "MiB"])
-def test_both_megabyte_columns_are_mebibytes(unit):
+def test_both_megabyte_columns_are_mebibytes(unit: str) -> None:
     text = f" #bytes     #iterations    BW peak[{unit}/sec]    BW average[{unit}/sec]   MsgRate[Mpps]\n 65536      5000     11800.00  11718.75  0.19\n"
     assert parse(text).largest.average_gbps == pytest.approx(11718.75 * GBPS_PER_MIBPS)
     assert parse(text).largest.average_gbps == pytest.approx(98.304)
 
 
 @pytest.mark.parametrize("value", ["0.000000", "0.00", "inf", "-inf", "nan", "-nan", "-1.0", "abc"])
-def test_no_measurement(value):
+def test_no_measurement(value: str) -> None:
     # an unstable clock makes perftest print these with exit code 0
     text = f" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100      0.10    {value}   0.000066\n"
     with pytest.raises(PerftestError, match=r"no measurement|no number"):
         parse(text)
 
 
-def test_a_figure_of_no_message_is_none():
+def test_a_figure_of_no_message_is_none() -> None:
     with pytest.raises(PerftestError, match="an average of no message"):
         parse(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      0      0.10    0.09   0.000066\n")
 
 
-def test_unknown_unit_is_refused():
+def test_unknown_unit_is_refused() -> None:
     with pytest.raises(PerftestError, match="unknown unit 'TB/sec'"):
         parse(" #bytes #iterations BW peak[TB/sec] BW average[TB/sec] MsgRate[Mpps]\n 65536 100 1 1 1\n")
 
 
 @pytest.mark.parametrize("name", ["wb-R-rc3-midrun-drop.client", "wb-R-rc3-serverkilled.client", "wb-noserver", "wb-baddev"])
-def test_failed_runs_have_no_row(name):
+def test_failed_runs_have_no_row(name: str) -> None:
     with pytest.raises(PerftestError):
         parse(capture(f"perftest-4.5/fail/{name}"))
 
 
-def test_truncated_text_never_invents_a_row():
+def test_truncated_text_never_invents_a_row() -> None:
     text = capture("perftest-4.5/ib_write_bw-a-n20.client")
     whole = {(row.message_bytes, row.average_gbps) for row in parse(text).rows}
     for length in range(0, 2400, 37):
@@ -128,13 +129,13 @@ def test_truncated_text_never_invents_a_row():
         assert {(row.message_bytes, row.average_gbps) for row in rows} <= whole, f"cut behind {length} characters"
 
 
-def test_numbers_outside_the_table_are_no_rows():
+def test_numbers_outside_the_table_are_no_rows() -> None:
     with pytest.raises(PerftestError):
         parse(" 65536      5000             370.06             369.91             0.705554\n")
 
 
 @given(st.text())
-def test_any_text(text):
+def test_any_text(text: str) -> None:
     try:
         assert all(row.average_gbps > 0 for row in parse(text).rows)
     except PerftestError as error:
@@ -142,7 +143,7 @@ def test_any_text(text):
 
 
 @given(st.lists(st.sampled_from([*NDR400.splitlines(), "", "nan", "\t\t"]), max_size=40), st.integers(0, 80))
-def test_shuffled_lines(lines, cut):
+def test_shuffled_lines(lines: typing.List[str], cut: int) -> None:
     known = {369.91, 373.64}
     try:
         assert {row.average_gbps for row in parse("\n".join(line[cut % 3 :] for line in lines)).rows} <= known

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,14 +31,14 @@ rate mlx5_21 400 Gb/sec (4X NDR)
 """
 
 
-def test_device_by_netdev_where_pci_does_not_say():
+def test_device_by_netdev_where_pci_does_not_say() -> None:
     probe = parse(SIW)
     assert probe.device("net1") == "siw2"
     assert probe.rates == {"siw2": 2.5}
     assert probe.pcie == {"0000:01:10.4": 2.0}
 
 
-def test_device_by_pci_address():
+def test_device_by_pci_address() -> None:
     probe = parse(MLX)
     assert probe.device("net1", "0000:3c:00.2") == "mlx5_16"
     assert probe.device("net2", "0000:4d:00.3") == "mlx5_21"
@@ -58,22 +60,22 @@ NUMA = "numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 8-15,24-31\nphysfn 0000:3c:00.2 0
         ("", "", "not bound to a NUMA node: sysfs names none"),
     ],
 )
-def test_cpus_of_the_hca_s_numa_node(more, cpus, text):
+def test_cpus_of_the_hca_s_numa_node(more: str, cpus: str, text: str) -> None:
     assert parse(MLX + more).binding("0000:3c:00.2") == (cpus, text)
 
 
-def test_physical_function_and_missing_tools():
+def test_physical_function_and_missing_tools() -> None:
     probe = parse(MLX + NUMA + "missing rping\n")
     assert probe.functions == {"0000:3c:00.2": "0000:3c:00.0"}
     assert probe.missing == ("rping",)
 
 
-def test_ambiguity_is_refused():
+def test_ambiguity_is_refused() -> None:
     with pytest.raises(ProbeError, match="more than one RDMA device on net1: mlx5_16, mlx5_21"):
         parse(MLX).device("net1")
 
 
-def test_no_device_says_what_is_in_sight():
+def test_no_device_says_what_is_in_sight() -> None:
     with pytest.raises(ProbeError, match=r"no RDMA device on net2 \(0000:01:10.4\); RDMA devices in sight: siw2 on net1, siw3 on no netdev"):
         parse(SIW).device("net2")
     with pytest.raises(ProbeError, match="no PCIDEVICE"):
@@ -81,7 +83,7 @@ def test_no_device_says_what_is_in_sight():
 
 
 @given(st.text(), st.text(max_size=8))
-def test_any_text(text, interface):
+def test_any_text(text: str, interface: str) -> None:
     probe = parse(text)
     try:
         assert probe.device(interface) in text
@@ -90,7 +92,7 @@ def test_any_text(text, interface):
 
 
 @given(st.lists(st.sampled_from((SIW + MLX).splitlines()), max_size=12), st.integers(0, 200))
-def test_mutated_lines(lines, cut):
+def test_mutated_lines(lines: typing.List[str], cut: int) -> None:
     probe = parse("\n".join(lines)[:cut])
     try:
         assert probe.device("net1")

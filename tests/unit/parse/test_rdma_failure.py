@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pathlib
+import typing
 
 import pytest
 from hypothesis import given
@@ -37,7 +38,7 @@ FAIL = pathlib.Path(__file__).parent.parent / "fixtures/perftest-4.5/fail"
         ("../../perftest-25.01/ib_write_bw-not-closed.client", "not_closed"),
     ],
 )
-def test_captures(name, kind):
+def test_captures(name: str, kind: str) -> None:
     code = int((FAIL / f"{name}.rc").read_text())
     failure = classify(code, code == 124, (FAIL / f"{name}.stdout").read_text() + (FAIL / f"{name}.stderr").read_text())
     assert failure is not None
@@ -83,20 +84,20 @@ def test_captures(name, kind):
         ("something new\n", "exit_code"),
     ],
 )
-def test_texts(stderr, kind):
+def test_texts(stderr: str, kind: str) -> None:
     failure = classify(1, False, stderr)
     assert failure is not None
     assert failure.kind == kind
 
 
 @pytest.mark.parametrize(("code", "kind"), [(126, "no_tool"), (127, "no_tool"), (139, "crash"), (134, "crash"), (1, "exit_code"), (143, "exit_code")])
-def test_exit_codes_that_say_something(code, kind):
+def test_exit_codes_that_say_something(code: int, kind: str) -> None:
     failure = classify(code, False, "")
     assert failure is not None
     assert failure.kind == kind
 
 
-def test_the_exit_code_decides_and_not_the_table():
+def test_the_exit_code_decides_and_not_the_table() -> None:
     # lab run: the server was killed, the client printed a perfect row, and exited with 1
     row = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536   9  373.98  373.64  0.005568\n"
     failure = classify(1, False, f"{row}ethernet_read_keys: Couldn't read remote address\n Unable to read to socket/rdma_cm\n")
@@ -105,13 +106,13 @@ def test_the_exit_code_decides_and_not_the_table():
     assert classify(0, False, row) is None
 
 
-def test_a_lost_connection_is_no_success():
+def test_a_lost_connection_is_no_success() -> None:
     failure = classify(None, False, "")
     assert failure is not None
     assert failure.kind == "exec_lost"
 
 
 @given(st.one_of(st.none(), st.integers(-1, 255)), st.booleans(), st.text())
-def test_any_text(code, timed_out, text):
+def test_any_text(code: typing.Optional[int], timed_out: bool, text: str) -> None:
     failure = classify(code, timed_out, text)
     assert (failure is None) == (code == 0 and not timed_out)

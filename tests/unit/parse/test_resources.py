@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import json
 import pathlib
+import typing
 
 import pytest
 import yaml
@@ -29,11 +30,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 
 
-def fixture(name):
-    return yaml.safe_load((FIXTURES / name).read_text())
+def fixture(name: str) -> typing.Dict[str, typing.Any]:
+    found: typing.Dict[str, typing.Any] = yaml.safe_load((FIXTURES / name).read_text())
+    return found
 
 
-def test_machine_config_pools_by_type_never_by_index():
+def test_machine_config_pools_by_type_never_by_index() -> None:
     master, worker = map(machine_config.machine_pool, fixture("machineconfigpools.yaml")["items"])
     assert (master.name, master.paused, master.machines, master.updated, master.degraded, master.message) == ("master", False, 3, 3, 0, "")
     assert master.wanted_config == master.current_config
@@ -62,7 +64,7 @@ PASSED = {"type": "Success", "status": "True", "message": "Success"}
         ({"observedGeneration": 2, "conditions": [{"type": "Failure"}]}, "it gives no reason"),
     ],
 )
-def test_what_the_operator_says_of_a_kubelet_config(status, refusal):
+def test_what_the_operator_says_of_a_kubelet_config(status: typing.Dict[str, typing.Any], refusal: typing.Optional[str]) -> None:
     wanted = {"kind": "KubeletConfig", "metadata": {"name": "a"}, "spec": {"kubeletConfig": {"maxPods": 9, "cpuManagerPolicy": "static"}}}
     live = {**wanted, "metadata": {"name": "a", "generation": 2, "finalizers": ["99-worker-generated-kubelet"]}, "status": status}
     config = machine_config.host_config(wanted, live)
@@ -72,12 +74,12 @@ def test_what_the_operator_says_of_a_kubelet_config(status, refusal):
 
 
 @pytest.mark.parametrize(("written", "read"), [(None, None), (2, "2"), ("25%", "25%")])
-def test_pools_of_nodes(written, read):
+def test_pools_of_nodes(written: typing.Optional[typing.Union[int, str]], read: typing.Optional[str]) -> None:
     pool = sriov_operator.node_pool({"metadata": {"name": "p"}, "spec": {"maxUnavailable": written, "rdmaMode": "exclusive"}})
     assert (pool.max_unavailable, pool.rdma_mode, pool.selector, pool.offload) == (read, "exclusive", LabelSelector(), False)
 
 
-def test_a_pod_as_a_drain_sees_it():
+def test_a_pod_as_a_drain_sees_it() -> None:
     pod = kubernetes.pod(fixture("pod-with-vf.yaml"))
     assert "openshift.io/igbvf" in pod.requests
     assert (pod.owner, pod.mirror, pod.ended) == ("", False, False)
@@ -85,23 +87,23 @@ def test_a_pod_as_a_drain_sees_it():
     assert (kubernetes.pod(owned).owner, kubernetes.pod(owned).ended) == ("Job", True)
 
 
-def test_a_budget_without_a_status_allows_nothing():
+def test_a_budget_without_a_status_allows_nothing() -> None:
     budget = kubernetes.budget({"metadata": {"name": "b", "namespace": "n"}, "spec": {"selector": {"matchLabels": {"a": "b"}}}})
     assert (budget.allowed, budget.selector) == (0, LabelSelector({"a": "b"}))
     assert kubernetes.budget({"metadata": {"name": "b"}}).selector is None
 
 
-def test_settings_of_the_operator():
+def test_settings_of_the_operator() -> None:
     settings = sriov_operator.operator_settings({"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}})
     assert (settings.disable_drain, settings.mode, settings.disabled_plugins) == (True, "daemon", ("mellanox",))
 
 
-def test_a_broken_range_of_functions_is_an_error():
+def test_a_broken_range_of_functions_is_an_error() -> None:
     with pytest.raises(ResourceError, match="no range of virtual functions"):
         sriov_operator.vf_range("3", "x")
 
 
-def test_node_state():
+def test_node_state() -> None:
     state = sriov_operator.node_state(fixture("sriovnetworknodestates-igb-succeeded.yaml")["items"][0])
     assert (state.node, state.sync_status, state.current_state, state.desired_state, state.generation) == ("kl-a", "Succeeded", "Idle", "Idle", 2)
     assert [(item.address, item.vfs_count, item.groups) for item in state.wanted] == [
@@ -116,13 +118,13 @@ def test_node_state():
     )
 
 
-def test_node():
+def test_node() -> None:
     node = kubernetes.node(fixture("node-worker-sriov.yaml"))
     assert (node.name, node.ready, node.unschedulable, node.allocatable) == ("kl-a", True, False, {"openshift.io/igbvf": 4})
     assert node.labels["kl/sriov"] == "yes"
 
 
-def test_extended_resources_are_quantities_as_the_api_server_writes_them():
+def test_extended_resources_are_quantities_as_the_api_server_writes_them() -> None:
     # [k8s.io/apimachinery pkg/api/resource/quantity.go]: 1000 devices come back as 1k, whatever the kubelet sent
     written = [
         "0",
@@ -157,7 +159,7 @@ def test_extended_resources_are_quantities_as_the_api_server_writes_them():
         assert node.unread == {}
 
 
-def test_a_foreign_number_that_can_not_be_read_is_no_error_and_is_not_lost():
+def test_a_foreign_number_that_can_not_be_read_is_no_error_and_is_not_lost() -> None:
     for text in ("many", "", "1.5", "100m", "1 k", "1K", "1ki", "0x10", "1e", "٣", True, None, ["4"], {"value": 4}):
         resource = fixture("node-worker-sriov.yaml")
         resource["status"]["allocatable"]["example.com/odd"] = text
@@ -166,7 +168,7 @@ def test_a_foreign_number_that_can_not_be_read_is_no_error_and_is_not_lost():
         assert node.unread == {"example.com/odd": str(text)}
 
 
-def test_a_node_says_which_machine_config_it_is_through_with():
+def test_a_node_says_which_machine_config_it_is_through_with() -> None:
     prefix = "machineconfiguration.openshift.io"
     for has, wanted, state, expected in (
         ("a", "a", "Done", "a"),
@@ -181,14 +183,14 @@ def test_a_node_says_which_machine_config_it_is_through_with():
     assert kubernetes.node(fixture("node-worker-sriov.yaml")).machine_config == ""
 
 
-def test_a_node_that_does_not_answer_is_not_ready():
+def test_a_node_that_does_not_answer_is_not_ready() -> None:
     resource = fixture("node-worker-sriov.yaml")
     for condition in resource["status"]["conditions"]:
         condition["status"] = "Unknown"
     assert not kubernetes.node(resource).ready
 
 
-def test_policy():
+def test_policy() -> None:
     resource = next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy")
     policy = sriov_operator.policy(resource)
     assert (policy.name, policy.resource_name, policy.vfs_count, policy.vendor, policy.device, policy.pf_names) == (
@@ -201,12 +203,12 @@ def test_policy():
     )
 
 
-def test_network_interface():
+def test_network_interface() -> None:
     pod = fixture("pod-with-vf.yaml")
     assert multus.network_interface(pod, "default/op-net") == ("net1", "10.79.0.21", "0000:01:10.0")
 
 
-def test_network_interface_says_what_is_missing():
+def test_network_interface_says_what_is_missing() -> None:
     pod = fixture("pod-with-vf.yaml")
     with pytest.raises(ResourceError, match="not attached to test/other; it is attached to: kl, default/op-net"):
         multus.network_interface(pod, "test/other")
@@ -223,8 +225,8 @@ def test_network_interface_says_what_is_missing():
         multus.network_interface(pod, "default/op-net")
 
 
-def deployment(**changes):
-    resource = {
+def deployment(**changes: typing.Union[typing.Dict[str, str], int]) -> typing.Dict[str, typing.Any]:
+    resource: typing.Dict[str, typing.Any] = {
         "kind": "Deployment",
         "metadata": {"name": "sriov-network-operator", "namespace": "sriov-network-operator", "generation": 2, "labels": {}},
         "spec": {
@@ -237,7 +239,7 @@ def deployment(**changes):
     return resource
 
 
-def test_installation_names_its_origin_and_version():
+def test_installation_names_its_origin_and_version() -> None:
     helm = sriov_operator.installation(deployment(labels={"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/version": "1.6.0"}))
     assert (helm.origin, helm.version, helm.resource_prefix, helm.deployment.ready) == ("helm", "1.6.0", "openshift.io", 1)
     nvidia = sriov_operator.installation(deployment(labels={"helm.sh/chart": "network-operator-25.7.0"}))
@@ -246,7 +248,7 @@ def test_installation_names_its_origin_and_version():
     assert sriov_operator.installation(deployment()).origin == "unknown"
 
 
-def test_status_of_an_older_generation_is_not_ready():
+def test_status_of_an_older_generation_is_not_ready() -> None:
     assert sriov_operator.installation(deployment(generation=3)).deployment.ready == 0
 
 
@@ -260,7 +262,7 @@ def test_status_of_an_older_generation_is_not_ready():
         ('{"status":"Succ', '{"status":"Succ'),
     ],
 )
-def test_status_message(text, message):
+def test_status_message(text: str, message: str) -> None:
     assert kubernetes.status_message(text) == message
 
 
@@ -298,7 +300,7 @@ REAL = (
 
 
 @given(JSON)
-def test_any_resource(resource):
+def test_any_resource(resource: typing.Any) -> None:
     for parse in (*(parse for parse, _resource in REAL), kubernetes.workload, sriov_operator.installation):
         try:
             parse(resource)
@@ -306,7 +308,7 @@ def test_any_resource(resource):
             assert str(error)
 
 
-def places(resource):
+def places(resource: typing.Any) -> typing.Iterator[typing.Tuple[typing.Any, typing.Union[int, str]]]:
     """Every mapping and list of a resource, with each of its keys."""
     keys = resource if isinstance(resource, dict) else range(len(resource)) if isinstance(resource, list) else ()
     for key in keys:
@@ -314,11 +316,31 @@ def places(resource):
         yield from places(resource[key])
 
 
-JUNK = (None, 0, -1, 1.5, True, "", "x", "3", [], ["x"], [1], [None], [{}], [[]], {}, {"a": 1}, {"a": None}, {"a": {}}, {"a": []})
+JUNK: typing.Tuple[typing.Any, ...] = (
+    None,
+    0,
+    -1,
+    1.5,
+    True,
+    "",
+    "x",
+    "3",
+    [],
+    ["x"],
+    [1],
+    [None],
+    [{}],
+    [[]],
+    {},
+    {"a": 1},
+    {"a": None},
+    {"a": {}},
+    {"a": []},
+)
 
 
 @pytest.mark.parametrize(("parse", "resource"), REAL, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_real_resource_with_any_one_thing_changed_is_read_or_refused(parse, resource):
+def test_a_real_resource_with_any_one_thing_changed_is_read_or_refused(parse: typing.Callable[..., typing.Any], resource: typing.Dict[str, typing.Any]) -> None:
     for number in range(len(list(places(resource)))):
         for junk in JUNK:
             changed = copy.deepcopy(resource)
@@ -331,11 +353,11 @@ def test_a_real_resource_with_any_one_thing_changed_is_read_or_refused(parse, re
 
 
 @given(st.text() | JSON.map(json.dumps))
-def test_any_status_message(text):
+def test_any_status_message(text: str) -> None:
     assert isinstance(kubernetes.status_message(text), str)
 
 
-def test_supported_nics():
+def test_supported_nics() -> None:
     data = {"kind": "ConfigMap", "metadata": {"name": "supported-nic-ids"}, "data": {"b": "15b3 1021 101e", "a": "8086 10C9 10CA"}}
     assert [(nic.vendor, nic.device, nic.virtual_device) for nic in sriov_operator.supported_nics(data)] == [("8086", "10c9", "10ca"), ("15b3", "1021", "101e")]
     assert sriov_operator.supported_nics({**data, "data": None}) == ()

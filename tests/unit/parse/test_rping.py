@@ -16,23 +16,23 @@ FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 
 
 @pytest.mark.parametrize("version", ["perftest-4.5", "perftest-25.01"])
-def test_client(version):
+def test_client(version: str) -> None:
     text = (FIXTURES / version / "rping.client.stdout").read_text()
     assert parse(text).count == text.count("ping data:") > 0
 
 
-def test_the_server_s_lines_are_not_the_client_s():
+def test_the_server_s_lines_are_not_the_client_s() -> None:
     text = (FIXTURES / "perftest-4.5/rping.server.stdout").read_text()
     assert "server ping data" in text
     assert parse(text).count == 0
 
 
 @pytest.mark.parametrize("name", ["rping-noserver", "rping-wrongip", "rping-fw-udp4791-drop.client"])
-def test_failures(name):
+def test_failures(name: str) -> None:
     assert parse((FIXTURES / f"perftest-4.5/fail/{name}.stdout").read_text()).count == 0
 
 
-def test_gap_and_repetition_end_the_count():
+def test_gap_and_repetition_end_the_count() -> None:
     line = "ping data: rdma-ping-{}: ABC\n"
     assert parse("".join(line.format(number) for number in (0, 1, 3, 4))).count == 2
     assert parse("".join(line.format(number) for number in (0, 0, 0))).count == 1
@@ -40,5 +40,5 @@ def test_gap_and_repetition_end_the_count():
 
 
 @given(st.text())
-def test_any_text(text):
+def test_any_text(text: str) -> None:
     assert 0 <= parse(text).count <= len(text.splitlines())

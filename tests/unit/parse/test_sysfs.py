@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import s
         ("104 Gb/sec (4X NDR)", (104.0, 4, "NDR")),
     ],
 )
-def test_rate(text: str, expected: tuple) -> None:
+def test_rate(text: str, expected: typing.Tuple[typing.Any, ...]) -> None:
     assert sysfs.rate(text) == expected
 
 
@@ -78,7 +80,7 @@ PARSERS = (
     )
 )
 @pytest.mark.parametrize("parser", PARSERS)
-def test_parsers_raise_nothing_but_their_error(parser, text: str) -> None:
+def test_parsers_raise_nothing_but_their_error(parser: typing.Callable[..., typing.Any], text: str) -> None:
     try:
         parser(text)
     except ParseError:

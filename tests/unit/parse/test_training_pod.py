@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 def pod(**spec: typing.Any) -> typing.Dict[str, typing.Any]:
     """The captured pod; keywords change its specification."""
     path = pathlib.Path(__file__).parents[1] / "fixtures" / "kubernetes" / "pod-with-vf.yaml"
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    found: typing.Dict[str, typing.Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     found["spec"].update(spec)
     return found
 
