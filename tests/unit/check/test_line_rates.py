@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.line_rates import sustained_gbps
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.line_rates import line_rates, most_of_pcie, pcie_of, sustained_gbps
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, pcie_gbps
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 GEN4 = PcieLink(16.0, 16, 16.0, 16, 16.0, 16, 256, 512)
@@ -159,8 +161,66 @@ def test_a_rate_limit_of_the_intent_is_no_fault():
 def test_what_packets_leave_of_pcie():
     # the paper's own figure: 57.9 Gb/s for packets on 8 GT/s x8, of which 256 of 280 are data
     assert sustained_gbps(8.0, 8, 256) == pytest.approx(57.88 * 256 / 280, rel=0.025)
+    assert most_of_pcie(63.015, 256) == pytest.approx(63.015 * 256 / 276)
     assert sustained_gbps(8.0, 8, 256) < 63.015 * 256 / 280 == pytest.approx(57.6, abs=0.02)
     assert sustained_gbps(8.0, 8, 128) < sustained_gbps(8.0, 8, 256) == sustained_gbps(8.0, 8, 4096)
+    # flits hold acknowledgements and flow control
+    assert sustained_gbps(64.0, 16) == pytest.approx(pcie_gbps(64.0, 16) * 256 / 280)
     # a slot that fits the link leaves its rate alone
     for speed, width, rate in ((8.0, 16, 100), (16.0, 16, 200), (32.0, 16, 400), (64.0, 16, 800)):
         assert sustained_gbps(speed, width) > rate
+
+
+@pytest.mark.parametrize(
+    ("link", "now", "could", "down", "slot_known"),
+    [
+        (PcieLink(32.0, 16, 32.0, 16, 32.0, 16), 16, 16, False, True),
+        # a narrower slot bounds the card, and is no fault
+        (PcieLink(32.0, 8, 32.0, 16, 32.0, 8), 8, 8, False, True),
+        (PcieLink(32.0, 4, 32.0, 16, 32.0, 8), 4, 8, True, True),
+        # sysfs says half of it
+        (PcieLink(32.0, None, 32.0, 16, 32.0, 16), None, 16, False, True),
+        (PcieLink(None, 16, 32.0, 16, 32.0, 16), None, 16, False, True),
+        (PcieLink(32.0, 16, None, 16, 32.0, 16), 16, None, False, False),
+        (PcieLink(32.0, 16, 32.0, None, 32.0, 16), 16, None, False, False),
+        (PcieLink(32.0, 16, 32.0, 16, 32.0, None), 16, 16, False, False),
+        (PcieLink(32.0, 16, 32.0, 16, None, 16), 16, 16, False, False),
+    ],
+)
+def test_what_card_and_slot_leave_of_a_pcie_link(link, now, could, down, slot_known):
+    found = pcie_of(link)
+    assert (found.now, found.could) == tuple(None if lanes is None else sustained_gbps(32.0, lanes) for lanes in (now, could))
+    assert (found.trained_down, found.slot_known) == (down, slot_known)
+
+
+def of_nic(netdevs, ports):
+    """What is told of a NIC with these interfaces (speed, supported, partner) and ports (state, rate)."""
+    (hca,) = nic(100.0).value.hcas
+    made = (dataclasses.replace(hca.netdevs[0], speed_gbps=now, supported_gbps=card, partner_gbps=partner) for now, card, partner in netdevs)
+    ports = (dataclasses.replace(hca.ports[0], number=number, state=state, rate_gbps=rate) for number, (state, rate) in enumerate(ports, 1))
+    nodes = {"a": NodeHcas((dataclasses.replace(hca, netdevs=tuple(made), ports=tuple(ports)),))}
+    found = line_rates(intent().fabrics[0], nodes, {}, {}, {})[0]["a", "0000:3c:00.0"]
+    return found.now, found.could
+
+
+@pytest.mark.parametrize(
+    ("netdevs", "ports", "now", "could"),
+    [
+        # several interfaces of one function: the fastest counts
+        (((25.0, 100.0, 100.0), (100.0, 200.0, 200.0), (None, None, None)), (("DOWN", 40.0),), 100.0, 200.0),
+        # none has a speed: a port that is up, and not what a driver makes up for one that is down
+        (((None, 200.0, 200.0),), (("ACTIVE", 25.0), ("ACTIVE", 100.0), ("ACTIVE", None), ("DOWN", 400.0)), 100.0, 200.0),
+        # what the kernel knows of the ports is less than what runs
+        (((400.0, 100.0, 100.0),), (), 400.0, 400.0),
+        (((400.0, 100.0, 800.0),), (), 400.0, 400.0),
+        (((None, 200.0, 100.0),), (), None, 100.0),
+    ],
+)
+def test_several_interfaces_and_ports_of_a_nic(netdevs, ports, now, could):
+    assert of_nic(netdevs, ports) == (now, could)
+
+
+def test_slow_ports_of_a_kind_are_no_fault_of_each_other():
+    # 100 Mb/s, of a driver that does not tell more; and one that is down
+    found = judged({"a": nic(0.1), "b": nic(0.1), "c": nic(None, state="DOWN")})
+    assert {found["link", f"storage {name} mlx5_0"].status for name in "abc"} == {"unknown"}
