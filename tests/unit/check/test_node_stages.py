@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check import platform
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import candidates, resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet
@@ -366,6 +366,33 @@ def test_the_only_server_of_its_model_keeps_its_rails_when_one_is_down() -> None
     down = world.subnets(mlx5_1=SeenSubnet("mlx5_1", 1, error="the port is DOWN", linked=False))
     membership = resolve(world.fabric(), {"worker-1": NODES["worker-1"], "worker-2": NodeHcas(odd)}, {"worker-1": world.subnets(), "worker-2": down})
     assert [(member.hca.name, member.rail) for member in membership.members["worker-2"]] == [("mlx5_0", 0), ("mlx5_4", 2), ("mlx5_5", 3)]
+
+
+def test_a_slot_that_two_models_share_is_counted_on_both_while_its_port_is_down() -> None:
+    odd = tuple(
+        dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, address=f"0001{hca.pci.address[4:]}")) if hca.name != "mlx5_1" else hca
+        for hca in NODES["worker-2"].hcas
+        if hca.pci
+    )
+    nodes = {"worker-1": NODES["worker-1"], "worker-2": NodeHcas(odd)}
+    down = world.subnets(mlx5_1=SeenSubnet("mlx5_1", 1, error="the port is DOWN", linked=False))
+    before, after = (
+        {member.hca.name: member.rail for member in resolve(world.fabric(), nodes, {"worker-1": world.subnets(), "worker-2": seen}).members["worker-2"]}
+        for seen in (world.subnets(), down)
+    )
+    assert before.pop("mlx5_1") is not None and after == before
+
+
+def test_the_group_that_fits_on_all_nodes_comes_before_one_that_fits_on_some() -> None:
+    # of fabric 1 only two ports of worker-2 are up, which is as many as fabric 2 has everywhere
+    down = {name: SeenSubnet(name, 1, error="the port is DOWN") for name in ("mlx5_4", "mlx5_5")}
+    membership = resolve(world.fabric(hcas_per_node=2), NODES, {"worker-1": world.subnets(), "worker-2": world.subnets(**down)})
+    assert membership.resolved and membership.subnet_managers == (world.MASTERS[2].guid,)
+
+
+def test_an_ethernet_fabric_takes_what_has_a_pci_address_and_no_infiniband() -> None:
+    node = world.node(1, eth2=world.igb(name="eth2", pci=None))
+    assert [hca.name for hca in candidates(world.storage(vendor=None, device=None), node)] == ["eth1"]
 
 
 @pytest.mark.parametrize("manager", [("any",), (), (world.MASTERS[1].guid,), ("0x0000000000000099", world.MASTERS[1].guid)])

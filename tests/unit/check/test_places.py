@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.places import Place, places, topology_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LinkEnd, ObservedTopologies, Topology
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.places import Place, by_leaf, places, seen_from, topology_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, ObservedTopologies, SeenTopology, Topology
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, PciFunction, Port
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
 
@@ -59,3 +61,85 @@ def test_without_a_topology_node_and_rail_are_known_and_the_cause_is(topologies:
 
 def test_an_ethernet_nic_is_placed_by_its_name() -> None:
     assert places(resolve(world.storage(), NODES, {}), {}) == {(name, "eth1"): Place(name, "eth1", 0) for name in NODES}
+
+
+def test_the_first_vantage_point_with_a_topology_shows_the_fabric() -> None:
+    topology, why = topology_of(MEMBERSHIP, {"worker-2": ObservedTopologies(world.seen_topologies())})
+    assert topology == world.topology() and why == ""
+    without = ObservedTopologies(world.seen_topologies(error="ibnetdiscover did not end"))
+    assert without.value is not None
+    shown, why = seen_from(MEMBERSHIP, {"worker-1": without})
+    assert shown == without.value[0] and "did not end" in why
+    assert seen_from(MEMBERSHIP, {"worker-1": without, "worker-2": ObservedTopologies(world.seen_topologies())})[1] == ""
+
+
+Cables = typing.Mapping[str, typing.Sequence[typing.Optional[str]]]
+
+
+def rails_of(first: Cables, other: Cables, without_pci: bool = False) -> typing.Dict[str, typing.List[int]]:
+    """The rails that two models of servers have by their leaves, in the order of their slots.
+
+    :param first: of each node of the most frequent model, the leaf of each HCA; None where the topology does not show it
+    :param without_pci: node z of the most frequent model has one HCA more, without a PCI address and without a port
+    """
+    members, nodes, links = {}, [], []
+    for model, cables in ((1, first), (2, other)):
+        for node, leaves in cables.items():
+            made = []
+            for slot, leaf in enumerate(leaves):
+                guid = f"0x{ord(node):x}{slot:x}"
+                port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR", 1, 1, guid)
+                hca = Hca(f"mlx5_{slot}", f"mlx5_{slot}", (), PciFunction(f"000{model}:{slot}c:00.0", "15b3", "1021", "0207", "mlx5_core"), guid, ports=(port,))
+                made.append(Member(slot, hca, port))
+                if leaf is not None:
+                    links.append(Link(LinkEnd("Switch", leaf, len(links) + 1), LinkEnd("Ca", guid, 1, None, guid), 4, "NDR"))
+            if node == "z" and without_pci:
+                made.append(Member(len(made), Hca("odd", "odd")))
+            members[node] = tuple(made)
+    nodes = [FabricNode("Switch", guid, guid, 64) for guid in sorted({link.a.guid for link in links})]
+    membership = Membership("compute", ("0xaa",), members)
+    seen = {next(iter(first)): ObservedTopologies((SeenTopology("mlx5_0", 1, Topology(tuple(nodes), tuple(links))),))}
+    found = by_leaf(membership, seen)
+    return {node: [rail for _name, rail in sorted((member.hca.name, member.rail) for member in found.members[node])] for node in members}
+
+
+TWO, TURNED = ("0x1", "0x2"), ("0x2", "0x1")
+
+
+def test_servers_of_another_model_have_the_rails_of_their_leaves() -> None:
+    assert rails_of({"a": TWO, "b": TWO}, {"c": TURNED}) == {"a": [0, 1], "b": [0, 1], "c": [1, 0]}
+    # and whatever has no port, or no address, is in nobody's way
+    assert rails_of({"a": TWO, "b": TWO, "z": TWO}, {"c": TURNED}, without_pci=True)["c"] == [1, 0]
+
+
+def test_one_swapped_cable_is_outvoted() -> None:
+    assert rails_of({"a": TURNED, "b": TWO, "d": TWO, "e": TWO}, {"c": TURNED})["c"] == [1, 0]
+    assert rails_of({"a": TWO, "b": TWO, "d": TWO, "e": TWO}, {"c": TWO, "f": TURNED, "g": TURNED}) == {
+        **{node: [0, 1] for node in "abde"},
+        **{node: [1, 0] for node in "cfg"},
+    }
+
+
+@pytest.mark.parametrize(
+    "first", [{"a": ("0x1", "0x1"), "b": ("0x1", "0x1")}, {"a": ("0x1", "0x1", "0x1"), "b": ("0x1", "0x1", "0x1")}], ids=["two rails", "three rails"]
+)
+def test_a_leaf_with_several_rails_tells_none(first: Cables) -> None:
+    # its second HCA is alone on that leaf
+    assert rails_of(first, {"c": ("0x9", "0x1")})["c"] == [0, 1]
+
+
+def test_most_of_a_leaf_is_more_than_a_half() -> None:
+    first = {"a": ("0x1", "0x2", "0x3"), "b": ("0x1", "0x2", "0x3"), "d": ("0x2", "0x1", "0x3"), "e": ("0x2", "0x3", "0x1")}
+    # two of four HCAs of leaf 1 are of rail 0
+    assert rails_of(first, {"c": ("0x9", "0x1", "0x3")})["c"] == [0, 1, 2]
+
+
+def test_hcas_on_leaves_of_their_own_take_the_rails_that_are_left() -> None:
+    first = {"a": ("0x1", "0x2", "0x3"), "b": ("0x1", "0x2", "0x3")}
+    assert rails_of(first, {"c": ("0x2", "0x8", "0x9")})["c"] == [1, 0, 2]
+    # a port that the topology does not show has none
+    assert rails_of(first, {"c": ("0x2", None, "0x1")})["c"] == [1, 2, 0]
+
+
+def test_a_model_whose_leaves_do_not_tell_its_rails_apart_keeps_them() -> None:
+    assert rails_of({"a": TWO, "b": TWO}, {"c": ("0x2", "0x2")})["c"] == [0, 1]

@@ -115,6 +115,26 @@ def test_what_is_spread_evenly_has_no_suspect() -> None:
     assert all(element.kind == "path" for suspect in made for element in suspect.elements)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_passes_more_often_than_the_rest_is_not_suspected(seed: int) -> None:
+    chance = random.Random(seed)
+    good = at(node="node-2")
+    made = suspects(trials(lambda *ends: chance.random() < (0.3 if good(*ends) else 0.9), nodes=12, rails=1))
+    assert made
+    assert not [element for suspect in made for element in suspect.elements if element.name in ("node-2", "node-2 mlx5_0")]
+
+
+def test_a_node_with_one_hca_is_named_by_it() -> None:
+    assert found(at(node="node-2"), rails=1) == [{("hca", "node-2 mlx5_0")}]
+    assert found(lambda *_ends: True, nodes=2, rails=1) == [{("hca", "node-0 mlx5_0"), ("hca", "node-1 mlx5_0"), ("leaf", "leaf-0-0"), ("fabric", "compute")}]
+
+
+def test_an_hca_that_was_tried_in_one_role_only_is_named_without_it() -> None:
+    ends = fabric(3, 1)
+    made = suspects([trial("compute", one, other, other is not ends[2]) for one, other in itertools.combinations(ends, 2)])
+    assert [suspect.elements for suspect in made] == [(Element("hca", "node-2 mlx5_0"),)]
+
+
 def test_without_a_topology_no_leaf_is_suspected() -> None:
     ends = [Place(f"node-{node}", "mlx5_0", 0) for node in range(3)]
     made = suspects([trial("compute", client, server, False) for client, server in itertools.permutations(ends, 2)])
