@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts, OperatorInstallation
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
@@ -81,3 +83,39 @@ def test_drop_ins_on_the_nodes(seen, status, why):
     (finding,) = (item for item in findings if item.check == "teardown.drop_in")
     assert (finding.subject, finding.status) == ("worker-1", status)
     assert why in finding.why
+
+
+def told(facts, intent=INTENT):
+    """Check, subject and status of each finding."""
+    return [(finding.check, finding.subject, finding.status) for finding in check(intent, facts)]
+
+
+def test_each_finding_accuses_its_own_object_and_node():
+    """A node that is left is not excused by one that is not."""
+    sync = SyncFacts(True, False, 9.0, (SyncNode("other", "worker-2", "ready", ""), *GONE.nodes, SyncNode("storage", "worker-3", "waiting", "has 4")))
+    facts = Facts(
+        ("worker-1", "worker-2", "worker-3"),
+        (*removed("deleted"), AppliedObject("Namespace", "test", action="refused", refusal="no")),
+        sync,
+        drop_ins={"worker-1": ObservedText("absent"), "worker-2": ObservedText("file")},
+        rolls=(Roll("worker", 1, "b", 3, 3),),
+        roll_error="nothing was rendered",
+    )
+    assert told(facts) == [
+        ("teardown.object", "Pod test/p", "pass"),
+        ("teardown.object", "Namespace test", "fail"),
+        ("teardown.virtual_functions", "storage worker-1", "pass"),
+        ("teardown.virtual_functions", "storage worker-2", "unknown"),
+        ("teardown.virtual_functions", "storage worker-3", "fail"),
+        ("teardown.roll", "MachineConfigPools", "fail"),
+        ("teardown.roll", "MachineConfigPool worker", "pass"),
+        ("teardown.drop_in", "worker-1", "pass"),
+        ("teardown.drop_in", "worker-2", "fail"),
+        ("teardown.drop_in", "worker-3", "unknown"),
+    ]
+
+
+def test_a_fabric_without_functions_leaves_none():
+    macvlan = dataclasses.replace(INTENT.fabrics[0], profile="macvlan", virtual_functions=0, resource_name="")
+    facts = Facts(("worker-1",), removed("deleted"), drop_ins={"worker-1": ObservedText("absent")})
+    assert told(facts, dataclasses.replace(INTENT, fabrics=(macvlan,))) == [("teardown.object", "Pod test/p", "pass"), ("teardown.drop_in", "worker-1", "pass")]

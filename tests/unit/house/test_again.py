@@ -165,3 +165,75 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
         _again.again(str(tmp_path), str(tmp_path), {}, "2.19.4")
     with pytest.raises(FileError, match=r"no run.json in it\. Give rdma_report_dir the folder of a run"):
         _again.again(str(tmp_path / "nowhere"), "", {}, "2.19.4")
+
+
+def alone(start: RunStart, fabrics: typing.Any, **changes: typing.Any) -> Record:
+    """Stage discover that was run by itself, judged again."""
+    old = dataclasses.replace(Record("discover", start.run, now(), now(), False, "open", ()), **{"intent": {}, **changes})
+    return again.judge_again(start, {"discover": old}, frame.RawIntent(fabrics), evidence({"discover": FINE}))["discover"]
+
+
+def test_a_stage_that_ran_alone_is_judged_by_itself_and_not_by_the_intent(fabrics: typing.Any) -> None:
+    found = alone(start_of(fabrics()), fabrics())
+    assert [(item.finding.check, item.finding.status) for item in found.judged] == [("fabric.one_master", "pass")]
+
+
+def test_a_stage_that_ran_alone_is_refused_for_what_its_run_began_with(fabrics: typing.Any) -> None:
+    for start in (start_of(fabrics(), nodes=()), start_of(fabrics(), variables=("rdma_waiver",))):
+        for changes in ({}, {"intent": None}):
+            found = alone(start, fabrics(), **changes)
+            assert found.gate == "closed"
+            assert {item.finding.check.partition(".")[0] for item in found.judged} == {"validate"}
+
+
+def test_a_stage_that_was_not_run_alone_says_so(fabrics: typing.Any) -> None:
+    found = alone(start_of(fabrics()), fabrics(), intent=None)
+    assert [(item.finding.check, item.finding.subject, item.finding.status) for item in found.judged] == [("discover.run", "stage discover", "skipped")]
+
+
+# The frame itself
+
+
+def context(stage: str, check_mode: bool = False, **before: Record) -> frame.StageContext:
+    return frame.StageContext(stage, "run-1", now(), now(), check_mode, dict(before))
+
+
+def record(stage: str, gate: typing.Any = "open", **changes: typing.Any) -> Record:
+    return dataclasses.replace(Record(stage, "run-1", now(), now(), False, gate, ()), **changes)
+
+
+def test_a_stage_waits_for_what_earlier_stages_would_make_and_for_no_later_ones() -> None:
+    made = {"changes": ("made something",)}
+    assert context("network", True, fabric=record("fabric", **made)).waits()
+    assert not context("network", True, network=record("network", **made), host=record("host", **made)).waits()
+    assert not context("network", False, fabric=record("fabric", **made)).waits()
+
+
+def test_a_stage_is_kept_by_an_earlier_gate_and_not_by_its_own(fabrics: typing.Any) -> None:
+    ground, wishes = validate.Facts(("worker-1",)), frame.RawIntent(fabrics())
+    kept = frame.may_start(context("network", fabric=record("fabric", "closed")), wishes, ground)
+    assert kept is not None and kept.closed_by == "fabric"
+    for stage in ("network", "host"):
+        assert frame.may_start(context("network", **{stage: record(stage, "closed")}), wishes, ground) is None
+
+
+def test_an_intent_that_was_judged_in_this_run_is_not_judged_again() -> None:
+    assert frame.may_start(context("network", validate=record("validate")), frame.RawIntent("no list"), validate.Facts()) is None
+    refused = frame.may_start(context("network"), frame.RawIntent("no list"), validate.Facts())
+    assert refused is not None and refused.gate == "closed"
+
+
+def test_an_error_is_of_its_stage_and_keeps_the_waivers(fabrics: typing.Any) -> None:
+    found = frame.judge_error(context("host"), frame.RawIntent(fabrics(), [WAIVER]), "it broke")
+    assert [(item.finding.check, item.finding.subject, item.finding.status, item.waiver) for item in found.judged] == [
+        ("host.error", "stage host", "fail", None)
+    ]
+    assert (found.gate, found.error, [waiver.check for waiver in found.waivers]) == ("closed", "it broke", [WAIVER["check"]])
+
+
+def test_records_keep_the_waivers_and_the_cluster_that_they_were_judged_by(fabrics: typing.Any) -> None:
+    wishes = frame.RawIntent(fabrics(), [WAIVER], {"wait_seconds": 77})
+    assert wishes.intent().cluster.wait_seconds == 77
+    assert [waiver.check for waiver in frame.judge_validate(context("validate"), wishes, validate.Facts(("worker-1",))).waivers] == [WAIVER["check"]]
+    found = frame.judge_stage(context("fabric"), wishes, FAILS)
+    assert (found.gate, [waiver.check for waiver in found.waivers]) == ("open", [WAIVER["check"]])

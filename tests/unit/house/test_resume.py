@@ -12,7 +12,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _frame
-from ansible_collections.linerate.rdma.plugins.module_utils._check import resume
+from ansible_collections.linerate.rdma.plugins.module_utils._check import resume, sources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Resume, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
@@ -115,3 +115,31 @@ def test_the_report_says_what_was_kept() -> None:
     report = build(records(), {}, "run-1", now(), resumes=[Resume("fabric", "2026-01-02T04:00:00+00:00")])
     assert report.verdict == "GREEN"
     assert [stage.name for stage in report.stages if "the run went on at stage fabric" in stage.note] == ["validate", "discover"]
+
+
+def test_a_run_may_go_on_at_the_stage_that_begins() -> None:
+    resume.check_stage("network", "network", False)
+    with pytest.raises(resume.ResumeError):
+        resume.check_stage("network", "virtual_functions", False)
+
+
+@pytest.mark.parametrize(("seconds", "good"), [(-61, False), (-60, True), (0, True), (100, True), (101, False)])
+def test_what_was_seen_may_be_as_old_as_the_limit_and_a_minute_of_the_future(seconds: int, good: bool) -> None:
+    began = datetime.datetime.fromisoformat("2026-01-02T03:04:05+00:00")
+    moment = (began + datetime.timedelta(seconds=seconds)).isoformat()
+    if good:
+        resume.check_age(records(), "network", 100, moment)
+    else:
+        with pytest.raises(resume.ResumeError):
+            resume.check_age(records(), "network", 100, moment)
+
+
+def test_what_earlier_stages_changed_is_kept() -> None:
+    kept = resume.kept_kinds("network")
+    assert "operator_namespace" in kept and not {"disruption", "applied"} & kept
+    assert {"disruption", "applied", "roll_prepared"} <= resume.kept_kinds("virtual_functions")
+
+
+def test_facts_of_several_kinds_are_kept_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sources.SOURCES, "discover", {"joined": sources.Joined(("one", "two"), "applied")})
+    assert {"one", "two"} <= resume.kept_kinds("fabric")

@@ -389,3 +389,123 @@ def test_any_data_is_loaded_or_refused(fabrics: typing.Any, waivers: typing.Any,
 def test_any_well_typed_intent_is_judged(fabrics: typing.Any, change: typing.Dict[str, str], numbers: typing.Dict[str, int]) -> None:
     findings = validate.check(parse_intent(fabrics(**change, **numbers)), NODES)
     assert findings and all(finding.check.startswith("validate.") for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"select__hcas_per_node": 64}, "numbers"),
+        ({"virtual_functions": 1}, "numbers"),
+        ({"virtual_functions": 128}, "numbers"),
+        ({"mtu": 576}, "numbers"),
+        ({"mtu": 65520}, "numbers"),
+        ({"line_rate__fraction": 1.0}, "line_rate"),
+        ({"line_rate__fleet_fraction": 1.0}, "line_rate"),
+        ({"line_rate__expected_gbps": 0.5}, "line_rate"),
+        ({"pods__iterations": 1}, "pods"),
+        ({"resource_name": "a" * 63}, "names"),
+        ({"name": "a" * 63}, "names"),
+    ],
+)
+def test_the_last_value_that_is_right_passes(fabrics: typing.Any, change: typing.Dict[str, typing.Any], key: str) -> None:
+    assert [name for name in closing(fabrics(**change)) if name.startswith(f"validate.{key} ")] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"select__hcas_per_node": 65}, "numbers on rdma_fabrics[0].select.hcas_per_node"),
+        ({"mtu": 575}, "numbers on rdma_fabrics[0].mtu"),
+        ({"mtu": 65521}, "numbers on rdma_fabrics[0].mtu"),
+        ({"line_rate__fraction": 0}, "line_rate on rdma_fabrics[0].line_rate.fraction"),
+        ({"resource_name": "a" * 64}, "names on rdma_fabrics[0].resource_name"),
+        ({"name": "a" * 64}, "names on rdma_fabrics[0].name"),
+        ({"select__subnet_manager": ["0xe89e491ff5d50001", "0xE89E491FF5D50002"]}, "select on rdma_fabrics[0].select.subnet_manager[1]"),
+    ],
+)
+def test_the_first_value_that_is_wrong_is_named_and_no_other(fabrics: typing.Any, change: typing.Dict[str, typing.Any], key: str) -> None:
+    name = key.partition(" ")[0]
+    assert [subject for subject in closing(fabrics(**change)) if subject.startswith(f"validate.{name} ")] == [f"validate.{key}"]
+
+
+@pytest.mark.parametrize("select", [{"vendor": "15b3"}, {"device": "1021"}, {"netdev": ["ib0"], "hcas_per_node": 1}, {"pci": ["0000:3c:00.0"], "hcas_per_node": 1}])
+def test_one_selector_is_enough(fabrics: typing.Any, select: typing.Dict[str, typing.Any]) -> None:
+    first, second = fabrics(select={"hcas_per_node": 4, **select})
+    assert [name for name in closing([first]) if name.startswith("validate.select ")] == []
+    assert "validate.select on rdma_fabrics[0].select" in closing([{**first, "select": {"hcas_per_node": 4}}])
+
+
+@pytest.mark.parametrize(
+    ("cluster", "wrong"),
+    [
+        ({"wait_seconds": 1}, []),
+        ({"node_pool": {"max_unavailable": 1}}, []),
+        ({"training": {"ranks": 2}}, []),
+        ({"host": {"memlock": {"limit_gib": 1, "proof_mib": 1024}}}, []),
+        ({"host": {"memlock": {"limit_gib": 1, "proof_mib": 1025}}}, ["rdma_cluster.host.memlock.proof_mib"]),
+        ({"host": {"memlock": {"limit_gib": 4, "proof_mib": 2047}}}, []),
+        ({"host": {"memlock": {"limit_gib": 4, "proof_mib": 2048}}}, ["rdma_cluster.host.memlock.proof_mib"]),
+        ({"host": {"memlock": {"unlimited": True, "proof_mib": 2047}}}, []),
+        ({"host": {"memlock": {"unlimited": True, "proof_mib": 1}}}, []),
+        ({"host": {"memlock": {"unlimited": True, "proof_mib": 0}}}, ["rdma_cluster.host.memlock.proof_mib"]),
+        ({"host": {"memlock": {"limit_gib": 1 << 20, "proof_mib": 64}}}, []),
+        ({"host": {"memlock": {"limit_gib": (1 << 20) + 1, "proof_mib": 64}}}, ["rdma_cluster.host.memlock.limit_gib"]),
+        ({"host": {"kernel_arguments": ["iommu=pt", "quiet"]}}, []),
+        ({"host": {"kernel_arguments": ["iommu=pt", "a b", ""]}}, ["rdma_cluster.host.kernel_arguments[1]", "rdma_cluster.host.kernel_arguments[2]"]),
+    ],
+)
+def test_limits_of_the_cluster_s_numbers(fabrics: typing.Any, cluster: typing.Dict[str, typing.Any], wrong: typing.List[str]) -> None:
+    if "memlock" in cluster.get("host", {}):
+        cluster["host"]["memlock"].setdefault("by", "containerd")
+    assert [finding.subject for finding in closing(fabrics(), cluster=cluster).values()] == wrong
+
+
+def test_each_waiver_is_judged_and_two_words_are_a_reason(fabrics: typing.Any) -> None:
+    good, bad = {"check": "platform.bios", "reason": "no BMC"}, {"check": "platform.bios", "reason": "because"}
+    assert list(closing(fabrics(), waivers=[bad, good])) == ["validate.waivers on rdma_waivers[0].reason"]
+    findings = validate.check(parse_intent(fabrics(), [good, bad, good]), NODES)
+    assert [(finding.subject, finding.status) for finding in findings if finding.check == "validate.waivers"] == [
+        ("rdma_waivers[0]", "pass"),
+        ("rdma_waivers[1].reason", "fail"),
+        ("rdma_waivers[2]", "pass"),
+    ]
+
+
+def test_a_waiver_over_two_stages_is_refused(fabrics: typing.Any) -> None:
+    """``p`` begins platform alone, and ``[pn]`` network as well."""
+    assert closing(fabrics(), waivers=[{"check": "p*", "reason": "no BMC"}]) == {}
+    assert list(closing(fabrics(), waivers=[{"check": "[pn]*", "reason": "no BMC"}])) == ["validate.waivers on rdma_waivers[0].check"]
+
+
+def test_an_empty_inventory_hides_no_other_mistake(fabrics: typing.Any) -> None:
+    found = closing(fabrics(mtu=9), validate.Facts(nodes=(), variables=("rdma_fabrics",)))
+    assert {"validate.numbers on rdma_fabrics[0].mtu", "validate.nodes on inventory"} <= set(found)
+
+
+def test_a_release_is_written_in_plain_digits(fabrics: typing.Any) -> None:
+    subject = "validate.cluster on rdma_cluster.network_operator.version"
+    assert set(closing(fabrics(), cluster={"network_operator": {"version": "v26.4.\u0661"}})) == {subject}
+
+
+@pytest.mark.parametrize(
+    ("network", "wrong"),
+    [
+        ({"vlan": 0}, []),
+        ({"vlan": 4094}, []),
+        ({"vlan": 4095}, ["vlan"]),
+        ({"vlan": 5, "vlan_qos": 0}, []),
+        ({"vlan": 5, "vlan_qos": 7}, []),
+        ({"vlan": 5, "vlan_qos": 8}, ["vlan_qos"]),
+        ({"max_tx_rate": 0}, []),
+        ({"min_tx_rate": 0}, []),
+        ({"max_tx_rate": -1}, ["max_tx_rate"]),
+        ({"min_tx_rate": 100, "max_tx_rate": 100}, []),
+        ({"min_tx_rate": 101, "max_tx_rate": 100}, ["min_tx_rate"]),
+        ({"min_tx_rate": 1}, []),
+        ({"max_tx_rate": 1}, []),
+    ],
+)
+def test_limits_of_a_network_s_numbers(fabrics: typing.Any, network: typing.Dict[str, int], wrong: typing.List[str]) -> None:
+    _compute, storage = fabrics()
+    found = closing([{**storage, "network": {**storage["network"], **network}}])
+    assert [finding.subject.rpartition(".")[2] for finding in found.values()] == wrong

@@ -108,5 +108,5 @@ def _rates(network: Network) -> typing.Iterator[Mistake]:
         if rate is not None and rate < 0:
             yield f"network.{key}", f"{rate} Mb/s", "0 Mb/s at least", "The API server refuses it."
     low, high = network.min_tx_rate or 0, network.max_tx_rate or 0
-    if high and low > high:
+    if 0 < high < low:
         yield "network.min_tx_rate", f"{low} Mb/s", f"{high} Mb/s at most (max_tx_rate)", "The kernel refuses it (EINVAL), and pods would not start."
