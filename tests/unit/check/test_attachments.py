@@ -371,3 +371,125 @@ def test_a_network_that_promises_rdma_and_has_none_fails():
     pods = tuple(RdmaPod("macvlan", name, "pod", "training", error="no RDMA device on net1", cause="no_device") for name in ("a", "b"))
     shared = intent_of(made("rdma_shared", name="macvlan"))
     assert ("bandwidth.pod", "fail") in judged(bandwidth.check(shared, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, ()))))
+
+
+# Whom a finding accuses
+
+
+def told(fabric, world, *checks, nodes=("a", "b")):
+    """Check, subject and status of each finding of the linter."""
+    return [(item.check, item.subject, item.status) for item in lint(fabric, world, nodes) if not checks or item.check in checks]
+
+
+BOTH = Surroundings(hcas={"a": NodeHcas((NIC,)), "b": NodeHcas((NIC,))})
+
+
+def with_a(*hcas, **changes):
+    """Both nodes, with these HCAs on the first."""
+    return dataclasses.replace(BOTH, hcas={**BOTH.hcas, "a": NodeHcas(hcas)}, **changes)
+
+
+def interface(**changes):
+    return dataclasses.replace(NIC, netdevs=(dataclasses.replace(NIC.netdevs[0], **changes),))
+
+
+def test_a_good_network_is_told_of_node_by_node():
+    assert told(one("rdma_shared"), BOTH) == [
+        ("network.lint_select", "rdma-shared a", "pass"),
+        ("network.lint_select", "rdma-shared b", "pass"),
+        ("network.lint_link", "rdma-shared", "pass"),
+        ("network.lint_rdma", "rdma-shared a", "pass"),
+        ("network.lint_rdma", "rdma-shared b", "pass"),
+        ("network.lint_operator", "rdma-shared", "pass"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("world", "status"),
+    [(Surroundings(hcas={"b": NodeHcas((NIC,))}), "unknown"), (with_a(), "fail"), (with_a(interface(name="ens2")), "fail"), (BOTH, "pass")],
+)
+def test_what_one_node_lacks_is_told_of_it_and_the_next_is_judged(world, status):
+    assert told(one("macvlan"), world, "network.lint_select") == [("network.lint_select", "macvlan a", status), ("network.lint_select", "macvlan b", "pass")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "world", "expected"),
+    [
+        ({}, with_a(), [("macvlan", "pass")]),
+        ({}, with_a(interface(state="down")), [("macvlan a ens1", "warn")]),
+        ({}, with_a(interface(state=None)), [("macvlan a ens1", "warn")]),
+        ({"mtu": 1500}, BOTH, [("macvlan", "pass")]),
+        ({"mtu": 1501}, BOTH, [("macvlan a ens1", "fail"), ("macvlan b ens1", "fail")]),
+        ({"mtu": 1501}, with_a(interface(mtu=1501)), [("macvlan b ens1", "fail")]),
+        ({"mtu": 1501}, with_a(interface(mtu=1501, state="down")), [("macvlan a ens1", "warn"), ("macvlan b ens1", "fail")]),
+        # a node without the interface does not hide the next
+        ({"mtu": 1501}, with_a(), [("macvlan b ens1", "fail")]),
+        ({}, Surroundings(), [("macvlan", "unknown")]),
+    ],
+)
+def test_the_link_of_an_interface_is_told_of_by_its_name(changes, world, expected):
+    assert told(one("macvlan", **changes), world, "network.lint_link") == [("network.lint_link", subject, status) for subject, status in expected]
+
+
+def test_the_interface_that_is_named_counts_and_not_its_neighbour():
+    """Two interfaces of one HCA: pods are put on the second."""
+    two = dataclasses.replace(NIC, netdevs=(Netdev("ens1np1", "aa:bc", 1500, "down"), NIC.netdevs[0]))
+    assert told(one("macvlan"), with_a(two), "network.lint_link", nodes=("a",)) == [("network.lint_link", "macvlan", "pass")]
+
+
+@pytest.mark.parametrize(
+    ("world", "status"),
+    [
+        (with_a(dataclasses.replace(NIC, rdma_device=None)), "fail"),
+        (with_a(), "unknown"),
+        (dataclasses.replace(BOTH, states={"a": NodeState("a", rdma_mode="exclusive")}), "fail"),
+        (dataclasses.replace(BOTH, states={"a": NodeState("a", rdma_mode="shared")}), "pass"),
+    ],
+)
+def test_the_rdma_device_is_told_of_its_node(world, status):
+    assert told(one("rdma_shared"), world, "network.lint_rdma") == [("network.lint_rdma", "rdma-shared a", status), ("network.lint_rdma", "rdma-shared b", "pass")]
+
+
+PART = {"rdmaSharedDevicePlugin": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("policies", "statuses"),
+    [
+        ((), ["pass"]),
+        ((NicPolicy("nic-cluster-policy", "ready", False, PART),), ["fail"]),
+        ((NicPolicy("nic-cluster-policy", "ready", True, PART),), ["pass"]),
+        # one of another name is ignored by the operator, so that it takes nothing
+        ((NicPolicy("other", "ignore", False, PART),), ["warn"]),
+        ((NicPolicy("other", "ignore", False, PART), NicPolicy("nic-cluster-policy", "ready", True, PART)), ["warn"]),
+        ((NicPolicy("other", "ignore", False), NicPolicy("nic-cluster-policy", "ready", False, PART)), ["fail", "warn"]),
+    ],
+)
+def test_the_policy_of_the_operator_is_told_of_the_fabric(policies, statuses):
+    world = dataclasses.replace(BOTH, nic_policies=policies)
+    assert told(one("rdma_shared"), world, "network.lint_operator") == [("network.lint_operator", "rdma-shared", status) for status in statuses]
+
+
+def test_an_interface_without_a_pool_needs_no_policy_of_the_operator():
+    assert told(one("host_device"), dataclasses.replace(BOTH, nic_policies=(NicPolicy("other"),)), "network.lint_operator") == []
+    assert told(one("host_device", resource_name="nic"), BOTH, "network.lint_operator") == [("network.lint_operator", "host-device", "pass")]
+
+
+def test_where_each_node_stands_is_told_of_it():
+    target = dataclasses.replace(TARGET, nodes=("a", "b"))
+    world = dataclasses.replace(READY, nodes={**READY.nodes, "b": ClusterNode("b", ready=True, allocatable={"rdma/shared": 7})})
+    found = [item.node for item in judge((target,), world)]
+    assert [(item.fabric, item.node, item.phase, item.allocatable) for item in found] == [("roce", "a", "ready", 63), ("roce", "b", "waiting", 7)]
+    assert "has no share for the node" in found[1].detail
+
+
+def test_kinds_of_which_nothing_was_reported_are_missing():
+    for kind, suspect in (("NicClusterPolicy", "not_reported"), ("IPPool.nv-ipam.nvidia.com", "no_share")):
+        (found,) = judge((TARGET,), dataclasses.replace(READY, reports={name: seen for name, seen in REPORTS.items() if name != kind}))
+        assert (found.node.phase, found.suspect) == ("waiting", suspect)
+
+
+def test_a_network_that_needs_neither_pool_nor_object_is_ready():
+    bare = dataclasses.replace(TARGET, objects=(), pool="", resource="")
+    (found,) = judge((bare,), dataclasses.replace(READY, reports={}))
+    assert (found.node.fabric, found.node.node, found.node.phase) == ("roce", "a", "ready")

@@ -576,6 +576,11 @@ def test_only_a_pod_that_runs_and_that_nobody_makes_again_is_lost(changes, statu
     assert told(dataclasses.replace(world, pods=(pod,)), MORE, nodes=("n0",))[0] == ("network.disruption", "n0", status)
 
 
+def test_a_roll_takes_pods_that_a_drain_would_have_left():
+    plain = dataclasses.replace(POD, node="n0", requests=(), owner="")
+    assert told(dataclasses.replace(rolling(1, machines=1), pods=(plain,)), POLICY, nodes=("n0",))[0] == ("network.disruption", "n0", "warn")
+
+
 @pytest.mark.parametrize("by_pool", [False, True])
 def test_before_a_reboot_a_pod_that_requests_nothing_goes_as_well_and_may_be_held(by_pool):
     plain = dataclasses.replace(POD, node="n0", requests=())
