@@ -447,7 +447,10 @@ def test_the_interface_that_is_named_counts_and_not_its_neighbour():
     ],
 )
 def test_the_rdma_device_is_told_of_its_node(world, status):
-    assert told(one("rdma_shared"), world, "network.lint_rdma") == [("network.lint_rdma", "rdma-shared a", status), ("network.lint_rdma", "rdma-shared b", "pass")]
+    assert told(one("rdma_shared"), world, "network.lint_rdma") == [
+        ("network.lint_rdma", "rdma-shared a", status),
+        ("network.lint_rdma", "rdma-shared b", "pass"),
+    ]
 
 
 PART = {"rdmaSharedDevicePlugin": "{}"}

@@ -76,7 +76,9 @@ HIGH = dataclasses.replace(POLICY, name="b-second", vfs_count=4, mtu=1500, pf_na
         pytest.param(LOW, dataclasses.replace(HIGH, priority=10), ["mine", "a-first"], 6, 9000, id="beside each other, of unlike priority"),
         pytest.param(LOW, dataclasses.replace(HIGH, pf_names=("ens1#0-4",)), ["mine"], 6, 9000, id="the last of one is the first of the other"),
         pytest.param(LOW, dataclasses.replace(HIGH, pf_names=("ens1#0-4",), priority=10), ["mine"], 4, 1500, id="the same, and the lower number wins"),
-        pytest.param(dataclasses.replace(LOW, pf_names=("ens1#0-1",)), dataclasses.replace(HIGH, pf_names=("ens1#1-3",), priority=10), ["mine"], 4, 1500, id="from below"),
+        pytest.param(
+            dataclasses.replace(LOW, pf_names=("ens1#0-1",)), dataclasses.replace(HIGH, pf_names=("ens1#1-3",), priority=10), ["mine"], 4, 1500, id="from below"
+        ),
         pytest.param(dataclasses.replace(LOW, resource_name="one"), dataclasses.replace(HIGH, priority=10), ["mine"], 4, 1500, id="one resource"),
     ],
 )
@@ -89,7 +91,10 @@ def test_two_policies_share_a_function_where_neither_range_nor_resource_is_the_s
 
 GROUP = VfGroup("mine", "one", last=1)
 WANTED = WantedInterface(PORT.address, 2, "ens1", (GROUP,))
-VFS = (StateVf(0, "0000:3b:00.1", "mlx5_core", mtu=1500, guid="0200:0000:0000:0001"), StateVf(1, "0000:3b:00.2", "mlx5_core", mtu=1500, guid="0200:0000:0000:0002"))
+VFS = (
+    StateVf(0, "0000:3b:00.1", "mlx5_core", mtu=1500, guid="0200:0000:0000:0001"),
+    StateVf(1, "0000:3b:00.2", "mlx5_core", mtu=1500, guid="0200:0000:0000:0002"),
+)
 MADE = dataclasses.replace(PORT, vfs_count=2, vfs=VFS)
 NO_GUID = "0000:0000:0000:0000"
 

@@ -428,7 +428,9 @@ def test_the_first_value_that_is_wrong_is_named_and_no_other(fabrics: typing.Any
     assert [subject for subject in closing(fabrics(**change)) if subject.startswith(f"validate.{name} ")] == [f"validate.{key}"]
 
 
-@pytest.mark.parametrize("select", [{"vendor": "15b3"}, {"device": "1021"}, {"netdev": ["ib0"], "hcas_per_node": 1}, {"pci": ["0000:3c:00.0"], "hcas_per_node": 1}])
+@pytest.mark.parametrize(
+    "select", [{"vendor": "15b3"}, {"device": "1021"}, {"netdev": ["ib0"], "hcas_per_node": 1}, {"pci": ["0000:3c:00.0"], "hcas_per_node": 1}]
+)
 def test_one_selector_is_enough(fabrics: typing.Any, select: typing.Dict[str, typing.Any]) -> None:
     first, second = fabrics(select={"hcas_per_node": 4, **select})
     assert [name for name in closing([first]) if name.startswith("validate.select ")] == []
