@@ -432,7 +432,7 @@ def test_the_first_value_that_is_wrong_is_named_and_no_other(fabrics: typing.Any
     "select", [{"vendor": "15b3"}, {"device": "1021"}, {"netdev": ["ib0"], "hcas_per_node": 1}, {"pci": ["0000:3c:00.0"], "hcas_per_node": 1}]
 )
 def test_one_selector_is_enough(fabrics: typing.Any, select: typing.Dict[str, typing.Any]) -> None:
-    first, second = fabrics(select={"hcas_per_node": 4, **select})
+    first, _second = fabrics(select={"hcas_per_node": 4, **select})
     assert [name for name in closing([first]) if name.startswith("validate.select ")] == []
     assert "validate.select on rdma_fabrics[0].select" in closing([{**first, "select": {"hcas_per_node": 4}}])
 
