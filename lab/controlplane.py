@@ -22,6 +22,7 @@ API_PORT = 6443
 WEBHOOK_PORT = 9443
 READY_SECONDS = 60
 HERE = pathlib.Path(__file__).parent
+AUDIT_POLICY = pathlib.Path(__file__).parent / "manifests" / "audit-policy.yaml"
 #: folder of lab/go and Go module whose sources bring custom resource definitions
 OPERATOR = ("sriov-operator", gotools.OPERATOR)
 WHEREABOUTS = ("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts")
@@ -43,6 +44,11 @@ def pki(description: Description, folder: pathlib.Path) -> Pki:
     authority.identity("multus", "lab:multus")
     authority.identity("whereabouts", "lab:whereabouts")
     return authority
+
+
+def audit_log(folder: pathlib.Path) -> pathlib.Path:
+    """What users changed and ran in pods, one event in JSON a line, as manifests/audit-policy.yaml says."""
+    return folder / "audit.log"
 
 
 def start_api(description: Description, folder: pathlib.Path, processes: Processes, authority: Pki) -> None:
@@ -68,6 +74,7 @@ def start_api(description: Description, folder: pathlib.Path, processes: Process
             *(f"--service-account-key-file={path('sa.pub')}", f"--service-account-signing-key-file={path('sa.key')}"),
             *(f"--kubelet-client-certificate={path('kubelet-client.crt')}", f"--kubelet-client-key={path('kubelet-client.key')}"),
             *(f"--kubelet-certificate-authority={path('ca.crt')}", "--kubelet-preferred-address-types=InternalIP"),
+            *(f"--audit-policy-file={AUDIT_POLICY}", f"--audit-log-path={audit_log(folder)}", "--audit-log-maxsize=50", "--audit-log-maxbackup=1"),
         ],
     )
     wait_ready(description, processes, authority)

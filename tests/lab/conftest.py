@@ -118,16 +118,23 @@ class Lab:
         assert removed.returncode == 0, removed.stderr
 
     @contextlib.contextmanager
-    def running(self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None) -> typing.Iterator[Playbook]:
-        """A playbook of the collection that runs meanwhile, its report in this test's own folder; it ends with the block."""
+    def running(
+        self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None, by_pods: bool = False
+    ) -> typing.Iterator[Playbook]:
+        """A playbook of the collection that runs meanwhile, its report in this test's own folder; it ends with the block.
+
+        :param by_pods: with nothing but the kubeconfig, in the lab's network namespace
+        """
         given = json.dumps({"rdma_report_dir": str(self.folder), **(variables or {})})
-        ansible = pathlib.Path(sys.executable).parent / "ansible-playbook"
+        ansible = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+        way = [sys.executable, "-m", "lab", "exec", ansible, "-i", "inventory/lab-pods"] if by_pods else [ansible, "-i", "inventory/lab"]
+        kubeconfig = {"KUBECONFIG": str(ROOT / ".lab/pki/admin.kubeconfig")} if by_pods else {}
         log = self.folder / "output.log"
         with log.open("wb") as stream:
             process = subprocess.Popen(
-                [ansible, "-i", "inventory/lab", name, "-e", given, *options],
+                [*way, name, "-e", given, *options],
                 cwd=ROOT,
-                env={**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"},
+                env={**os.environ, **kubeconfig, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"},
                 stdout=stream,
                 stderr=subprocess.STDOUT,
             )
@@ -137,9 +144,9 @@ class Lab:
             process.kill()
             process.wait()
 
-    def playbook(self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None) -> Run:
-        """Run a playbook of the collection to its end."""
-        with self.running(name, *options, variables=variables) as playbook:
+    def playbook(self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None, by_pods: bool = False) -> Run:
+        """Run a playbook of the collection to its end; see ``running``."""
+        with self.running(name, *options, variables=variables, by_pods=by_pods) as playbook:
             return playbook.wait()
 
     def apply(self, *definitions: typing.Mapping[str, typing.Any], subresource: str = "") -> None:

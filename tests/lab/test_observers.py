@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The nodes through observers, with nothing but the kubeconfig: the same facts as by ssh, and nothing that is changed outside of their namespace."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+import pytest
+
+from lab.controlplane import audit_log
+
+from .conftest import ROOT, Lab
+
+AUDIT = audit_log(ROOT / ".lab")
+LOOKING = ("discover", "fabric", "reachability", "platform")
+#: with the report, so that observers stay from stage to stage; it is not green, since not all stages run
+STAGES = ("--tags", ",".join(("validate", *LOOKING, "report")))
+NODES = ("worker-1", "worker-2")
+#: what differs from look to look, or has no order
+MOVES = ("seconds", "activity", "activity_first", "activity_later", "activity_seconds", "asked", "answered", "error_seconds")
+
+
+def still(value: typing.Any) -> typing.Any:
+    """A fact without what moves, lists in an order."""
+    if isinstance(value, dict):
+        return {key: still(item) for key, item in value.items() if key not in MOVES}
+    if isinstance(value, list):
+        return sorted(map(still, value), key=lambda item: json.dumps(item, sort_keys=True))
+    return value
+
+
+def changed_since(position: int) -> typing.Set[typing.Tuple[str, str, str]]:
+    """Verb, resource and namespace of what users changed and ran since the log was so long."""
+    with AUDIT.open(encoding="utf-8") as log:
+        log.seek(position)
+        events = [json.loads(line) for line in log]
+    found = set()
+    for event in events:
+        what = event.get("objectRef") or {}
+        resource = "/".join(part for part in (what.get("resource", ""), what.get("subresource", "")) if part)
+        namespace = what.get("namespace") or (what.get("name") if what.get("resource") == "namespaces" else "")
+        found.add((event["verb"], resource, namespace or ""))
+    return found
+
+
+@pytest.mark.thorough
+def test_observers_see_what_ssh_sees_and_change_nothing_else(lab: Lab) -> None:
+    by_ssh, by_pods = Lab(lab.folder / "ssh"), Lab(lab.folder / "pods")
+    for one in (by_ssh, by_pods):
+        one.folder.mkdir()
+    first = by_ssh.playbook("site.yml", *STAGES)
+    position = AUDIT.stat().st_size
+    second = by_pods.playbook("site.yml", *STAGES, by_pods=True)
+    for run in (first, second):
+        assert [run.records[stage]["gate"] for stage in LOOKING] == ["open"] * len(LOOKING), run.end
+    for kind in ("hcas", "platform", "subnets"):
+        for node in NODES:
+            assert still(second.fact(kind, node)) == still(first.fact(kind, node)), (kind, node)
+    for stage in LOOKING:
+        told = [
+            {(item["check"], item["subject"], item["status"]) for item in run.findings(stage, "pass", "warn", "fail", "unknown")} for run in (first, second)
+        ]
+        assert told[0] == told[1], stage
+    changes = changed_since(position)
+    outside = {item for item in changes if item[2] != "linerate-observers" and item[1:] != ("leases", "default")}
+    # whoever asks what he may do writes a review, which is kept nowhere
+    assert {item for item in outside if not item[1].endswith("reviews")} == set()
+    assert ("create", "daemonsets", "linerate-observers") in changes or ("patch", "daemonsets", "linerate-observers") in changes
+    assert not [item for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == "linerate-observers"]
