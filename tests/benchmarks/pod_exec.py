@@ -61,7 +61,7 @@ def ansible(url: str, hosts: int, folder: pathlib.Path) -> typing.Tuple[float, f
     inventory = folder / "hosts.json"
     inventory.write_text(json.dumps({"all": {"hosts": {f"node-{number}": {} for number in range(hosts)}, "vars": {**known, "ansible_pod_api_key": "token"}}}))
     start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [ANSIBLE, "all", "-i", inventory, "-f", str(FORKS), "-m", "ansible.builtin.ping"]
+    command = [str(ANSIBLE), "all", "-i", str(inventory), "-f", str(FORKS), "-m", "ansible.builtin.ping"]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True, check=False)
     wall, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode or done.stdout.count("pong") != hosts:

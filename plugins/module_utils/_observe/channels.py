@@ -24,9 +24,11 @@ try:
     from kubernetes.stream import ws_client
 
     _Base: typing.Any = websocket.WebSocket
+    #: how a connection ends; ValueError is that of a socket which another thread closes at this moment
+    _ENDS: typing.Tuple[typing.Type[Exception], ...] = (websocket.WebSocketException, OSError, ValueError)
 except ImportError:
     # the modules name the missing library before they come here
-    _Base = object
+    _Base, _ENDS = object, ()
 
 #: newest first; both have the same channels, and the newer one tells by a frame of its own that one of them ended
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -81,8 +83,8 @@ class Way:
         try:
             socket = _Socket(sslopt=self._secured(url), skip_utf8_validation=True)
             socket.connect(url, header=self._header(), subprotocols=list(PROTOCOLS), timeout=seconds, **self._proxy(url))
-        except (websocket.WebSocketException, ConfigException, OSError, ValueError) as error:
-            # ConfigException: a token that can't be renewed; ValueError: an answer that is no HTTP
+        except (ConfigException, LookupError, *_ENDS) as error:
+            # ConfigException: a token that can't be renewed; LookupError and ValueError: an answer that is no HTTP
             if socket is not None:
                 socket.shutdown()
             raise _refused(error, seconds) from error
@@ -103,20 +105,27 @@ class Way:
         if not url.startswith("wss:"):
             return {}
         with self._lock:
-            if not self._tls:
-                configuration = self._configuration
-                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-                if configuration.verify_ssl:
-                    context.check_hostname = configuration.assert_hostname is not False
-                    context.load_verify_locations(configuration.ssl_ca_cert or certifi.where())
-                else:
-                    context.check_hostname = False
-                    context.verify_mode = ssl.CERT_NONE
-                if configuration.cert_file:
-                    context.load_cert_chain(configuration.cert_file, configuration.key_file or None)
-                name = getattr(configuration, "tls_server_name", None)
-                self._tls = {"context": context, **({"server_hostname": name} if name else {})}
+            self._tls = self._tls or _tls(self._configuration)
             return self._tls
+
+
+def _tls(configuration: typing.Any) -> typing.Dict[str, typing.Any]:
+    verify, named, authority = configuration.verify_ssl, configuration.assert_hostname is not False, configuration.ssl_ca_cert or certifi.where()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = bool(verify and named)
+    # releases of the library before 1.2 take no context, and make one of these
+    options: typing.Dict[str, typing.Any] = {"context": context, "check_hostname": context.check_hostname}
+    if verify:
+        context.load_verify_locations(authority)
+        options["ca_certs"] = authority
+    else:
+        context.verify_mode = ssl.CERT_NONE
+    options["cert_reqs"] = context.verify_mode
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file or None)
+        options.update(certfile=configuration.cert_file, keyfile=configuration.key_file)
+    name = getattr(configuration, "tls_server_name", None)
+    return {**options, "server_hostname": name} if name else options
 
 
 def _refused(error: Exception, seconds: float) -> Refused:
@@ -185,20 +194,26 @@ class Channels:
         try:
             if self._ready(seconds):
                 self._receive()
-        except (websocket.WebSocketException, OSError) as error:
+        except _ENDS as error:
             self.open = False
             self.lost = self._mute or str(error) or type(error).__name__
         self._send()
 
     def _ready(self, seconds: float) -> bool:
         """Wait for the socket; whether there is something to receive."""
-        sock = self._socket.sock
+        sock = self._there()
         # TLS decrypts several frames at once, and no poll shows what it holds
         if isinstance(sock, ssl.SSLSocket) and sock.pending():
             return True
         poll = select.poll()
         poll.register(sock, select.POLLIN | (select.POLLOUT if self.unsent else 0))
         return any(events & ~select.POLLOUT for _number, events in poll.poll(max(0.0, seconds) * 1000))
+
+    def _there(self) -> typing.Any:
+        """The socket, unless another thread has closed it."""
+        if self._socket.sock is None:
+            raise ConnectionError("closed here")
+        return self._socket.sock
 
     def _receive(self) -> None:
         """What has come, up to a limit, so that a flood keeps nobody from the clock. The library keeps the part of a frame that is here already."""
@@ -227,7 +242,7 @@ class Channels:
                 if not self._push():
                     return
                 self._traffic = time.monotonic()
-        except (websocket.WebSocketException, OSError) as error:
+        except _ENDS as error:
             # what the server said before it went away is still to be read, and then the end of it shows there as well
             self._mute = str(error) or type(error).__name__
             self._stdin.clear()
@@ -237,21 +252,19 @@ class Channels:
         """Whether the system took bytes."""
         waiting = self._socket.waiting
         try:
-            taken = self._socket.sock.send(bytes(waiting))
+            taken = self._there().send(bytes(waiting))
         except _LATER:
             return False
         del waiting[:taken]
         return True
 
     def close(self) -> None:
-        """Leave, without a wait for the other side's farewell: that would be seconds for each of a thousand pods."""
-        if self._socket.sock is None:
-            return
+        """Leave, without a wait for the other side's farewell: that would be seconds for each of a thousand pods. Another thread may do it."""
         if self.open:
             self._stdin.clear()
-            with contextlib.suppress(websocket.WebSocketException, OSError):
+            with contextlib.suppress(*_ENDS):
                 self._socket.send_close()
                 self._push()
         self.open = False
-        with contextlib.suppress(websocket.WebSocketException, OSError):
+        with contextlib.suppress(*_ENDS):
             self._socket.shutdown()

@@ -35,14 +35,16 @@ _LONG = "Give the command a longer limit, or look at what it waits for: it may s
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Seconds.
+    """What a command may take.
 
-    :ivar connect: for each step of the connection, and again until the shell in the pod says that it is there
-    :ivar run: from then on until the answer is complete
+    :ivar connect: seconds for each step of the connection, and again until the shell in the pod says that it is there
+    :ivar run: seconds from then on until the answer is complete
+    :ivar output: bytes of both streams, which are held in memory
     """
 
     connect: float = 30.0
     run: float = 3600.0
+    output: int = 2 * 1024**3
 
 
 class NoAnswer(RdmaError):
@@ -135,6 +137,9 @@ def _talk(channels: Channels, exchange: Exchange, container: Container, limits: 
             end, began = time.monotonic() + limits.run, True
         for piece in exchange.due():
             channels.write(piece)
+        if exchange.size > limits.output:
+            seen = f"exec in {container}: more than {limits.output} bytes of output came, and no end of it"
+            raise NoAnswer(seen, "Have the command print less, or write it to a file", exchange.came)
         if exchange.answer is None and (not channels.open or over.is_set() or time.monotonic() >= end):
             raise _failure(channels, exchange, container, limits)
     _part(channels)

@@ -36,7 +36,7 @@ def build() -> pathlib.Path:
         raise NotBuilt("Go is not installed")
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false -mod=readonly"}
     try:
-        command = [go, "build", "-o", BINARY, MAIN]
+        command = [go, "build", "-o", str(BINARY), str(MAIN)]
         done = subprocess.run(command, cwd=MODULES, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False)
     except subprocess.TimeoutExpired as error:
         raise NotBuilt(f"'go build' took longer than {LIMIT} s") from error

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import pathlib
 import select
 import socket
@@ -13,6 +15,8 @@ import time
 import typing
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.dynamic import DynamicClient
 
@@ -27,6 +31,52 @@ from lab.pki import Pki
 EVERYTHING = bytes(range(256))
 SIX_MB = EVERYTHING * (6 * 1024 * 1024 // 256)
 SHORT = Limits(connect=0.3, run=0.3)
+
+
+def frame(opcode: int, data: bytes) -> bytes:
+    return bytes([0x80 | opcode, len(data)]) + data
+
+
+FRAMES = [
+    frame(2, b"\1@linerate-begin\n"),
+    frame(2, b"\1\n@linerate-end x 0\n"),
+    frame(2, b"\1"),
+    frame(2, b""),
+    frame(1, b"\3{"),
+    frame(2, b"\xff\1"),
+    frame(2, b"\x09unknown channel"),
+    frame(9, b"ping"),
+    frame(8, b"\3\xe8"),
+    frame(8, b"x"),
+    frame(11, b"no such opcode"),
+    # the second half of a message that never began
+    frame(0, b"rest"),
+]
+
+
+class Rude:
+    """Opens a websocket, sends some bytes, and hangs up."""
+
+    def __init__(self, sent: bytes) -> None:
+        self._sent = sent
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def __exit__(self, *_error: object) -> None:
+        self._thread.join(30)
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with self._listener.accept()[0] as connection:
+            head = connection.recv(65536).decode()
+            key = next(line.split(": ")[1] for line in head.split("\r\n") if line.lower().startswith("sec-websocket-key"))
+            accept = base64.b64encode(hashlib.sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()).decode()
+            lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Accept: {accept}"]
+            connection.sendall("\r\n".join([*lines, f"Sec-WebSocket-Protocol: {V5}", "", ""]).encode() + self._sent)
 
 
 def cluster(url: str, **options: typing.Any) -> Cluster:
@@ -173,6 +223,28 @@ def test_what_is_no_api_server_is_an_error_like_any_other(answer: bytes) -> None
         threading.Thread(target=reply, args=(listener,), daemon=True).start()
         with pytest.raises(ApiError, match=r"no connection: ."):
             run(cluster(f"http://127.0.0.1:{listener.getsockname()[1]}"), pod(), ["true"])
+
+
+@given(some.binary(max_size=60) | some.lists(some.sampled_from(FRAMES) | some.binary(max_size=4), max_size=8).map(b"".join))
+def test_nothing_that_a_server_sends_is_an_answer_or_a_traceback(sent: bytes) -> None:
+    with Rude(sent) as url, pytest.raises(RdmaError, match="exec in pod observers/pod"):
+        # what it said is all there is: it hangs up
+        run(cluster(url), pod(), ["true"], b"stdin")
+
+
+def test_a_flood_ends_with_its_limit(server: ExecServer) -> None:
+    with pytest.raises(NoAnswer, match="more than 1000000 bytes of output came"):
+        run(cluster(server.url), pod(), ["cat", "/dev/zero"], limits=Limits(output=1_000_000))
+
+
+def test_another_thread_may_close_what_one_waits_for(server: ExecServer) -> None:
+    for _number in range(20):
+        shell = cluster(server.url).shell("observers", "pod", "main", ["sleep", "600"], time.monotonic)
+        waits = threading.Thread(target=shell.wait_for, args=("never", 600))
+        waits.start()
+        shell.close()
+        waits.join(30)
+        assert not waits.is_alive() and not shell.open
 
 
 def test_the_streams_of_something_else_are_told_from_those_of_our_shell(server: ExecServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,11 @@ class Exchange:
         return len(self._streams[STDOUT].text), len(self._streams[STDERR].text)
 
     @property
+    def size(self) -> int:
+        """Bytes that are held; nothing is copied."""
+        return sum(stream.size for stream in self._streams.values())
+
+    @property
     def said(self) -> str:
         """What stderr holds: before the command began, the words of the shell or of the container's runtime."""
         return self._streams[STDERR].text.decode(errors="replace").strip()
@@ -147,6 +152,10 @@ class _Stream:
         found = None if self.code is not None else self._end.search(self._data, max(0, before - len(self._hears) - 8))
         if found:
             self.code, self._stop = int(found[1]), found.start()
+
+    @property
+    def size(self) -> int:
+        return len(self._data)
 
     @property
     def text(self) -> bytes:
