@@ -302,3 +302,175 @@ def test_any_two_policies_get_a_finding_on_each_node_and_never_a_crash(policy, o
     # a node gets a pass only for what it really has
     passed = [finding for finding in findings if finding.check == "network.lint_select" and finding.status == "pass"]
     assert all(len(finding.measured.split(", ")) == FABRIC.select.hcas_per_node for finding in passed)
+
+
+# Whom a finding accuses, and the edges of the rules
+
+
+def told(findings, *rules):
+    """Rule, subject and status of each finding."""
+    found = [(item.check.partition("lint_")[2], item.subject, item.status) for item in findings]
+    return [item for item in found if not rules or item[0] in rules]
+
+
+def test_a_rule_that_is_broken_does_not_hold_as_well():
+    findings = told(lint(FABRIC, (changed(STORAGE, vfs_count=8),), WORLD, ("w1",)))
+    assert findings == [
+        ("select", "storage w1", "pass"),
+        ("functions", "storage w1 eth1", "fail"),
+        *((rule, "storage", "pass") for rule in ("policy", "overlap", "link", "rdma")),
+    ]
+
+
+def test_a_fabric_is_not_held_back_for_the_policy_of_another():
+    other = dataclasses.replace(FABRIC, name="other", resource_name="other")
+    policies = [("storage", STORAGE), ("other", changed(BROADCOM, name="other", rdma=False, vfs_count=9))]
+    findings = lint_all((FABRIC, other), policies, WORLD, ("w1",))
+    assert set(held(findings, ())) == {"other"}
+    assert {item.status for item in findings["storage"]} == {"pass"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "nodes", "status"),
+    [
+        (changed(STORAGE, pf_names=("eth1", "eth4"), vendor="", device=""), ("w1",), "fail"),
+        (changed(STORAGE, pf_names=("eth9",)), ("w1",), "fail"),
+        (changed(STORAGE, node_selector={"rdma": "no"}), ("w1",), "fail"),
+        (STORAGE, ("w2",), "unknown"),
+        (STORAGE, ("w3",), "unknown"),
+        (STORAGE, ("w1",), "pass"),
+    ],
+)
+def test_what_is_selected_is_told_of_its_node(policy, nodes, status):
+    world = dataclasses.replace(WORLD, nodes={**WORLD.nodes, "w3": ClusterNode("w3", LABEL, True)})
+    assert [item for item in told(lint(FABRIC, (policy,), world, nodes), "select") if item[1] != "storage"] == [("select", f"storage {nodes[0]}", status)]
+
+
+def test_rules_of_nodes_that_nobody_reported_are_unknown_of_the_fabric():
+    findings = told(lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, states={}), ("w1",)), "functions", "overlap", "link", "rdma")
+    assert findings == [(rule, "storage", "unknown") for rule in ("functions", "overlap", "link", "rdma")]
+
+
+@pytest.mark.parametrize(
+    ("rdma", "plugins", "mode", "expected"),
+    [
+        (True, (), "exclusive", [("rdma", "storage w1", "fail")]),
+        (True, ({"type": "rdma"},), "shared", [("rdma", "storage w1", "fail")]),
+        (False, ({"type": "rdma"},), "shared", [("rdma", "storage w1", "fail")]),
+        # a fabric that asks for no RDMA does well in any mode
+        (False, (), "exclusive", [("rdma", "storage", "pass")]),
+        (False, (), "shared", [("rdma", "storage", "pass")]),
+        (True, (), "shared", [("rdma", "storage", "pass")]),
+    ],
+)
+def test_the_rdma_mode_is_told_of_its_node(rdma, plugins, mode, expected):
+    fabric = dataclasses.replace(FABRIC, rdma=rdma, network=dataclasses.replace(FABRIC.network, meta_plugins=plugins))
+    world = dataclasses.replace(WORLD, states={"w1": dataclasses.replace(WORLD.states["w1"], rdma_mode=mode)})
+    assert told(lint(fabric, (STORAGE,), world, ("w1",)), "rdma") == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules"),
+    [
+        (changed(STORAGE, vfs_count=7), []),
+        (changed(STORAGE, vfs_count=1), []),
+        (changed(COMPUTE, vfs_count=15), []),
+        (changed(COMPUTE, vfs_count=128), ["functions"]),
+        (changed(BROADCOM, vfs_count=8), []),
+        (changed(STORAGE, mtu=9216), []),
+        (changed(COMPUTE, mtu=2044), []),
+        (changed(COMPUTE, mtu=2045), ["link"]),
+        (changed(STORAGE, pf_names=("eth1#3-3",)), []),
+        (changed(STORAGE, pf_names=("eth1#0-0",)), []),
+        (changed(STORAGE, link_type=""), []),
+        (changed(STORAGE, link_type="eth"), []),
+        (changed(COMPUTE, link_type="ib"), []),
+        (changed(STORAGE, eswitch_mode="switchdev"), []),
+        (changed(STORAGE, eswitch_mode="switchdev", link_type=""), []),
+        (changed(STORAGE, device_type="vfio-pci"), []),
+        (changed(COMPUTE, device_type="vfio-pci", rdma=False), ["policy"]),
+        (changed(COMPUTE, device_type="vfio-pci", rdma=False, link_type="ib"), ["policy"]),
+        (changed(BROADCOM, vdpa_type="virtio", eswitch_mode="switchdev", device_type="vfio-pci", rdma=False), ["link", "policy"]),
+        (changed(BROADCOM, vdpa_type="virtio", eswitch_mode="switchdev", device_type=""), ["link"]),
+        (changed(STORAGE, vendor="", device="", pf_names=("eth1",)), []),
+        (changed(STORAGE, vendor="", device="", root_devices=(IGB.address,)), []),
+        (changed(STORAGE, vendor="", device="10c9"), []),
+        (changed(STORAGE, device=""), []),
+        (changed(STORAGE, vendor="15b3", device="10c9"), ["policy", "select"]),
+    ],
+)
+def test_the_last_policy_that_is_right_and_the_first_that_is_not(policy, rules):
+    assert sorted({item.check.partition("lint_")[2] for item in objections(policy, WORLD)}) == rules
+
+
+@pytest.mark.parametrize(
+    ("changes", "policy", "rules"),
+    [
+        ({"vfs_count": 4}, changed(STORAGE, external=True), []),
+        ({"vfs_count": 3}, changed(STORAGE, external=True), ["functions"]),
+        ({"vfs_count": 4, "mtu": 1500}, changed(STORAGE, external=True, mtu=1500), []),
+        ({"vfs_count": 4, "mtu": 1500}, changed(STORAGE, external=True, mtu=1501), ["link"]),
+        ({"vfs_count": 4, "mtu": None}, changed(STORAGE, external=True, mtu=1), ["link"]),
+        ({"vfs_count": 4}, changed(STORAGE, external=True, link_type="IB"), ["link"]),
+        ({"total_vfs": 0}, STORAGE, ["functions"]),
+        ({"link_type": None}, changed(STORAGE, link_type="IB"), []),
+        ({"link_type": "eth"}, STORAGE, []),
+    ],
+)
+def test_what_the_function_itself_shows_counts(changes, policy, rules):
+    world = dataclasses.replace(WORLD, states={"w1": NodeState("w1", interfaces=(dataclasses.replace(IGB, **changes),))})
+    assert sorted({item.check.partition("lint_")[2] for item in objections(policy, world)}) == rules
+
+
+@pytest.mark.parametrize(
+    ("policy", "other", "met"),
+    [
+        (changed(STORAGE, pf_names=("eth1#0-1",)), changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#2-3",)), False),
+        (changed(STORAGE, pf_names=("eth1#0-2",)), changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#2-3",)), True),
+        (changed(STORAGE, pf_names=("eth1#2-3",)), changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-1",)), False),
+        (changed(STORAGE, pf_names=("eth1#2-3",)), changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-2",)), True),
+        # what is selected, not what is written
+        (STORAGE, changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#4-5",), vfs_count=6), False),
+        (STORAGE, changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#3-5",), vfs_count=6), True),
+        (
+            changed(STORAGE, pf_names=("eth1#4-5",), vfs_count=6),
+            changed(STORAGE, name="old", resource_name="o", vendor="", device="", root_devices=(IGB.address,)),
+            False,
+        ),
+        (
+            changed(STORAGE, pf_names=("eth1#3-5",), vfs_count=6),
+            changed(STORAGE, name="old", resource_name="o", vendor="", device="", root_devices=(IGB.address,)),
+            True,
+        ),
+        (STORAGE, changed(STORAGE, name="old"), False),
+        (STORAGE, changed(STORAGE, name="old", resource_name="o", net_filter="x"), False),
+        (STORAGE, changed(STORAGE, name="old", resource_name="o", pf_names=("eth9",)), False),
+        (STORAGE, changed(STORAGE, name="old", resource_name="o", node_selector={"rdma": "no"}), False),
+        (changed(STORAGE, root_devices=(IGB.address,)), changed(BROADCOM, root_devices=(BNX.address,)), False),
+        (STORAGE, changed(BROADCOM, exclude_topology=True), False),
+    ],
+)
+def test_policies_meet_where_their_functions_do(policy, other, met):
+    found = [(item.node, item.function) for item in objections(policy, beside(other)) if item.check == "network.lint_overlap"]
+    assert bool(found) == met
+    assert not met or found[0] in (("", ""), ("w1", "eth1"))
+
+
+def test_each_objection_is_told_of_the_node_and_the_function():
+    two = dataclasses.replace(
+        WORLD, nodes={**WORLD.nodes, "w2": ClusterNode("w2", LABEL, True)}, states={**WORLD.states, "w2": NodeState("w2", interfaces=(changed(IGB, name=""),))}
+    )
+    found = objections(changed(STORAGE, vfs_count=8), two)
+    assert [(item.node, item.function) for item in found] == [("w1", "eth1"), ("w2", "0000:01:00.0")]
+    old = changed(STORAGE, name="old", resource_name="old", pf_names=("eth1",), vendor="")
+    found = objections(STORAGE, dataclasses.replace(two, policies={"old": old}))
+    assert [(item.check, item.node, item.function) for item in found] == [("network.lint_overlap", "w1", "eth1")]
+
+
+def test_a_policy_is_right_as_long_as_one_node_reports_what_it_takes():
+    states = {"w1": NodeState("w1", interfaces=(MLX,)), "w2": WORLD.states["w1"]}
+    world = dataclasses.replace(WORLD, nodes={name: ClusterNode(name, LABEL, True) for name in ("w1", "w2")}, states=states)
+    assert objections(STORAGE, world) == ()
+    assert [item.check for item in objections(STORAGE, dataclasses.replace(world, states={"w1": states["w1"], "w2": NodeState("w2")}))] == [
+        "network.lint_select"
+    ]
