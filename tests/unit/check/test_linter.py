@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import held, lint, lint_all, remaining
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore, objections
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore, cluster_before, objections
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, Policy, StateInterface, SupportedNic
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nvidia import NicPolicy
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
 
 LABEL = {"rdma": "yes"}
 IGB = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500, 7)
@@ -474,3 +475,47 @@ def test_a_policy_is_right_as_long_as_one_node_reports_what_it_takes():
     assert [item.check for item in objections(STORAGE, dataclasses.replace(world, states={"w1": states["w1"], "w2": NodeState("w2")}))] == [
         "network.lint_select"
     ]
+
+
+@pytest.mark.parametrize(("driver", "most"), [("igb", 9216), ("ixgbe", 9710), ("i40e", 9702), ("ice", 9702), ("bnxt_en", 9500)])
+def test_each_driver_takes_its_own_mtu(driver, most):
+    world = dataclasses.replace(WORLD, states={"w1": NodeState("w1", interfaces=(dataclasses.replace(IGB, driver=driver),))})
+    assert objections(changed(STORAGE, mtu=most), world) == ()
+    assert [item.check for item in objections(changed(STORAGE, mtu=most + 1), world)] == ["network.lint_link"]
+
+
+def test_a_nic_that_the_operator_does_not_support_is_not_selected():
+    world = dataclasses.replace(WORLD, supported=NICS[1:])
+    findings = told(lint(FABRIC, (changed(STORAGE, vendor="", device="", pf_names=("eth1",)),), world, ("w1",)), "select")
+    assert findings == [("select", "storage w1", "fail"), ("select", "storage", "fail")]
+
+
+def test_the_rdma_device_of_another_function_is_none_of_this_one():
+    bare = Hca("eth4", pci=PciFunction(BNX.address, "14e4", "16d7", "0200", "bnxt_en"))
+    good = Hca("mlx5_0", "mlx5_0", pci=PciFunction(MLX.address, "15b3", "1021", "0207", "mlx5_core"))
+    for hcas, found in (((bare, good), ["network.lint_rdma"]), ((good,), []), ((Hca("soft"), bare), ["network.lint_rdma"])):
+        assert [item.check for item in objections(BROADCOM, dataclasses.replace(WORLD, hcas={"w1": NodeHcas(hcas)}))] == found
+
+
+def test_a_policy_that_the_webhook_refuses_does_not_hide_the_next_one():
+    first = changed(STORAGE, name="a", root_devices=(IGB.address,))
+    second = changed(STORAGE, name="b", resource_name="b", vendor="", device="", pf_names=("eth1",))
+    found = objections(changed(STORAGE, root_devices=(IGB.address,)), beside(first, second))
+    assert [(item.node, item.function) for item in found] == [("", ""), ("w1", "eth1")]
+
+
+def test_the_webhook_compares_what_is_written_of_one_name():
+    """Other names are no overlap, and a name without a range is none with a name that has one."""
+    assert objections(changed(STORAGE, pf_names=("eth1#0-3",)), beside(changed(BROADCOM, pf_names=("eth4#0-3",)))) == ()
+    whole = objections(changed(STORAGE, pf_names=("eth1",)), beside(changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-1",))))
+    assert [(item.node, item.function) for item in whole] == [("w1", "eth1")]
+
+
+def test_what_is_there_before_comes_from_what_was_seen_and_asked_for():
+    policy = NicPolicy("nic-cluster-policy", "ready")
+    seen = OperatorFacts(
+        (), (), (), tuple(WORLD.nodes.values()), states=tuple(WORLD.states.values()), policies=(STORAGE,), supported_nics=NICS, nic_policies=(policy,)
+    )
+    hcas = {"w1": NodeHcas(())}
+    for cluster, mode in ((ClusterIntent(), ""), (ClusterIntent(node_pool=DrainPool(1, "exclusive")), "exclusive")):
+        assert cluster_before(seen, hcas, cluster) == ClusterBefore(WORLD.nodes, WORLD.states, {"storage": STORAGE}, NICS, hcas, mode, (policy,))
