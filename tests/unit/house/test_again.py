@@ -214,7 +214,7 @@ def test_a_stage_is_kept_by_an_earlier_gate_and_not_by_its_own(fabrics: typing.A
     kept = frame.may_start(context("network", fabric=record("fabric", "closed")), wishes, ground)
     assert kept is not None and kept.closed_by == "fabric"
     for stage in ("network", "host"):
-        assert frame.may_start(context("network", **{stage: record(stage, "closed")}), wishes, ground) is None
+        assert frame.may_start(context("network", False, **{stage: record(stage, "closed")}), wishes, ground) is None
 
 
 def test_an_intent_that_was_judged_in_this_run_is_not_judged_again() -> None:
