@@ -81,7 +81,8 @@ def errors(first: typing.Sequence[PortErrors] = (), later: typing.Sequence[PortE
 def topology(fabric: int = 1, without: typing.Sequence[str] = (), more: typing.Sequence[FabricNode] = ()) -> Topology:
     """One leaf with the HCAs of both workers on a fabric; ``without`` leaves out port GUIDs."""
     leaf = FabricNode("Switch", "0x0000000000000100", "MF0;leaf00:MQM9700/U1", 65, 1)
-    nodes, links = [leaf], []
+    nodes = [leaf]
+    links: typing.List[Link] = []
     for number in NODES.values():
         for index, item in enumerate(SIX_HCAS):
             if item[3] == fabric and plain_guid(number, index, 1) not in without:

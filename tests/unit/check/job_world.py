@@ -48,12 +48,14 @@ JOB = {
 
 
 def job(**changes: typing.Any) -> Job:
-    return load(Job, {**JOB, **changes}, "rdma_job")
+    answer: Job = load(Job, {**JOB, **changes}, "rdma_job")
+    return answer
 
 
 def objects(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
     """What is rendered, as the API server would give it back: no two parts of it are one."""
-    return json.loads(json.dumps(render(job(**changes), FABRICS, ClusterIntent())))
+    answer: typing.List[typing.Dict[str, typing.Any]] = json.loads(json.dumps(render(job(**changes), FABRICS, ClusterIntent())))
+    return answer
 
 
 def definition(name: str, kind: str, resource: str = "", **ipam: typing.Any) -> typing.Dict[str, typing.Any]:

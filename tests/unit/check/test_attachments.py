@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 
@@ -15,6 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import lint_all
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.plain_network import lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore as Surroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, Patience, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
@@ -23,7 +25,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate impo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import check as virtual_functions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Attachment, ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nvidia import NicPolicy, Reported
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts
@@ -40,7 +44,7 @@ NIC = Hca(
 RANGES = iter(range(256))
 
 
-def made(profile, **changes):
+def made(profile: str, **changes: typing.Any) -> typing.Dict[str, typing.Any]:
     data = {
         "name": profile.replace("_", "-"),
         "profile": profile,
@@ -54,19 +58,19 @@ def made(profile, **changes):
     return {key: value for key, value in data.items() if value is not None}
 
 
-def intent_of(*fabrics, cluster=None):
+def intent_of(*fabrics: typing.Dict[str, typing.Any], cluster: typing.Optional[typing.Dict[str, typing.Any]] = None) -> Intent:
     return parse_intent(list(fabrics), None, cluster)
 
 
-def one(profile, **changes):
+def one(profile: str, **changes: int) -> Fabric:
     return intent_of(made(profile, **changes)).fabrics[0]
 
 
-def around(hca=NIC, **changes):
+def around(hca: Hca = NIC, **changes: typing.Any) -> ClusterBefore:
     return Surroundings(hcas={"a": NodeHcas((hca,))}, **changes)
 
 
-def judged(findings):
+def judged(findings: typing.Tuple[Finding, ...]) -> typing.Set[typing.Tuple[str, str]]:
     return {(finding.check, finding.status) for finding in findings}
 
 
@@ -74,12 +78,12 @@ def judged(findings):
 
 
 @pytest.mark.parametrize("profile", ["macvlan", "rdma_shared", "host_device"])
-def test_a_good_network_has_nothing_against_it(profile):
+def test_a_good_network_has_nothing_against_it(profile: str) -> None:
     found = lint(one(profile), around(), ["a"])
     assert found and {finding.status for finding in found} == {"pass"}
 
 
-def test_the_pod_network_needs_nothing():
+def test_the_pod_network_needs_nothing() -> None:
     assert lint(intent_of({"name": "pods", "profile": "pod_network", "network": {"namespace": "training"}}).fabrics[0], around(), ["a"]) == ()
 
 
@@ -117,13 +121,13 @@ def test_the_pod_network_needs_nothing():
         ),
     ],
 )
-def test_each_rule(profile, changes, world, check, status, said):
+def test_each_rule(profile: str, changes: typing.Dict[str, int], world: ClusterBefore, check: str, status: str, said: str) -> None:
     found = [finding for finding in lint(one(profile, **changes), world, ["a"]) if finding.check == check]
     assert [finding.status for finding in found] == [status]
     assert said in found[0].why
 
 
-def test_a_policy_that_is_ours_or_has_other_parts_is_joined():
+def test_a_policy_that_is_ours_or_has_other_parts_is_joined() -> None:
     for policy in (
         NicPolicy("nic-cluster-policy", "ready", True, {"rdmaSharedDevicePlugin": "{}"}),
         NicPolicy("nic-cluster-policy", "ready", False, {"sriovDevicePlugin": "{}"}),
@@ -132,7 +136,7 @@ def test_a_policy_that_is_ours_or_has_other_parts_is_joined():
         assert ("network.lint_operator", "pass") in judged(found)
 
 
-def test_both_kinds_of_fabrics_are_linted_together():
+def test_both_kinds_of_fabrics_are_linted_together() -> None:
     intent = intent_of(made("macvlan"), made("sriov_ethernet"))
     found = lint_all(intent.fabrics, [], around(), ["a"])
     assert found["sriov-ethernet"] == () and found["macvlan"]
@@ -156,16 +160,16 @@ READY = ClusterState(
 )
 
 
-def reports(kind, **changes):
+def reports(kind: str, **changes: typing.Any) -> ClusterState:
     (name, seen), *_rest = REPORTS[kind].items()
     return dataclasses.replace(READY, reports={**REPORTS, kind: {name: dataclasses.replace(seen, **changes)} if changes else {}})
 
 
-def attached(*seen):
-    return dataclasses.replace(READY, attachments=dict.fromkeys(["training/net"][: len(seen)], next(iter(seen), None)))
+def attached(*seen: Attachment) -> ClusterState:
+    return dataclasses.replace(READY, attachments=dict.fromkeys(["training/net"], seen[0]) if seen else {})
 
 
-def test_all_that_is_there_is_ready():
+def test_all_that_is_there_is_ready() -> None:
     (found,) = judge((TARGET,), READY)
     assert (found.node.phase, found.node.allocatable) == ("ready", 63)
     assert "MacvlanNetwork net" in found.node.detail
@@ -196,26 +200,26 @@ def test_all_that_is_there_is_ready():
         (dataclasses.replace(READY, unread={"Node": "HTTP 500"}), "Node not read yet", ""),
     ],
 )
-def test_what_is_missing_is_named(world, said, suspect):
+def test_what_is_missing_is_named(world: ClusterState, said: str, suspect: str) -> None:
     (found,) = judge((TARGET,), world)
     assert (found.node.phase, found.suspect) == ("waiting", suspect)
     assert said in found.node.detail
     assert not suspect or suspect in GRACE
 
 
-def test_what_an_operator_waits_for_may_be_a_node_of_somebody_else():
+def test_what_an_operator_waits_for_may_be_a_node_of_somebody_else() -> None:
     waits = reports("NicClusterPolicy", state="notReady", parts=("state-OFED notReady",))
     for theirs, said in ((ClusterNode("b"), "and of those that are not ours NotReady are: b"), (ClusterNode("b", ready=True), "state-OFED notReady")):
         (found,) = judge((TARGET,), dataclasses.replace(waits, nodes={**READY.nodes, "b": theirs}))
         assert found.node.detail.endswith(said)
 
 
-def test_a_node_that_the_cluster_does_not_know_fails_at_once():
+def test_a_node_that_the_cluster_does_not_know_fails_at_once() -> None:
     (found,) = judge((TARGET,), dataclasses.replace(READY, nodes={}))
     assert found.node.phase == "failed"
 
 
-def test_an_error_that_stays_is_the_end_with_its_cause():
+def test_an_error_that_stays_is_the_end_with_its_cause() -> None:
     world, patience = reports("MacvlanNetwork", state="error", reason="namespace not found"), Patience()
     assert [node.phase for node in patience.apply(judge((TARGET,), world), 0.0)] == ["waiting"]
     (node,) = patience.apply(judge((TARGET,), world), GRACE["state_error"][0])
@@ -228,13 +232,13 @@ def test_an_error_that_stays_is_the_end_with_its_cause():
 APPLIED = (AppliedObject("NetworkAttachmentDefinition", "macvlan", "training", "macvlan", "created"),)
 
 
-def synced(world=READY, **changes):
+def synced(world: ClusterState = READY, **changes: typing.Any) -> SyncFacts:
     target = dataclasses.replace(TARGET, fabric="macvlan", objects=(), pool="", resource="", **changes)
     nodes = tuple(item.node for item in judge((target,), world))
     return SyncFacts(all(node.phase != "waiting" for node in nodes), False, 3.0, nodes)
 
 
-def ready_of(**facts):
+def ready_of(**facts: typing.Any) -> Finding:
     intent = intent_of(made("macvlan"))
     found = network.check(intent, network.Facts(("a",), **facts))
     assert "network.policy_accepted" not in {finding.check for finding in found}
@@ -255,7 +259,7 @@ def ready_of(**facts):
         ({"lint": network.LintFacts(held={"macvlan": "1 finding"})}, "unknown", "held the fabric back"),
     ],
 )
-def test_whether_pods_can_be_attached(facts, status, said):
+def test_whether_pods_can_be_attached(facts: typing.Dict[str, typing.Any], status: str, said: str) -> None:
     finding = ready_of(**facts)
     assert finding.status == status
     assert said in finding.why
@@ -291,7 +295,9 @@ def test_whether_pods_can_be_attached(facts, status, said):
         ),
     ],
 )
-def test_a_conflict_names_both_places(fabrics, cluster, check, places):
+def test_a_conflict_names_both_places(
+    fabrics: typing.Tuple[typing.Dict[str, typing.Any], ...], cluster: typing.Optional[typing.Dict[str, typing.Any]], check: str, places: typing.Tuple[str, str]
+) -> None:
     found = [finding for finding in conflicts.check(intent_of(*fabrics, cluster=cluster)) if finding.check == f"validate.{check}" and finding.status == "fail"]
     assert found
     text = " ".join(f"{finding.subject} {finding.measured} {finding.expected}" for finding in found)
@@ -310,14 +316,14 @@ def test_a_conflict_names_both_places(fabrics, cluster, check, places):
         (made("rdma_shared"), made("sriov_ethernet", rdma=False, network={"name": "s", "namespace": "t", "meta_plugins": [{"type": "rdma"}]})),
     ],
 )
-def test_fabrics_that_can_live_beside_each_other(fabrics):
+def test_fabrics_that_can_live_beside_each_other(fabrics: typing.Tuple[typing.Dict[str, typing.Any], ...]) -> None:
     assert {finding.status for finding in conflicts.check(intent_of(*fabrics))} == {"pass"}
 
 
 # The other stages
 
 
-def test_stages_say_what_they_do_not_cover():
+def test_stages_say_what_they_do_not_cover() -> None:
     pods = {"name": "pods", "profile": "pod_network", "network": {"namespace": "training"}}
     intent = intent_of(made("macvlan"), pods)
     nodes = {"a": ObservedHcas(NodeHcas((NIC,)))}
@@ -335,7 +341,7 @@ def test_stages_say_what_they_do_not_cover():
     assert said["fabric.hcas", "a macvlan"] == "1 HCAs: mlx5_0"
 
 
-def test_without_virtual_functions_nobody_misses_the_sriov_operator():
+def test_without_virtual_functions_nobody_misses_the_sriov_operator() -> None:
     intent = intent_of(made("rdma_shared"))
     seen = OperatorFacts(("network-attachment-definitions.k8s.cni.cncf.io",), (), (), (ClusterNode("a", ready=True),))
     found = {finding.subject: finding for finding in operators.check(intent, operators.Facts(("a",), seen)) if finding.check != "operators.rights"}
@@ -345,11 +351,11 @@ def test_without_virtual_functions_nobody_misses_the_sriov_operator():
     assert (missing.status, missing.remedy) == ("fail", "Install NVIDIA's network operator.")
 
 
-def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_is_too_low():
+def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_is_too_low() -> None:
     intent = intent_of(made("macvlan"))
     pods = tuple(RdmaPod("macvlan", name, "pod", "training", interface="net1", address="10.0.0.1") for name in ("a", "b"))
 
-    def judge(intent, low):
+    def judge(intent: Intent, low: float) -> typing.Tuple[Finding, ...]:
         pairs = (PairResult("macvlan", *ends, average_gbps=speed, transport="TCP", streams=4) for ends, speed in ((("a", "b"), 9.0), (("b", "a"), low)))
         return bandwidth.check(intent, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, tuple(pairs))))
 
@@ -367,7 +373,7 @@ def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_i
     assert ("bandwidth.floor", "fail") in judged(judge(floored, 5.5))
 
 
-def test_a_network_that_promises_rdma_and_has_none_fails():
+def test_a_network_that_promises_rdma_and_has_none_fails() -> None:
     pods = tuple(RdmaPod("macvlan", name, "pod", "training", error="no RDMA device on net1", cause="no_device") for name in ("a", "b"))
     shared = intent_of(made("rdma_shared", name="macvlan"))
     assert ("bandwidth.pod", "fail") in judged(bandwidth.check(shared, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, ()))))

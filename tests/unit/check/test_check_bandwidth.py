@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 
@@ -24,13 +25,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SubnetManager,
     Topology,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import failure as rdma_failure
 
 
-def intent(fabric_changes=None, **line_rate):
+def intent(fabric_changes: typing.Optional[typing.Dict[str, typing.Any]] = None, **line_rate: typing.Union[float, str]) -> Intent:
     fabric = {
         "name": "compute",
         "profile": "sriov_infiniband",
@@ -47,18 +50,27 @@ GEN5, GEN6 = (PcieLink(speed, 16, speed, 16, speed, 16, 256, 256) for speed in (
 RATES = {100.0: (4, "EDR"), 200.0: (4, "HDR"), 400.0: (4, "NDR")}
 
 
-def ground(nodes, rails=1, rate=400.0, link=GEN5, slow=None, read=True, **of_nodes):
+def ground(
+    nodes: typing.Union[str, typing.Tuple[str, ...]],
+    rails: int = 1,
+    rate: typing.Optional[float] = 400.0,
+    link: PcieLink = GEN5,
+    slow: typing.Optional[typing.Dict[str, str]] = None,
+    read: bool = True,
+    **of_nodes: typing.Tuple[typing.Optional[float], PcieLink],
+) -> typing.Dict[str, typing.Any]:
     """What nodes, ports and fabric show: HCA k of each node at 0000:<k>c:00.0.
 
     :param slow: what iblinkinfo says that the port of a node could be, by its name
     :param of_nodes: rate and PCIe link of a node of its own
     """
-    hcas, subnets, ends, links = {}, {}, [], []
+    hcas, subnets, ends = {}, {}, []
+    links: typing.List[Link] = []
     for place, node in enumerate(nodes):
         found = []
         own_rate, own_link = of_nodes.get(node, (rate, link))
         for rail in range(rails):
-            guid, width = f"0x{place * 16 + rail + 1:016x}", RATES.get(own_rate, (4, "NDR"))
+            guid, width = f"0x{place * 16 + rail + 1:016x}", RATES.get(typing.cast(float, own_rate), (4, "NDR"))
             pci = PciFunction(f"0000:{rail}c:00.0", "15b3", "1021", "0207", "mlx5_core", 0, own_link)
             found.append(Hca(f"mlx5_{rail}", f"mlx5_{rail}", (), pci, guid, ports=(Port(1, "ACTIVE", "LinkUp", "InfiniBand", own_rate, *width, 1, 1, guid),)))
             ends.append(FabricNode("Ca", guid, f"{node} mlx5_{rail}", 1))
@@ -79,21 +91,23 @@ PODS = tuple(
 )
 
 
-def pair(client, server, average=373.64, **changes):
+def pair(client: str, server: str, average: typing.Optional[float] = 373.64, **changes: typing.Any) -> PairResult:
     return dataclasses.replace(
         PairResult("compute", client, server, 5, average_gbps=average, peak_gbps=(average or 0) + 0.34, message_bytes=1048576, iterations=5000), **changes
     )
 
 
-def facts(*pairs, pods=PODS, seen=None, **changes):
+def facts(
+    *pairs: PairResult, pods: typing.Tuple[RdmaPod, ...] = PODS, seen: typing.Optional[typing.Dict[str, typing.Any]] = None, **changes: typing.Any
+) -> Facts:
     return Facts(("a", "b"), BandwidthFacts(pods, pairs or (pair("a", "b"), pair("b", "a")), **changes), **(ground("ab") if seen is None else seen))
 
 
-def statuses(given, wanted=None):
+def statuses(given: Facts, wanted: typing.Optional[Intent] = None) -> typing.Dict[typing.Tuple[str, str], str]:
     return {(finding.check.split(".")[1], finding.subject): finding.status for finding in check(wanted or intent(), given)}
 
 
-def found(given, name, subject, wanted=None):
+def found(given: Facts, name: str, subject: str, wanted: typing.Optional[Intent] = None) -> Finding:
     (finding,) = [finding for finding in check(wanted or intent(), given) if finding.check == f"bandwidth.{name}" and finding.subject == subject]
     return finding
 
@@ -101,7 +115,7 @@ def found(given, name, subject, wanted=None):
 AB = "compute a -> b"
 
 
-def test_row_s1_12_passes_at_its_line_rate():
+def test_row_s1_12_passes_at_its_line_rate() -> None:
     assert set(statuses(facts()).values()) == {"pass"}
     floor = found(facts(), "floor", AB)
     assert (floor.measured, floor.expected) == (
@@ -110,7 +124,7 @@ def test_row_s1_12_passes_at_its_line_rate():
     )
 
 
-def test_facts_survive_the_way_through_ansible():
+def test_facts_survive_the_way_through_ansible() -> None:
     assert load(Facts, to_data(facts()), "facts") == facts()
 
 
@@ -127,19 +141,19 @@ def test_facts_survive_the_way_through_ansible():
         (0.0048, {"floor_gbps": 0.005, "reason": "software RDMA"}, "fail"),
     ],
 )
-def test_floor(average, rule, status):
+def test_floor(average: float, rule: typing.Dict[str, typing.Any], status: str) -> None:
     given = facts(pair("a", "b", average), pair("b", "a", average))
     finding = found(given, "floor", AB, intent(**rule))
     assert finding.status == status
     assert rule.get("reason", "0.9") in finding.expected
 
 
-def floor_of(given, subject=AB, wanted=None):
+def floor_of(given: Facts, subject: str = AB, wanted: typing.Optional[Intent] = None) -> float:
     """The floor in Gb/s that a finding names."""
     return float(found(given, "floor", subject, wanted).expected.split()[1])
 
 
-def test_the_smallest_slot_sets_the_floor():
+def test_the_smallest_slot_sets_the_floor() -> None:
     # the card of b sits in a generation 4 slot: 252 Gb/s less what headers and flow control take are all that it can
     given = facts(pair("a", "b", 200.0), pair("b", "a", 200.0), seen=ground("ab", b=(400.0, PcieLink(16.0, 16, 32.0, 16, 16.0, 16, 256, 256))))
     finding = found(given, "floor", AB)
@@ -157,7 +171,7 @@ def test_the_smallest_slot_sets_the_floor():
         (ground("ab", rate=None), "sysfs shows no rate of its port"),
     ],
 )
-def test_without_what_the_links_could_carry_there_is_no_floor(seen, text):
+def test_without_what_the_links_could_carry_there_is_no_floor(seen: typing.Dict[str, typing.Any], text: str) -> None:
     given = facts(seen=seen)
     finding = found(given, "floor", AB)
     assert finding.status == "unknown" and text in finding.why
@@ -167,14 +181,14 @@ def test_without_what_the_links_could_carry_there_is_no_floor(seen, text):
     assert found(given, "floor", AB, intent(expected_gbps=400)).status == "pass"
 
 
-def test_the_fleet_catches_the_slow_direction():
+def test_the_fleet_catches_the_slow_direction() -> None:
     given = facts(pair("a", "b", 373.64), pair("b", "a", 340.0))
     assert found(given, "fleet", AB).status == "pass"
     slow = found(given, "fleet", "compute b -> a")
     assert (slow.status, slow.expected) == ("fail", ">= 347.49 Gb/s (0.93 of the best pair of the rail, 373.64 Gb/s)")
 
 
-def test_a_figure_beside_a_failure_is_none():
+def test_a_figure_beside_a_failure_is_none() -> None:
     # a killed server leaves a perfect table and exit code 1
     given = facts(pair("a", "b", failure="peer_gone", evidence="ethernet_read_keys: Couldn't read remote address"), pair("b", "a"))
     finding = found(given, "measured", AB)
@@ -183,23 +197,23 @@ def test_a_figure_beside_a_failure_is_none():
 
 
 @pytest.mark.parametrize("average", [None, 0.0, -1.0])
-def test_no_figure_is_no_pass(average):
+def test_no_figure_is_no_pass(average: typing.Optional[float]) -> None:
     assert found(facts(pair("a", "b", average), pair("b", "a")), "measured", AB).status == "fail"
 
 
 @pytest.mark.parametrize(
     ("pings", "failure", "status"), [(5, "", "pass"), (4, "", "fail"), (0, "no_address", "fail"), (None, "", "unknown"), (5, "hang", "fail")]
 )
-def test_rping(pings, failure, status):
+def test_rping(pings: typing.Optional[int], failure: str, status: str) -> None:
     assert found(facts(pair("a", "b", pings=pings, ping_failure=failure), pair("b", "a")), "rping", AB).status == status
 
 
-def test_a_failed_ping_leaves_the_bandwidth_unknown():
+def test_a_failed_ping_leaves_the_bandwidth_unknown() -> None:
     given = facts(pair("a", "b", None, pings=0, ping_failure="no_address", failure="ping", evidence="ADDR_ERROR"), pair("b", "a"))
     assert found(given, "measured", AB).status == "unknown"
 
 
-def test_a_pair_that_was_not_measured_is_unknown_with_the_pod_s_cause():
+def test_a_pair_that_was_not_measured_is_unknown_with_the_pod_s_cause() -> None:
     missing = RdmaPod("compute", "b", "", "test", error="the node offers no openshift.io/mlx")
     given = Facts(("a", "b"), BandwidthFacts((PODS[0], missing), ()))
     finding = found(given, "measured", "compute b")
@@ -213,19 +227,19 @@ def test_a_pair_that_was_not_measured_is_unknown_with_the_pod_s_cause():
 
 
 @pytest.mark.parametrize("given", [Facts(("a", "b"), None), Facts(("a",), BandwidthFacts((), ())), Facts()])
-def test_nothing_measured_is_never_good_news(given):
+def test_nothing_measured_is_never_good_news(given: Facts) -> None:
     found_statuses = [finding.status for finding in check(intent(), given) if finding.check == "bandwidth.measured"]
     assert found_statuses
     assert set(found_statuses) == {"unknown"}
 
 
-def test_what_was_left_behind():
+def test_what_was_left_behind() -> None:
     assert found(facts(remaining=("test/x",)), "cleanup", "pods").status == "fail"
     assert found(facts(leftovers=("test/x",)), "cleanup", "pods").status == "warn"
 
 
-def test_every_kind_of_failure_has_a_cause_and_a_remedy():
-    assert set(rdma_failure.Kind.__args__) <= set(CAUSES)
+def test_every_kind_of_failure_has_a_cause_and_a_remedy() -> None:
+    assert set(typing.get_args(rdma_failure.Kind)) <= set(CAUSES)
     assert all(why and remedy for why, remedy in CAUSES.values())
     assert PINGS == 5
 
@@ -233,7 +247,7 @@ def test_every_kind_of_failure_has_a_cause_and_a_remedy():
 RAILS = intent({"select": {"hcas_per_node": 2}})
 
 
-def rail_pods(*nodes, **changes):
+def rail_pods(*nodes: str, **changes: typing.Any) -> typing.Tuple[RdmaPod, ...]:
     return tuple(
         RdmaPod("compute", node, f"{node}-{rail}", "test", f"mlx5_{rail}", "10.0.0.1", f"0000:{rail}c:00.2", "net1", 400.0, 504.12, rail=rail, **changes)
         for node in nodes
@@ -241,7 +255,7 @@ def rail_pods(*nodes, **changes):
     )
 
 
-def test_rails_are_judged_by_themselves():
+def test_rails_are_judged_by_themselves() -> None:
     pairs = [pair(*names, average, rail=rail) for names in (("a", "b"), ("b", "a")) for rail, average in ((0, 373.0), (1, 390.0))]
     given = Facts(("a", "b"), BandwidthFacts(rail_pods("a", "b"), tuple(pairs)), **ground("ab", 2))
     assert set(statuses(given, RAILS).values()) == {"pass"}
@@ -253,7 +267,7 @@ def test_rails_are_judged_by_themselves():
     assert found(given, "pod", "compute a rail 1", RAILS).status == "pass"
 
 
-def test_a_rail_without_a_pod_is_unknown_by_name():
+def test_a_rail_without_a_pod_is_unknown_by_name() -> None:
     missing = RdmaPod("compute", "b", "", "test", error="none of the 9 virtual functions is of rail 1", rail=1, cause="rail")
     pods = (*(pod for pod in rail_pods("a", "b") if (pod.node, pod.rail) != ("b", 1)), missing)
     given = Facts(("a", "b"), BandwidthFacts(pods, (pair("a", "b"), pair("b", "a"))), **ground("ab", 2))
@@ -262,7 +276,7 @@ def test_a_rail_without_a_pod_is_unknown_by_name():
     assert "compute b rail 0" not in {finding.subject for finding in check(RAILS, given) if finding.status != "pass"}
 
 
-def test_virtual_functions_that_measure_at_once_share_port_and_card():
+def test_virtual_functions_that_measure_at_once_share_port_and_card() -> None:
     # two ports of one card, in a slot of 504 Gb/s
     pods = tuple(dataclasses.replace(pod, physical_function=f"0000:3c:00.{pod.rail}") for pod in rail_pods("a", "b"))
     given = Facts(("a", "b"), BandwidthFacts(pods, (pair("a", "b"), pair("b", "a"))), **ground("ab", 2))
@@ -278,7 +292,7 @@ def test_virtual_functions_that_measure_at_once_share_port_and_card():
 
 
 @pytest.mark.parametrize("at", [{"physical_function": "0000:1c:00.0", "pci": "0000:1c:00.2"}, {"physical_function": None, "pci": "0000:1c:00.0"}])
-def test_an_end_is_judged_by_the_hca_that_its_pod_has(at):
+def test_an_end_is_judged_by_the_hca_that_its_pod_has(at: typing.Dict[str, typing.Any]) -> None:
     seen = ground("ab", 2)
     for node in "ab":
         first, second = seen["hcas"][node].value.hcas
@@ -289,7 +303,7 @@ def test_an_end_is_judged_by_the_hca_that_its_pod_has(at):
     assert floor_of(given, "compute a -> b rail 0", RAILS) == pytest.approx(0.92 * 207.41, abs=0.01)
 
 
-def test_both_directions_at_once_have_twice_the_link():
+def test_both_directions_at_once_have_twice_the_link() -> None:
     wanted = intent({"bandwidth": {"directions": "at_once"}})
     given = facts(pair("a", "b", 700.0))
     finding = found(given, "floor", "compute a <-> b", wanted)
@@ -297,14 +311,16 @@ def test_both_directions_at_once_have_twice_the_link():
     assert {key: status for key, status in statuses(given, wanted).items() if key[0] == "measured"} == {("measured", "compute a <-> b"): "pass"}
 
 
-def test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure():
+def test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure() -> None:
     pods = tuple(dataclasses.replace(pod, binding="on other CPUs (0-3) than those of the HCA's NUMA node 1 (4-7)") for pod in PODS)
     given = facts(pair("a", "b", 200.0), pair("b", "a", 200.0), pods=pods)
     assert "on other CPUs (0-3)" in found(given, "floor", AB).why
     assert "on other CPUs (0-3)" in found(given, "pod", "compute a").measured
 
 
-def fleet(nodes, bad=(), rounds=None, again=()):
+def fleet(
+    nodes: str, bad: typing.Union[str, typing.Tuple[typing.Union[str, typing.Tuple[str, str]], ...]] = (), rounds: None = None, again: typing.Tuple[()] = ()
+) -> Facts:
     """Each pair of the nodes, slow where it is in ``bad`` or has a node that is."""
     names = [(one, other) for one in nodes for other in nodes if one != other]
     pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
@@ -312,32 +328,32 @@ def fleet(nodes, bad=(), rounds=None, again=()):
     return Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground(nodes))
 
 
-def suspected(given):
+def suspected(given: Facts) -> typing.Dict[str, Finding]:
     return {finding.subject: finding for finding in check(intent(), given) if finding.check == "bandwidth.suspect"}
 
 
-def test_nobody_is_suspected_where_all_pass():
+def test_nobody_is_suspected_where_all_pass() -> None:
     assert [finding.status for finding in suspected(fleet("abcd")).values()] == ["pass"]
 
 
-def test_a_slow_node_is_named_with_its_hca_and_nobody_else():
+def test_a_slow_node_is_named_with_its_hca_and_nobody_else() -> None:
     ((subject, finding),) = suspected(fleet("abcdef", bad=("d",))).items()
     assert (subject, finding.status) == ("compute d mlx5_0", "fail")
     assert "0000:0c:00.0, rail 0, leaf leaf port 4" in finding.why
 
 
-def test_a_slow_path_accuses_neither_end():
+def test_a_slow_path_accuses_neither_end() -> None:
     ((subject, finding),) = suspected(fleet("abcdef", bad=(("a", "d"), ("d", "a")))).items()
     assert (subject, finding.status) == ("compute path a mlx5_0 <-> d mlx5_0", "fail")
 
 
-def test_of_two_nodes_neither_can_be_accused_alone():
+def test_of_two_nodes_neither_can_be_accused_alone() -> None:
     ((subject, finding),) = suspected(fleet("ab", bad="b")).items()
     assert subject == "compute a mlx5_0 or b mlx5_0 or leaf leaf"
     assert "cannot be told" in finding.why
 
 
-def test_a_node_that_is_slow_on_all_rails_is_named_once():
+def test_a_node_that_is_slow_on_all_rails_is_named_once() -> None:
     nodes = "abcdef"
     pairs = tuple(pair(one, other, 200.0 if "d" in (one, other) else 373.64, rail=rail) for rail in (0, 1) for one in nodes for other in nodes if one != other)
     given = Facts(tuple(nodes), BandwidthFacts(rail_pods(*nodes), pairs), **ground(nodes, 2))
@@ -345,21 +361,21 @@ def test_a_node_that_is_slow_on_all_rails_is_named_once():
     assert accused == [("compute d", "fail")]
 
 
-def test_one_slow_direction_has_nothing_in_common_with_others_and_is_told():
+def test_one_slow_direction_has_nothing_in_common_with_others_and_is_told() -> None:
     ((subject, finding),) = suspected(fleet("abcdef", bad=(("a", "d"),))).items()
     assert (subject, finding.status) == ("compute", "fail")
     assert finding.why.endswith("a mlx5_0 -> d mlx5_0.")
 
 
-def test_verdicts_of_a_pair_need_both_directions():
+def test_verdicts_of_a_pair_need_both_directions() -> None:
     given = fleet("abc", bad=(("a", "b"),))
-    passed, failed = verdicts(intent().fabrics[0], given.bandwidth.pods, given.bandwidth.pairs, given)
+    passed, failed = verdicts(intent().fabrics[0], typing.cast(BandwidthFacts, given.bandwidth).pods, typing.cast(BandwidthFacts, given.bandwidth).pairs, given)
     assert failed == {frozenset(((0, "a"), (0, "b")))}
     assert len(passed) == 2
 
 
 @pytest.mark.parametrize(("rounds", "met", "status"), [(None, 2, "unknown"), (1, 1, None), (2, 1, "unknown")])
-def test_who_met_fewer_than_it_should_is_unknown(rounds, met, status):
+def test_who_met_fewer_than_it_should_is_unknown(rounds: typing.Optional[int], met: int, status: typing.Optional[str]) -> None:
     nodes = ("a", "b", "c", "d")
     pairs = [pair(one, other) for one, other in (("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"), ("a", "c"), ("c", "a"))[: 6 if met == 2 else 4]]
     given = Facts(nodes, BandwidthFacts(tuple(dataclasses.replace(PODS[0], node=node) for node in nodes), tuple(pairs)))
@@ -368,7 +384,7 @@ def test_who_met_fewer_than_it_should_is_unknown(rounds, met, status):
 
 
 @pytest.mark.parametrize(("failure", "rows", "status"), [("", ((2, 0.1), (4, 0.2)), "pass"), ("hang: no end", (), "unknown"), ("", (), "unknown")])
-def test_a_sweep_that_was_asked_for(failure, rows, status):
+def test_a_sweep_that_was_asked_for(failure: str, rows: typing.Tuple[typing.Tuple[int, float], ...], status: str) -> None:
     wanted = intent({"bandwidth": {"sweep": True}})
     swept = pair("a", "b", sweep=tuple(SweepRow(*row) for row in rows), sweep_failure=failure)
     finding = found(facts(swept, pair("b", "a")), "sweep", AB, wanted)
@@ -377,7 +393,7 @@ def test_a_sweep_that_was_asked_for(failure, rows, status):
 
 
 @pytest.mark.parametrize("cause", ["refused", "stuck", "unschedulable", "image", "container", "rail", "no_tool", "no_device"])
-def test_a_pod_s_trouble_has_a_remedy_of_its_own(cause):
+def test_a_pod_s_trouble_has_a_remedy_of_its_own(cause: str) -> None:
     broken = dataclasses.replace(PODS[1], error="the server's words", cause=cause)
     finding = found(Facts(("a", "b"), BandwidthFacts((PODS[0], broken), ())), "pod", "compute b")
     assert (finding.status, finding.remedy) == ("fail", CAUSES[cause][1])
@@ -387,21 +403,21 @@ def test_a_pod_s_trouble_has_a_remedy_of_its_own(cause):
 # A floor that does not sink with the fault
 
 
-def links(given, wanted=None):
+def links(given: Facts, wanted: typing.Optional[Intent] = None) -> typing.Dict[str, Finding]:
     return {finding.subject: finding for finding in check(wanted or intent(), given) if finding.check == "bandwidth.link"}
 
 
-def slower(average, pods=PODS, **seen):
+def slower(average: float, pods: typing.Tuple[RdmaPod, ...] = PODS, **seen: typing.Any) -> Facts:
     return facts(pair("a", "b", average), pair("b", "a", average), pods=pods, seen=ground("ab", **seen))
 
 
-def test_links_that_run_as_they_can_are_told():
+def test_links_that_run_as_they_can_are_told() -> None:
     finding = links(facts())["compute a mlx5_0"]
     assert (finding.status, finding.measured) == ("pass", "400 Gb/s, PCIe 32 GT/s x16")
     assert finding.expected == "400 Gb/s (iblinkinfo), PCIe 32 GT/s x16 with packets of 256 bytes"
 
 
-def test_pcie_that_trained_down_fails_the_pair_and_its_hca():
+def test_pcie_that_trained_down_fails_the_pair_and_its_hca() -> None:
     # generation 3 x4 under NDR: 30.1 of the 31.5 Gb/s that are left
     trained = PcieLink(8.0, 4, 32.0, 16, 32.0, 16, 256, 256)
     pods = (PODS[0], dataclasses.replace(PODS[1], pcie_gbps=31.5))
@@ -432,7 +448,7 @@ def test_pcie_that_trained_down_fails_the_pair_and_its_hca():
         (400.0, 4, "212.5 Gbps", "800"),
     ],
 )
-def test_a_link_below_what_both_of_its_ends_can_do(rate, width, text, could):
+def test_a_link_below_what_both_of_its_ends_can_do(rate: float, width: int, text: str, could: str) -> None:
     # of one node, and of all: the fastest is no measure
     for slow in ({"b": text}, {"a": text, "b": text}):
         seen = ground("ab", link=GEN6, slow=slow, **({"b": (rate, GEN6)} if len(slow) == 1 else {"rate": rate}))
@@ -448,7 +464,7 @@ def test_a_link_below_what_both_of_its_ends_can_do(rate, width, text, could):
         assert (finding.status, f"can do {could} (iblinkinfo: could be {text})" in finding.why) == ("fail", True)
 
 
-def test_old_speeds_are_told_with_their_encoding():
+def test_old_speeds_are_told_with_their_encoding() -> None:
     # QDR: 40 Gb/s, of which 32 are data
     seen = ground("ab", rate=40.0)
     for node in "ab":
@@ -530,19 +546,19 @@ def test_the_intent_tells_what_the_links_shall_be():
         (PcieLink(), "pass", ""),
     ],
 )
-def test_what_is_said_of_a_pcie_link(link, status, text):
+def test_what_is_said_of_a_pcie_link(link: PcieLink, status: str, text: str) -> None:
     finding = links(slower(373.64, link=link))["compute a mlx5_0"]
     assert (finding.status, text in finding.why) == (status, True)
 
 
-def test_of_several_things_about_a_link_the_worst_counts():
+def test_of_several_things_about_a_link_the_worst_counts() -> None:
     # headers take more than they must, and the port trained down
     given = slower(97.0, b=(100.0, PcieLink(32.0, 16, 32.0, 16, 32.0, 16, 128, 512)), slow={"b": "106.25 Gbps"})
     finding = links(given)["compute b mlx5_0"]
     assert (finding.status, "MaxPayload" in finding.why, "trained down" in finding.why) == ("fail", True, True)
 
 
-def test_a_slot_that_is_not_known_leaves_nothing_open_where_the_intent_sets_the_floor():
+def test_a_slot_that_is_not_known_leaves_nothing_open_where_the_intent_sets_the_floor() -> None:
     given = slower(373.64, link=PcieLink(16.0, 16, 32.0, 16))
     assert links(given, intent(floor_gbps=370.0, reason="acceptance line"))["compute a mlx5_0"].status == "warn"
 
@@ -560,7 +576,8 @@ def test_a_slot_that_is_not_known_leaves_nothing_open_where_the_intent_sets_the_
         (PcieLink(5.0, 8, 5.0, 8, 5.0, 8, 256, 256), 40.0, 26.0, 22.0, 29.7),
     ],
 )
-def test_what_packets_leave_of_pcie_is_the_floor(link, rate, passes, fails, most):
+def test_what_packets_leave_of_pcie_is_the_floor(link: PcieLink, rate: float, passes: float, fails: float, most: float) -> None:
+    assert link.current_speed is not None and link.current_width is not None
     width, raw = link.current_width, link.current_speed * link.current_width * (0.8 if link.current_speed < 8 else 128 / 130)
     assert width
     pods = tuple(dataclasses.replace(pod, rate_gbps=rate, pcie_gbps=raw) for pod in PODS)
@@ -587,27 +604,31 @@ def test_what_packets_leave_of_pcie_is_the_floor(link, rate, passes, fails, most
         ({"iterations": 4999}, {"pods": {"iterations": 5000}}, "5000 were asked for"),
     ],
 )
-def test_what_is_no_measurement_accuses_nobody(changes, wanted, text):
+def test_what_is_no_measurement_accuses_nobody(changes: typing.Dict[str, typing.Any], wanted: typing.Dict[str, typing.Any], text: str) -> None:
     nodes = "abcd"
     given = fleet(nodes)
-    odd = tuple(dataclasses.replace(one, **changes) if (one.client, one.server) == ("a", "b") else one for one in given.bandwidth.pairs)
-    given = dataclasses.replace(given, bandwidth=dataclasses.replace(given.bandwidth, pairs=odd))
+    odd = tuple(
+        dataclasses.replace(one, **changes) if (one.client, one.server) == ("a", "b") else one for one in typing.cast(BandwidthFacts, given.bandwidth).pairs
+    )
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pairs=odd))
     findings = check(intent(wanted), given)
     assert {(finding.check, finding.subject) for finding in findings if finding.status != "pass"} == {("bandwidth.measured", AB)}
     finding = found(given, "measured", AB, intent(wanted))
     assert (finding.status, text in finding.why, bool(finding.remedy)) == ("unknown", True, True)
     # neither does any other stage take it, nor is it asked of its ends again
-    assert len(sound(intent(wanted).fabrics, given.bandwidth, given).pairs) == 11
-    passed, failed = verdicts(intent(wanted).fabrics[0], given.bandwidth.pods, given.bandwidth.pairs, given)
+    assert len(sound(intent(wanted).fabrics, typing.cast(BandwidthFacts, given.bandwidth), given).pairs) == 11
+    passed, failed = verdicts(
+        intent(wanted).fabrics[0], typing.cast(BandwidthFacts, given.bandwidth).pods, typing.cast(BandwidthFacts, given.bandwidth).pairs, given
+    )
     assert not failed and len(passed) == 6
 
 
-def test_without_any_measurement_nobody_is_cleared():
+def test_without_any_measurement_nobody_is_cleared() -> None:
     given = facts(pair("a", "b", 9000.0), pair("b", "a", 9000.0))
     assert found(given, "suspect", "compute").status == "unknown"
 
 
-def test_figures_at_the_edge_of_what_a_link_carries_count():
+def test_figures_at_the_edge_of_what_a_link_carries_count() -> None:
     for average, peak in ((400.0, 400.0), (404.0, 404.0), (373.64, 373.64), (0.11, 0.11)):
         assert found(facts(pair("a", "b", average, peak_gbps=peak), pair("b", "a")), "measured", AB).status == "pass"
     wanted = intent({"bandwidth": {"directions": "at_once"}})
@@ -615,18 +636,18 @@ def test_figures_at_the_edge_of_what_a_link_carries_count():
         assert found(facts(pair("a", "b", average)), "measured", "compute a <-> b", wanted).status == status
 
 
-def test_no_figure_is_above_the_port_that_a_pod_saw_where_its_node_shows_no_hca():
+def test_no_figure_is_above_the_port_that_a_pod_saw_where_its_node_shows_no_hca() -> None:
     pods = tuple(dataclasses.replace(pod, pcie_gbps=None) for pod in PODS)
     for average, status in ((373.64, "pass"), (410.0, "unknown")):
         assert found(facts(pair("a", "b", average), pair("b", "a", average), pods=pods, seen={}), "measured", AB).status == status
 
 
-def test_a_port_that_came_up_slower_in_a_pod_than_it_is_now_bounds_nothing():
+def test_a_port_that_came_up_slower_in_a_pod_than_it_is_now_bounds_nothing() -> None:
     pods = tuple(dataclasses.replace(pod, rate_gbps=200.0) for pod in PODS)
     assert found(facts(pods=pods), "measured", AB).status == "pass"
 
 
-def test_hcas_of_an_answer_with_an_error_are_not_known():
+def test_hcas_of_an_answer_with_an_error_are_not_known() -> None:
     seen = ground("ab")
     seen["hcas"]["b"] = dataclasses.replace(seen["hcas"]["b"], error="torn")
     given = facts(seen=seen)
@@ -637,7 +658,7 @@ def test_hcas_of_an_answer_with_an_error_are_not_known():
 # Fleets of several kinds
 
 
-def test_a_pair_is_not_compared_with_those_whose_links_are_known_where_its_own_are_not():
+def test_a_pair_is_not_compared_with_those_whose_links_are_known_where_its_own_are_not() -> None:
     nodes = "abc"
     pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
     pairs = tuple(pair(one, other, 200.0 if "c" in (one, other) else 373.64) for one in nodes for other in nodes if one != other)
@@ -647,31 +668,33 @@ def test_a_pair_is_not_compared_with_those_whose_links_are_known_where_its_own_a
 
 
 @pytest.mark.parametrize(("of_pods", "of_nodes"), [(True, False), (False, True)])
-def test_slower_links_are_no_fault_whoever_tells_their_rate(of_pods, of_nodes):
+def test_slower_links_are_no_fault_whoever_tells_their_rate(of_pods: bool, of_nodes: bool) -> None:
     nodes = "abcd"
     rates = {"a": 400.0, "b": 400.0, "c": 200.0, "d": 200.0}
     pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=rates[node] if of_pods else None) for node in nodes)
     pairs = tuple(pair(one, other, 0.95 * min(rates[one], rates[other])) for one in nodes for other in nodes if one != other)
-    seen = ground(nodes, read=False, **{node: (rate if of_nodes else None, GEN5) for node, rate in rates.items()})
+    of_links: typing.Dict[str, typing.Any] = {node: (rate if of_nodes else None, GEN5) for node, rate in rates.items()}
+    seen = ground(nodes, read=False, **of_links)
     given = Facts(tuple(nodes), BandwidthFacts(pods, pairs), **seen)
     assert found(given, "fleet", "compute c -> d").status == "unknown"
     assert [finding.status for finding in suspected(given).values()] == ["pass"]
 
 
-def test_slower_hcas_are_compared_with_their_like():
+def test_slower_hcas_are_compared_with_their_like() -> None:
     # HDR beside NDR, or a split cable: both ends of each link can do no more
     nodes = "abcdef"
     rates = {"d": 200.0, "e": 200.0, "f": 200.0}
+    of_links: typing.Dict[str, typing.Any] = {name: (rate, GEN5) for name, rate in rates.items()}
     pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=rates.get(node, 400.0)) for node in nodes)
 
-    def made(broken="", **changes):
+    def made(broken: str = "", **changes: typing.Any) -> Facts:
         pairs = tuple(
             pair(one, other, (0.5 if broken in (one, other) else 0.95) * min(rates.get(one, 400.0), rates.get(other, 400.0)))
             for one in nodes
             for other in nodes
             if one != other
         )
-        return Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground(nodes, **{name: (rate, GEN5) for name, rate in rates.items()}, **changes))
+        return Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground(nodes, **of_links, **changes))
 
     assert set(statuses(made("-")).values()) == {"pass"}
     # a slow one among them is still found
@@ -684,7 +707,7 @@ def test_slower_hcas_are_compared_with_their_like():
 
 
 @pytest.mark.parametrize(("rate", "known"), [(400.0, True), (None, False)])
-def test_a_slow_pair_fails_where_nobody_knows_what_its_link_could_carry(rate, known):
+def test_a_slow_pair_fails_where_nobody_knows_what_its_link_could_carry(rate: typing.Optional[float], known: bool) -> None:
     nodes = "abcd"
     pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=400.0 if known else None) for node in nodes)
     pairs = tuple(pair(one, other, 200.0 if "d" in (one, other) else 373.64) for one in nodes for other in nodes if one != other)
@@ -694,18 +717,18 @@ def test_a_slow_pair_fails_where_nobody_knows_what_its_link_could_carry(rate, kn
     assert list(suspected(given)) == ["compute d mlx5_0"]
 
 
-def test_the_edge_of_the_fleet_s_floor_passes():
+def test_the_edge_of_the_fleet_s_floor_passes() -> None:
     assert found(facts(pair("a", "b", 400.0), pair("b", "a", 372.0)), "fleet", "compute b -> a").status == "pass"
 
 
 # TCP
 
 
-def tcp_pair(client, server, average):
+def tcp_pair(client: str, server: str, average: float) -> PairResult:
     return PairResult("pods", client, server, average_gbps=average, transport="TCP", streams=4)
 
 
-def tcp(*averages, **line_rate):
+def tcp(*averages: float, **line_rate: typing.Any) -> typing.Tuple[Intent, Facts]:
     """A pod network of three nodes with the figures of its pairs, in their order."""
     wanted = parse_intent([{"name": "pods", "profile": "pod_network", "network": {"namespace": "test"}, "line_rate": line_rate}])
     pods = tuple(RdmaPod("pods", node, f"linerate-pods-{node}", "test", None, "10.1.0.1", interface="eth0") for node in "abc")
@@ -715,7 +738,7 @@ def tcp(*averages, **line_rate):
 
 
 @pytest.mark.parametrize(("slow", "status"), [(91.0, "pass"), (45.5, "pass"), (45.0, "warn"), (9.1, "warn"), (9.0, "fail"), (0.004, "fail")])
-def test_a_tcp_figure_far_below_its_network_is_told(slow, status):
+def test_a_tcp_figure_far_below_its_network_is_told(slow: float, status: str) -> None:
     wanted, given = tcp(91.0, 91.0, slow, slow, slow, slow)
     finding = found(given, "fleet", "pods a -> c", wanted)
     assert finding.status == status
@@ -727,25 +750,25 @@ def test_a_tcp_figure_far_below_its_network_is_told(slow, status):
 # Several fabrics
 
 
-def two_fabrics():
+def two_fabrics() -> typing.Tuple[Intent, Facts]:
     """An InfiniBand fabric with a figure above its links and a slow one, and after it a network whose pods did not start."""
     wanted, other = tcp(91.0, 91.0)
     nodes = ("a", "b", "c")
     pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
     pairs = (pair("a", "b", 9000.0, peak_gbps=None), pair("b", "a", 340.0), pair("a", "c", 340.0))
-    broken = tuple(dataclasses.replace(pod, error="the image is not there", cause="image") for pod in other.bandwidth.pods)
+    broken = tuple(dataclasses.replace(pod, error="the image is not there", cause="image") for pod in typing.cast(BandwidthFacts, other.bandwidth).pods)
     plans = (RoundPlan("compute", 1, 2, 40.0, 1500.0), RoundPlan("pods", 2, 2, 40.0, 1500.0))
-    both = Facts(nodes, BandwidthFacts((*pods, *broken), (*pairs, *other.bandwidth.pairs), plans=plans), **ground("abc"))
+    both = Facts(nodes, BandwidthFacts((*pods, *broken), (*pairs, *typing.cast(BandwidthFacts, other.bandwidth).pairs), plans=plans), **ground("abc"))
     return dataclasses.replace(wanted, fabrics=(*intent().fabrics, *wanted.fabrics)), both
 
 
-def of_one(facts, name):
+def of_one(facts: Facts, name: str) -> Facts:
     """The same without what is of other fabrics."""
     kept = {key: tuple(item for item in getattr(facts.bandwidth, key) if item.fabric == name) for key in ("pods", "pairs", "plans")}
-    return dataclasses.replace(facts, bandwidth=dataclasses.replace(facts.bandwidth, **kept))
+    return dataclasses.replace(facts, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, facts.bandwidth), **kept))
 
 
-def test_fabrics_are_judged_by_themselves():
+def test_fabrics_are_judged_by_themselves() -> None:
     wanted, given = two_fabrics()
     alone = [
         finding
@@ -757,9 +780,9 @@ def test_fabrics_are_judged_by_themselves():
     assert {finding.subject for finding in alone if finding.check == "bandwidth.rounds"} == {"compute", "pods"}
 
 
-def test_other_stages_take_the_sound_figures_of_all_fabrics():
+def test_other_stages_take_the_sound_figures_of_all_fabrics() -> None:
     wanted, given = two_fabrics()
-    figures = [(one.fabric, one.client, one.server) for one in sound(wanted.fabrics, given.bandwidth, given).pairs]
+    figures = [(one.fabric, one.client, one.server) for one in sound(wanted.fabrics, typing.cast(BandwidthFacts, given.bandwidth), given).pairs]
     assert figures == [("compute", "b", "a"), ("compute", "a", "c"), ("pods", "a", "b"), ("pods", "b", "a")]
     # the slow one is below the floor of its links, and there is no other to compare it with
     passed, failed = verdicts(wanted.fabrics[0], given.bandwidth.pods, [pair("b", "a", 340.0)], given)
@@ -769,7 +792,7 @@ def test_other_stages_take_the_sound_figures_of_all_fabrics():
 # What is missing
 
 
-def test_subnets_that_could_not_be_read_leave_their_node_unknown():
+def test_subnets_that_could_not_be_read_leave_their_node_unknown() -> None:
     seen = ground("abc")
     seen["subnets"]["b"] = ObservedSubnets(error="unreachable")
     given = facts(seen=seen)
@@ -778,35 +801,35 @@ def test_subnets_that_could_not_be_read_leave_their_node_unknown():
     assert found(given, "floor", AB).status == "unknown"
 
 
-def test_a_node_without_a_pod_is_unknown_and_a_pod_without_a_device_fails():
+def test_a_node_without_a_pod_is_unknown_and_a_pod_without_a_device_fails() -> None:
     assert found(facts(pods=PODS[:1]), "pod", "compute b").status == "unknown"
     assert found(facts(pods=(PODS[0], dataclasses.replace(PODS[1], device=None))), "pod", "compute b").status == "fail"
 
 
-def test_an_absolute_floor_judges_a_pair_without_pods():
+def test_an_absolute_floor_judges_a_pair_without_pods() -> None:
     assert found(facts(pods=()), "floor", AB, intent(floor_gbps=370.0, reason="acceptance line")).status == "pass"
     assert found(facts(pair("a", "b", 300.0), pods=()), "floor", AB, intent(floor_gbps=370.0, reason="acceptance line")).status == "fail"
 
 
-def test_a_rail_that_was_not_measured_is_unknown_on_each_node():
+def test_a_rail_that_was_not_measured_is_unknown_on_each_node() -> None:
     given = Facts(("a", "b"), BandwidthFacts(rail_pods("a", "b"), (pair("a", "b"), pair("b", "a"))), **ground("ab", 2))
     unknown = {finding.subject for finding in check(RAILS, given) if finding.check == "bandwidth.measured" and finding.status == "unknown"}
     assert unknown == {"compute a rail 1", "compute b rail 1"}
 
 
-def test_who_missed_one_of_all_partners_is_unknown():
+def test_who_missed_one_of_all_partners_is_unknown() -> None:
     nodes = "abcd"
     given = fleet(nodes)
-    kept = tuple(one for one in given.bandwidth.pairs if {one.client, one.server} != {"b", "d"})
-    given = dataclasses.replace(given, bandwidth=dataclasses.replace(given.bandwidth, pairs=kept))
+    kept = tuple(one for one in typing.cast(BandwidthFacts, given.bandwidth).pairs if {one.client, one.server} != {"b", "d"})
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pairs=kept))
     unknown = {finding.subject for finding in check(intent(), given) if finding.check == "bandwidth.measured" and finding.status == "unknown"}
     assert unknown == {"compute b", "compute d"}
 
 
-def test_of_an_odd_number_of_nodes_one_rests_in_each_round():
+def test_of_an_odd_number_of_nodes_one_rests_in_each_round() -> None:
     given = fleet("abc")
-    kept = tuple(one for one in given.bandwidth.pairs if {one.client, one.server} != {"b", "c"})
-    given = dataclasses.replace(given, bandwidth=dataclasses.replace(given.bandwidth, pairs=kept))
+    kept = tuple(one for one in typing.cast(BandwidthFacts, given.bandwidth).pairs if {one.client, one.server} != {"b", "c"})
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pairs=kept))
     for rounds, status in ((2, None), (3, "unknown")):
         assert statuses(given, intent({"bandwidth": {"rounds": rounds}})).get(("measured", "compute c")) == status
 
@@ -815,7 +838,7 @@ def test_of_an_odd_number_of_nodes_one_rests_in_each_round():
 
 
 @pytest.mark.parametrize(("rounds", "asked", "status"), [(3, None, "pass"), (1, None, "warn"), (1, 1, "pass")])
-def test_the_plan_says_how_many_partners_each_node_gets(rounds, asked, status):
+def test_the_plan_says_how_many_partners_each_node_gets(rounds: int, asked: typing.Optional[int], status: str) -> None:
     nodes = ("a", "b", "c", "d")
     pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
     pairs = tuple(pair(*ends) for ends in (("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")))

@@ -96,7 +96,7 @@ NAMELESS = dataclasses.replace(
 VNIC = dataclasses.replace(NAMELESS, name="vnic0", netdevs=(Netdev("vnic0", "52:54:00:98:00:01", 1500, "up"),), held=None)
 
 
-def moving(profile: str = "host_device", **select: typing.Any) -> Fabric:
+def moving(profile: typing.Literal["host_device", "macvlan"] = "host_device", **select: typing.Any) -> Fabric:
     """A fabric whose pods get a whole interface."""
     values = {"vendor": None, "device": None, "netdev": ("vnic0",), **select}
     return dataclasses.replace(world.storage(**values), name="vnic", profile=profile, virtual_functions=0, resource_name="", rdma=False)

@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.addresses.in_use import check, refused
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Lease, SharedPool, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
@@ -25,11 +28,11 @@ FREE = AddressFacts(
     ),
     pods=3,
 )
-POOL = {"type": "nv-ipam", "range": "10.0.0.0/24", "pool": {"name": "storage"}}
+POOL: typing.Dict[str, typing.Any] = {"type": "nv-ipam", "range": "10.0.0.0/24", "pool": {"name": "storage"}}
 SHARED = SharedPool("IPPool", "nvidia-network-operator", "storage", "10.0.0.0/24", 100, NODES)
 
 
-def intent(waivers=None, **changes):
+def intent(waivers: typing.Optional[typing.List[typing.Dict[str, str]]] = None, **changes: typing.Dict[str, typing.Any]) -> Intent:
     fabric = {
         "name": "storage",
         "profile": "sriov_ethernet",
@@ -43,21 +46,21 @@ def intent(waivers=None, **changes):
     return parse_intent([fabric], waivers)
 
 
-def found(seen, name, subject="storage", **changes):
+def found(seen: AddressFacts, name: str, subject: str = "storage", **changes: typing.Any) -> Finding:
     (finding,) = [finding for finding in check(intent(**changes), NODES, seen) if (finding.check, finding.subject) == (name, subject)]
     return finding
 
 
-def test_addresses_that_nobody_uses():
+def test_addresses_that_nobody_uses() -> None:
     assert [(finding.check, finding.status) for finding in check(intent(), NODES, FREE)] == [("network.addresses", "pass"), ("network.address_overlap", "pass")]
 
 
-def test_facts_survive_the_way_through_ansible():
+def test_facts_survive_the_way_through_ansible() -> None:
     facts = dataclasses.replace(FREE, leaks=(Lease("10.0.0.1", "a/b"),), pools=(SHARED,))
     assert load(AddressFacts, to_data(facts), "facts") == facts
 
 
-def test_a_cluster_that_was_not_asked_is_unknown():
+def test_a_cluster_that_was_not_asked_is_unknown() -> None:
     (finding,) = check(intent(), NODES, None)
     assert (finding.check, finding.status) == ("network.addresses", "unknown")
 
@@ -74,25 +77,25 @@ def test_a_cluster_that_was_not_asked_is_unknown():
         (Taken("node", "fd00::1/128", "node worker-1"), "pass", "meets none"),
     ],
 )
-def test_overlaps(taken, status, said):
+def test_overlaps(taken: Taken, status: str, said: str) -> None:
     finding = found(dataclasses.replace(FREE, taken=(taken,)), "network.address_overlap")
     assert finding.status == status
     assert said in finding.measured
 
 
 @pytest.mark.parametrize(("target", "status"), [("10.96.0.0/12", "fail"), ("10.1.0.0/16", "pass"), ("0.0.0.0/0", "pass"), ("10.81.0.0/16", "pass")])
-def test_a_route_must_not_lead_the_cluster_s_own_traffic_away(target, status):
+def test_a_route_must_not_lead_the_cluster_s_own_traffic_away(target: str, status: str) -> None:
     """A default route has its warning from stage validate; a route to another attachment's network may be meant."""
     ipam = {"type": "whereabouts", "range": "10.0.0.0/24", "gateway": "10.0.0.1", "routes": [{"dst": target}]}
     assert found(FREE, "network.address_overlap", ipam=ipam).status == status
 
 
-def leaked(number):
+def leaked(number: int) -> AddressFacts:
     return dataclasses.replace(FREE, leaks=tuple(Lease(f"10.0.0.{index}", f"old/pod-{index}") for index in range(1, number + 1)))
 
 
 @pytest.mark.parametrize(("number", "status"), [(0, "pass"), (1, "warn"), (222, "warn"), (223, "fail")])
-def test_leaked_addresses_are_taken_off(number, status):
+def test_leaked_addresses_are_taken_off(number: int, status: str) -> None:
     # 254 addresses, 2 nodes x 2 HCAs x 8 VFs = 32 are needed
     finding = found(leaked(number), "network.addresses")
     assert finding.status == status
@@ -100,7 +103,7 @@ def test_leaked_addresses_are_taken_off(number, status):
     assert ("old/pod-1" in finding.measured) == (number > 0)
 
 
-def test_leaks_of_other_ranges_are_not_ours():
+def test_leaks_of_other_ranges_are_not_ours() -> None:
     assert found(dataclasses.replace(FREE, leaks=(Lease("10.0.1.1", "old/pod"),)), "network.addresses").status == "pass"
 
 
@@ -121,20 +124,20 @@ def test_leaks_of_other_ranges_are_not_ours():
         (dataclasses.replace(SHARED, network="10.0.0.0/25"), False, "fail", "10.0.0.0/25"),
     ],
 )
-def test_pools_of_nv_ipam(pool, create, status, said):
+def test_pools_of_nv_ipam(pool: typing.Optional[SharedPool], create: bool, status: str, said: str) -> None:
     seen = dataclasses.replace(FREE, pools=(pool,) if pool else ())
     finding = found(seen, "network.address_pool", ipam={**POOL, "pool": {**POOL["pool"], "create": create}})
     assert finding.status == status
     assert said in finding.measured
 
 
-def test_what_could_not_be_compared_is_said():
+def test_what_could_not_be_compared_is_said() -> None:
     blind = AddressFacts(errors=("GET /api/v1/pods: forbidden",), unclear=("a/b: its configuration is no JSON",))
     found_there = {finding.subject: finding.status for finding in check(intent(), NODES, blind)}
     assert found_there == {"storage": "pass", "cluster": "unknown", "pod network": "warn", "attachments": "warn"}
 
 
-def test_only_fabrics_that_are_proven_free_are_made():
+def test_only_fabrics_that_are_proven_free_are_made() -> None:
     wishes = intent()
     assert refused(wishes, check(wishes, NODES, FREE)) == {}
     blind = dataclasses.replace(FREE, errors=("GET /api/v1/pods: forbidden",))

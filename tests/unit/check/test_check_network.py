@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 
@@ -15,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -41,24 +42,24 @@ PLAN = DisruptionPlan((NodePlan("worker-1", "configure"),))
 FACTS = Facts(("worker-1",), (NAMESPACE, POLICY, NETWORK), SyncFacts(True, False, 24.0, (READY,)), plan=PLAN, ipam=AddressFacts(pods=1), leftovers=Leftovers())
 
 
-def statuses(facts):
+def statuses(facts: Facts) -> typing.Dict[str, str]:
     return {finding.check: finding.status for finding in check(INTENT, facts)}
 
 
-def found(facts, name):
+def found(facts: Facts, name: str) -> Finding:
     (finding,) = [finding for finding in check(INTENT, facts) if finding.check == name]
     return finding
 
 
-def refused(text, reason="Forbidden"):
+def refused(text: str, reason: str = "Forbidden") -> Facts:
     return dataclasses.replace(FACTS, applied=(NAMESPACE, dataclasses.replace(POLICY, action="refused", refusal=text, reason=reason), NETWORK))
 
 
-def synced(**changes):
+def synced(**changes: typing.Any) -> Facts:
     return dataclasses.replace(FACTS, sync=SyncFacts(True, False, 24.0, (dataclasses.replace(READY, **changes),)))
 
 
-def test_all_in_place():
+def test_all_in_place() -> None:
     assert statuses(FACTS) == {
         "network.addresses": "pass",
         "network.address_overlap": "pass",
@@ -72,7 +73,7 @@ def test_all_in_place():
     }
 
 
-def test_facts_survive_the_way_through_ansible():
+def test_facts_survive_the_way_through_ansible() -> None:
     assert load(Facts, to_data(FACTS), "facts") == FACTS
 
 
@@ -97,32 +98,32 @@ def test_facts_survive_the_way_through_ansible():
         ("something new", "Invalid", "its own words are beside 'measured'"),
     ],
 )
-def test_a_refused_policy_names_the_cause_and_keeps_the_words(text, reason, why):
+def test_a_refused_policy_names_the_cause_and_keeps_the_words(text: str, reason: str, why: str) -> None:
     finding = found(refused(text, reason), "network.policy_accepted")
     assert finding.status == "fail"
     assert text in finding.measured
     assert why in finding.why
 
 
-def test_nothing_is_known_of_nodes_whose_policy_was_refused():
+def test_nothing_is_known_of_nodes_whose_policy_was_refused() -> None:
     facts = dataclasses.replace(refused("no supported NIC is selected by"), sync=None)
     finding = found(facts, "network.allocatable")
     assert finding.status == "unknown"
     assert "was refused" in finding.why
 
 
-def test_a_fabric_that_could_not_be_written():
+def test_a_fabric_that_could_not_be_written() -> None:
     facts = dataclasses.replace(FACTS, applied=(NAMESPACE, NETWORK), sync=None, unmade={"storage": "nothing selects it"})
     assert found(facts, "network.policy_accepted").why == "nothing selects it"
     assert found(facts, "network.allocatable").status == "unknown"
 
 
-def test_the_cause_of_a_failed_node_is_the_finding_s():
+def test_the_cause_of_a_failed_node_is_the_finding_s() -> None:
     finding = found(synced(phase="failed", detail="the config daemon failed: busy", remedy="look", allocatable=None), "network.allocatable")
     assert (finding.status, finding.why, finding.remedy) == ("fail", "the config daemon failed: busy.", "look")
 
 
-def test_a_wait_that_timed_out_says_where_it_stood():
+def test_a_wait_that_timed_out_says_where_it_stood() -> None:
     finding = found(synced(phase="waiting", detail="the node is drained first", allocatable=0), "network.allocatable")
     assert finding.status == "fail"
     assert "Last state: the node is drained first" in finding.why
@@ -130,12 +131,12 @@ def test_a_wait_that_timed_out_says_where_it_stood():
     assert finding.remedy == "See its log. If it only takes longer, raise rdma_cluster.wait_seconds."
 
 
-def test_check_mode_proves_nothing():
+def test_check_mode_proves_nothing() -> None:
     facts = dataclasses.replace(synced(phase="failed", detail="there is no policy"), check_mode=True)
     assert found(facts, "network.allocatable").status == "unknown"
 
 
-def test_another_number_than_the_intent_s_is_no_pass():
+def test_another_number_than_the_intent_s_is_no_pass() -> None:
     # the policy in the cluster is an older one, and the operator has done what that asks for
     given = synced(allocatable=2, detail="2 openshift.io/igb on 1 physical functions")
     assert found(given, "network.allocatable").status == "fail"
@@ -143,19 +144,19 @@ def test_another_number_than_the_intent_s_is_no_pass():
 
 
 @pytest.mark.parametrize("sync", [None, SyncFacts(True, False, 0.0, ())])
-def test_a_node_that_nobody_looked_at_is_unknown(sync):
+def test_a_node_that_nobody_looked_at_is_unknown(sync: typing.Optional[SyncFacts]) -> None:
     assert found(dataclasses.replace(FACTS, sync=sync), "network.allocatable").status == "unknown"
 
 
-def test_no_node_and_no_object_is_no_good_news():
+def test_no_node_and_no_object_is_no_good_news() -> None:
     assert set(statuses(Facts()).values()) == {"fail", "unknown"}
 
 
-def test_an_object_of_unknown_fate_is_no_pass():
+def test_an_object_of_unknown_fate_is_no_pass() -> None:
     assert found(dataclasses.replace(FACTS, applied=(NAMESPACE, dataclasses.replace(POLICY, action=""), NETWORK)), "network.policy_accepted").status == "fail"
 
 
-def test_what_the_linter_found_is_kept_and_a_held_fabric_proves_nothing():
+def test_what_the_linter_found_is_kept_and_a_held_fabric_proves_nothing() -> None:
     found = Finding("network.lint_functions", "storage worker-1 eth1", "fail", "8", "7", "The card has fewer.", "Ask for fewer.")
     facts = Facts(("worker-1",), (NAMESPACE,), SyncFacts(True, False, 0.0, ()), lint=LintFacts((found,), {"storage": "1 findings"}, ("GET nodes: no",)))
     findings = {finding.check: finding for finding in check(INTENT, load(Facts, to_data(facts), "facts"))}
@@ -180,7 +181,7 @@ KUBELET = HostConfig("KubeletConfig", "linerate-worker", "CPU manager static", s
 @pytest.mark.parametrize(
     ("stand", "status"), [(KubeletStand((KUBELET,), (), (POOL,)), "pass"), (KubeletStand(error="forbidden"), "unknown"), (None, "unknown")]
 )
-def test_settings_of_the_kubelet_are_looked_at_when_the_intent_asks_for_them(stand, status):
+def test_settings_of_the_kubelet_are_looked_at_when_the_intent_asks_for_them(stand: typing.Optional[KubeletStand], status: str) -> None:
     asking = dataclasses.replace(INTENT, cluster=ClusterIntent(host=HostNeeds(kubelet=Kubelet(cpu_manager_policy="static"))))
     facts = dataclasses.replace(FACTS, kubelet=stand)
     assert load(Facts, to_data(facts), "facts") == facts
@@ -200,19 +201,19 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
         (AppliedObject("NicClusterPolicy", "nic-cluster-policy"), "for another intent.", "others may have a part in it"),
     ],
 )
-def test_what_an_earlier_intent_left_is_named(item, why, remedy):
+def test_what_an_earlier_intent_left_is_named(item: AppliedObject, why: str, remedy: str) -> None:
     finding = found(dataclasses.replace(FACTS, leftovers=Leftovers((item,))), "network.leftover")
     assert (finding.status, finding.subject) == ("warn", f"{item.kind} {item.name}")
     assert finding.why.endswith(why) and remedy in finding.remedy
 
 
 @pytest.mark.parametrize("excuse", [{"lint": LintFacts(held={"compute": "overlap"})}, {"unmade": {"compute": "nothing selects it"}}])
-def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse):
+def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: typing.Dict[str, typing.Any]) -> None:
     assert found(dataclasses.replace(FACTS, leftovers=Leftovers((STALE,)), **excuse), "network.leftover").status == "pass"
 
 
 @pytest.mark.parametrize(("seen", "measured"), [(None, "not looked for"), (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kinds unread")])
-def test_leftovers_that_nobody_could_look_for_are_unknown(seen, measured):
+def test_leftovers_that_nobody_could_look_for_are_unknown(seen: typing.Optional[Leftovers], measured: str) -> None:
     finding = found(dataclasses.replace(FACTS, leftovers=seen), "network.leftover")
     assert (finding.status, finding.measured) == ("unknown", measured)
 
@@ -223,13 +224,13 @@ DEFINITION = AppliedObject("NetworkAttachmentDefinition", "net", "test", "plain"
 ATTACHED = dataclasses.replace(READY, fabric="plain", detail="NetworkAttachmentDefinition test/net", matched=(), allocatable=None)
 
 
-def told(facts, fabrics, *checks):
+def told(facts: Facts, fabrics: typing.Tuple[Fabric, ...], *checks: str) -> typing.List[typing.Tuple[str, ...]]:
     """Check, subject and status of each finding of these checks."""
     asked = dataclasses.replace(INTENT, fabrics=tuple(fabrics))
     return [(item.check, item.subject, item.status) for item in check(asked, facts) if not checks or item.check in checks]
 
 
-def test_each_finding_accuses_its_own_object_and_node():
+def test_each_finding_accuses_its_own_object_and_node() -> None:
     shared = AppliedObject("IPPool", "pool", "ops", action="refused", refusal="no", reason="Invalid")
     waiting = dataclasses.replace(READY, node="worker-2", phase="waiting", allocatable=3)
     facts = dataclasses.replace(
@@ -266,7 +267,9 @@ def test_each_finding_accuses_its_own_object_and_node():
         ("ready", {"allowed": False}, "pass"),
     ],
 )
-def test_a_network_without_functions_is_ready_or_not(phase, changes, status):
+def test_a_network_without_functions_is_ready_or_not(
+    phase: typing.Literal["ready", "waiting", "failed"], changes: typing.Dict[str, typing.Any], status: str
+) -> None:
     sync = SyncFacts(True, False, 24.0, (dataclasses.replace(ATTACHED, phase=phase),))
     facts = dataclasses.replace(FACTS, applied=(NAMESPACE, DEFINITION), sync=sync, **changes)
     assert told(facts, (MACVLAN,), "network.ready") == [("network.ready", "plain worker-1", status)]
@@ -281,17 +284,17 @@ def test_a_network_without_functions_is_ready_or_not(phase, changes, status):
         ({"allocatable": 3}, {"allowed": False}, "unknown"),
     ],
 )
-def test_what_is_not_allocatable_is_told_of_the_node(changes, facts, status):
+def test_what_is_not_allocatable_is_told_of_the_node(changes: typing.Dict[str, typing.Any], facts: typing.Dict[str, typing.Any], status: str) -> None:
     assert told(dataclasses.replace(synced(**changes), **facts), (STORAGE,), "network.allocatable") == [("network.allocatable", "storage worker-1", status)]
 
 
-def test_the_functions_of_all_hcas_are_counted():
+def test_the_functions_of_all_hcas_are_counted() -> None:
     two = dataclasses.replace(STORAGE, select=dataclasses.replace(STORAGE.select, hcas_per_node=2))
     for allocatable, status in ((8, "pass"), (4, "fail"), (2, "fail")):
         assert told(synced(allocatable=allocatable), (two,), "network.allocatable") == [("network.allocatable", "storage worker-1", status)]
 
 
-def test_a_refused_policy_asks_for_nothing_and_takes_nothing_away():
+def test_a_refused_policy_asks_for_nothing_and_takes_nothing_away() -> None:
     """What an earlier policy made is there still; what is not there was never asked for. The finding on the policy fails in both cases."""
     no = dataclasses.replace(POLICY, action="refused", refusal="no", reason="Invalid")
     for phase, status in (("ready", "pass"), ("waiting", "unknown")):
@@ -306,20 +309,20 @@ def test_a_refused_policy_asks_for_nothing_and_takes_nothing_away():
     assert told(facts, (STORAGE,), "network.allocatable") == [("network.allocatable", "storage worker-1", "fail")]
 
 
-def test_what_check_mode_could_not_judge_is_unknown():
+def test_what_check_mode_could_not_judge_is_unknown() -> None:
     unjudged = dataclasses.replace(POLICY, action="unjudged", refusal='namespaces "ops" not found', reason="NotFound")
     facts = dataclasses.replace(FACTS, applied=(NAMESPACE, unjudged, NETWORK), check_mode=True)
     assert told(facts, (STORAGE,), "network.policy_accepted") == [("network.policy_accepted", "storage SriovNetworkNodePolicy linerate-storage", "unknown")]
 
 
-def test_objects_that_are_held_back_or_missing_are_told_of_their_fabric():
+def test_objects_that_are_held_back_or_missing_are_told_of_their_fabric() -> None:
     ids = ("network.policy_accepted", "network.attachment_accepted")
     held = dataclasses.replace(FACTS, applied=(), lint=LintFacts(held={"storage": "overlap"}))
     assert told(held, (STORAGE,), *ids) == [(name, "storage", "skipped") for name in ids]
     assert told(dataclasses.replace(FACTS, applied=()), (STORAGE,), *ids) == [(name, "storage", "fail") for name in ids]
 
 
-def test_pods_have_the_pod_network_without_any_object():
+def test_pods_have_the_pod_network_without_any_object() -> None:
     baseline = dataclasses.replace(MACVLAN, name="base", profile="pod_network")
     facts = dataclasses.replace(FACTS, applied=(), sync=SyncFacts(True, False, 1.0, (dataclasses.replace(ATTACHED, fabric="base"),)))
     assert told(facts, (baseline,), "network.attachment_accepted", "network.ready") == [("network.ready", "base worker-1", "pass")]
@@ -336,6 +339,6 @@ def test_pods_have_the_pod_network_without_any_object():
         pytest.param({"check_mode": True, "roll_error": "nothing was rendered"}, ["fail"], id="both"),
     ],
 )
-def test_a_pool_that_was_to_roll_did_or_is_not_known(changes, status):
+def test_a_pool_that_was_to_roll_did_or_is_not_known(changes: typing.Dict[str, typing.Any], status: typing.List[str]) -> None:
     plan = dataclasses.replace(PLAN, pools=(PoolPlan("worker", ("worker-1",), 1, 1, "", machines=True),))
     assert [found for _check, _subject, found in told(dataclasses.replace(FACTS, plan=plan, **changes), (STORAGE,), "network.roll")] == status

@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.check import Facts, check, serving
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.node_label import check_label
 from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import FeatureDiscovery, WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
@@ -50,20 +52,20 @@ GOOD = OperatorFacts(
 )
 
 
-def look(seen=GOOD, nodes=("worker-1",), **facts):
+def look(seen: typing.Optional[OperatorFacts] = GOOD, nodes: typing.Tuple[str, ...] = ("worker-1",), **facts: typing.Any) -> typing.Tuple[Finding, ...]:
     return check(INTENT, Facts(nodes, seen, **{"rights": RightsFacts(40), **facts}))
 
 
-def only(findings, name):
+def only(findings: typing.Tuple[Finding, ...], name: str) -> Finding:
     (found,) = [finding for finding in findings if finding.check == name]
     return found
 
 
-def bad(findings):
+def bad(findings: typing.Tuple[Finding, ...]) -> typing.Dict[str, str]:
     return {finding.check: finding.status for finding in findings if finding.status != "pass"}
 
 
-def test_all_in_place():
+def test_all_in_place() -> None:
     findings = look()
     assert bad(findings) == {}
     assert {finding.check.split(".")[1] for finding in findings} == {
@@ -83,7 +85,7 @@ def test_all_in_place():
     }
 
 
-def test_facts_survive_the_way_through_ansible():
+def test_facts_survive_the_way_through_ansible() -> None:
     facts = Facts(("worker-1",), GOOD)
     assert load(Facts, to_data(facts), "facts") == facts
 
@@ -102,7 +104,7 @@ def test_facts_survive_the_way_through_ansible():
         ({"installations": (dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, ready=0, wanted=0)),)}, {"operators.ready": "fail"}),
         ({"configs": ("default",)}, {"operators.config": "fail"}),
         ({"daemon": None}, {"operators.daemon": "fail"}),
-        ({"daemon": dataclasses.replace(GOOD.daemon, nodes=())}, {"operators.daemon": "fail"}),
+        ({"daemon": dataclasses.replace(typing.cast(Workload, GOOD.daemon), nodes=())}, {"operators.daemon": "fail"}),
         # the daemon runs before it has looked at its node, and until then the webhook knows no NIC there
         ({"states": ()}, {"operators.daemon": "fail"}),
         ({"states": (NodeState("worker-1"),)}, {"operators.daemon": "fail"}),
@@ -125,22 +127,22 @@ def test_facts_survive_the_way_through_ansible():
         ({"nodes": (ClusterNode("worker-1", LABEL, True, True),)}, {"operators.node": "fail"}),
     ],
 )
-def test_each_fault_is_one_finding(changes, expected):
+def test_each_fault_is_one_finding(changes: typing.Dict[str, typing.Any], expected: typing.Dict[str, str]) -> None:
     assert bad(look(dataclasses.replace(GOOD, **changes))) == expected
 
 
-def test_a_node_without_multus_is_named():
+def test_a_node_without_multus_is_named() -> None:
     seen = dataclasses.replace(GOOD, nodes=(*GOOD.nodes, ClusterNode("worker-2", LABEL, True)))
     found = only(look(seen, nodes=("worker-1", "worker-2")), "operators.multus")
     assert (found.status, found.measured) == ("fail", "kube-system/kube-multus-ds: ready on 1 of 2 nodes, not on: worker-2")
 
 
-def test_nothing_read_and_no_node_are_unknown():
+def test_nothing_read_and_no_node_are_unknown() -> None:
     assert bad(look(None)) == {"operators.read": "unknown"}
     assert bad(look(nodes=())) == {"operators.node": "unknown"}
 
 
-def test_what_the_pods_wait_for_is_named():
+def test_what_the_pods_wait_for_is_named() -> None:
     work = dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, ready=0))
     seen = dataclasses.replace(GOOD, installations=(work,), troubles=("sriov-network-operator-7f49: ErrImagePull: no such host",))
     assert "ErrImagePull: no such host" in only(look(seen), "operators.ready").why
@@ -172,7 +174,7 @@ SUBSCRIBED = OlmObject("Subscription", "sub", "sriov-network-operator", "AtLates
         ((), "unknown", "was not seen"),
     ],
 )
-def test_how_far_olm_is(objects, status, why):
+def test_how_far_olm_is(objects: typing.Tuple[OlmObject, ...], status: typing.Optional[str], why: str) -> None:
     found = look(dataclasses.replace(GOOD, installations=(dataclasses.replace(HELM, origin="olm", version=""),), olm=objects))
     bads = [finding for finding in found if finding.check == "operators.olm" and finding.status != "pass"]
     assert [finding.status for finding in bads] == ([status] if status else [])
@@ -180,7 +182,7 @@ def test_how_far_olm_is(objects, status, why):
     assert only(found, "operators.version").status == ("pass" if SUCCEEDED in objects else "warn")
 
 
-def test_an_operator_that_olm_has_not_made_yet():
+def test_an_operator_that_olm_has_not_made_yet() -> None:
     found = only(look(dataclasses.replace(GOOD, installations=(), olm=(dataclasses.replace(SUCCEEDED, phase="Failed"),))), "operators.single")
     assert "see operators.olm" in found.why
 
@@ -188,7 +190,7 @@ def test_an_operator_that_olm_has_not_made_yet():
 NETDEVS = (Netdev("ib0", ""),)
 
 
-def hca(total, device_class="0207", netdevs=NETDEVS):
+def hca(total: typing.Optional[int], device_class: str = "0207", netdevs: typing.Tuple[Netdev, ...] = NETDEVS) -> ObservedHcas:
     function = PciFunction("0000:3c:00.0", "15b3", "1021", device_class)
     return ObservedHcas(NodeHcas((Hca("mlx5_0", netdevs=netdevs, pci=function, sriov=Sriov(total, 0) if total is not None else None),)))
 
@@ -198,7 +200,7 @@ WORKER = FeatureDiscovery(Workload("nfd-worker", "nfd", 1, 1, (), ("worker-1",))
 CAPABLE, PCI = "network-sriov.capable", "pci-15b3.sriov.capable"
 
 
-def told(**config):
+def told(**config: typing.Tuple[str, ...]) -> typing.Tuple[FeatureDiscovery, ...]:
     return (dataclasses.replace(WORKER, config=WorkerConfig(**config)),)
 
 
@@ -243,27 +245,29 @@ def told(**config):
         ("rail-group", {}, hca(16), (WORKER,), "should report it"),
     ],
 )
-def test_why_the_label_is_absent(key, labels, hcas, discovery, why):
+def test_why_the_label_is_absent(
+    key: str, labels: typing.Dict[str, str], hcas: typing.Optional[ObservedHcas], discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]], why: str
+) -> None:
     node = ClusterNode("worker-1", labels if key != "rail-group" else NFD, True)
     found = check_label(ClusterIntent(node_selector={f"feature.node.kubernetes.io/{key}": "true"}), node, hcas, discovery)
     assert (found.check, found.subject, found.status) == ("operators.label", "worker-1", "fail")
     assert why in f"{found.why}"
 
 
-def test_a_label_of_one_s_own_is_nobody_s_to_set():
+def test_a_label_of_one_s_own_is_nobody_s_to_set() -> None:
     found = check_label(ClusterIntent(node_selector={"rdma": "yes"}), ClusterNode("worker-1"), hca(None), ())
     assert "Nobody sets this label by itself" in found.why
     assert only(look(dataclasses.replace(GOOD, nodes=(ClusterNode("worker-1", {}, True),))), "operators.label").status == "fail"
 
 
-def test_serving_leaves_out_nodes_without_the_label():
+def test_serving_leaves_out_nodes_without_the_label() -> None:
     seen = dataclasses.replace(GOOD, nodes=(*GOOD.nodes, ClusterNode("worker-2", {}, True)))
     assert serving(ClusterIntent(), seen, ("worker-1", "worker-2")) == ()
     assert serving(ClusterIntent(), dataclasses.replace(seen, daemon=None), ("worker-1", "worker-2")) == ("worker-1: no DaemonSet",)
     assert serving(ClusterIntent(), dataclasses.replace(seen, installations=(), troubles=("a: waits",)), ()) == ("SR-IOV network operator: none", "a: waits")
 
 
-def told(seen, *checks, nodes=("worker-1",), intent=INTENT):
+def judged(seen: OperatorFacts, *checks: str, nodes: typing.Tuple[str, ...] = ("worker-1",), intent: Intent = INTENT) -> typing.List[typing.Tuple[str, ...]]:
     """Check, subject and status of each finding of these checks."""
     findings = check(intent, Facts(nodes, seen, rights=RightsFacts(40)))
     return [(item.check, item.subject, item.status) for item in findings if item.check in checks]
@@ -284,29 +288,29 @@ def told(seen, *checks, nodes=("worker-1",), intent=INTENT):
         ({}, "label", "worker-1", "pass"),
         ({}, "daemon", "worker-1", "pass"),
         ({"states": ()}, "daemon", "worker-1", "fail"),
-        ({"daemon": dataclasses.replace(GOOD.daemon, nodes=())}, "daemon", "worker-1", "fail"),
+        ({"daemon": dataclasses.replace(typing.cast(Workload, GOOD.daemon), nodes=())}, "daemon", "worker-1", "fail"),
         ({"daemon": None}, "daemon", "worker-1", "fail"),
         ({"olm": (SUCCEEDED,)}, "olm", "ClusterServiceVersion sriov-network-operator/sriov-network-operator.v4.18", "pass"),
         ({"olm": (dataclasses.replace(SUBSCRIBED, version=""),)}, "olm", "Subscription sriov-network-operator/sub", "fail"),
         ({"olm": (dataclasses.replace(SUBSCRIBED, message="wait"),)}, "olm", "Subscription sriov-network-operator/sub", "warn"),
     ],
 )
-def test_each_finding_accuses_its_own_object(changes, name, subject, status):
-    assert told(dataclasses.replace(GOOD, **changes), f"operators.{name}") == [(f"operators.{name}", subject, status)]
+def test_each_finding_accuses_its_own_object(changes: typing.Dict[str, typing.Any], name: str, subject: str, status: str) -> None:
+    assert judged(dataclasses.replace(GOOD, **changes), f"operators.{name}") == [(f"operators.{name}", subject, status)]
 
 
-def test_definitions_are_told_of_by_their_names():
+def test_definitions_are_told_of_by_their_names() -> None:
     absent = f"sriovibnetworks.{GROUP}"
-    found = told(dataclasses.replace(GOOD, crds=tuple(name for name in GOOD.crds if name != absent)), "operators.definition")
+    found = judged(dataclasses.replace(GOOD, crds=tuple(name for name in GOOD.crds if name != absent)), "operators.definition")
     assert ("operators.definition", absent, "fail") in found
     assert {subject for _check, subject, status in found if status == "pass"} == set(GOOD.crds) - {absent}
 
 
-def test_pods_on_the_pod_network_need_no_multus():
+def test_pods_on_the_pod_network_need_no_multus() -> None:
     baseline = dataclasses.replace(INTENT, fabrics=(dataclasses.replace(INTENT.fabrics[0], profile="pod_network", virtual_functions=0, resource_name=""),))
-    assert told(dataclasses.replace(GOOD, multus=()), "operators.multus", intent=baseline) == []
-    assert told(dataclasses.replace(GOOD, multus=()), "operators.multus") == [("operators.multus", "multus", "warn")]
+    assert judged(dataclasses.replace(GOOD, multus=()), "operators.multus", intent=baseline) == []
+    assert judged(dataclasses.replace(GOOD, multus=()), "operators.multus") == [("operators.multus", "multus", "warn")]
 
 
-def test_an_operator_that_serves_is_not_waited_for_though_a_pod_of_somebody_has_trouble():
+def test_an_operator_that_serves_is_not_waited_for_though_a_pod_of_somebody_has_trouble() -> None:
     assert serving(ClusterIntent(), dataclasses.replace(GOOD, troubles=("web-1: ErrImagePull",)), ("worker-1",)) == ()

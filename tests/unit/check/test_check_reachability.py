@@ -155,9 +155,11 @@ def test_a_partition_that_ibping_does_not_use_is_not_proven() -> None:
 
 def test_partition_keys_explain_nothing_where_packets_come_back_or_members_are_full() -> None:
     for keys, lost in ((("0x7fff",), 7), (("0xffff",), 500), (("0x7fff", "0xffff"), 500), ((), 500)):
-        findings = checked(
-            facts(lambda client, server, _rail, lost=lost: lost if {client, server} == {1, 2} else 0, pkeys={"worker-1": keys, "worker-2": keys})
-        )
+
+        def lose(client: int, server: int, _rail: int, lost: int = lost) -> int:
+            return lost if {client, server} == {1, 2} else 0
+
+        findings = checked(facts(lose, pkeys={"worker-1": keys, "worker-2": keys}))
         assert not any("partition" in finding.why.lower() for finding in findings), keys
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 
@@ -32,25 +33,25 @@ INTENT = parse_intent(
 GONE = SyncFacts(True, False, 9.0, (SyncNode("storage", "worker-1", "ready", "no virtual function"),))
 
 
-def statuses(facts):
+def statuses(facts: Facts) -> typing.List[typing.Tuple[str, str]]:
     """All but those on the nodes' drop-ins, which have a test of their own."""
     return [(finding.check.split(".")[1], finding.status) for finding in check(INTENT, facts) if finding.check != "teardown.drop_in"]
 
 
-def removed(action, refusal=""):
+def removed(action: str, refusal: str = "") -> typing.Tuple[AppliedObject, ...]:
     return (AppliedObject("Pod", "p", "test", "storage", action, refusal),)
 
 
 @pytest.mark.parametrize(("action", "status"), [("deleted", "pass"), ("absent", "pass"), ("released", "pass"), ("refused", "fail"), ("", "fail")])
-def test_objects(action, status):
+def test_objects(action: str, status: str) -> None:
     assert statuses(Facts(("worker-1",), removed(action), GONE)) == [("object", status), ("virtual_functions", "pass")]
 
 
-def test_a_second_run_has_nothing_to_take_back():
+def test_a_second_run_has_nothing_to_take_back() -> None:
     assert statuses(Facts(("worker-1",), (), GONE)) == [("object", "pass"), ("virtual_functions", "pass")]
 
 
-def test_functions_that_are_left_and_nodes_that_nobody_looked_at():
+def test_functions_that_are_left_and_nodes_that_nobody_looked_at() -> None:
     left = SyncFacts(False, True, 300.0, (SyncNode("storage", "worker-1", "waiting", "0000:01:00.0 has 4"),))
     assert statuses(Facts(("worker-1",), (), left))[1] == ("virtual_functions", "fail")
     assert statuses(Facts(("worker-1",), (), None))[1] == ("virtual_functions", "unknown")
@@ -65,7 +66,7 @@ def test_functions_that_are_left_and_nodes_that_nobody_looked_at():
         (None, "unknown"),
     ],
 )
-def test_operator(operators, status):
+def test_operator(operators: typing.Optional[OperatorFacts], status: str) -> None:
     assert statuses(Facts((), (), GONE, operators, True))[-1] == ("operator", status)
 
 
@@ -78,7 +79,7 @@ def test_operator(operators, status):
         (None, "unknown", "is not known: was not asked"),
     ],
 )
-def test_drop_ins_on_the_nodes(seen, status, why):
+def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str, why: str) -> None:
     findings = check(INTENT, Facts(("worker-1",), (), GONE, drop_ins={"worker-1": seen} if seen else {}))
     (finding,) = (item for item in findings if item.check == "teardown.drop_in")
     assert (finding.subject, finding.status) == ("worker-1", status)

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Hca,
     HeldParts,
@@ -23,6 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Sriov,
     VfAdministration,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
@@ -35,7 +37,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operato
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
-FABRIC = {
+FABRIC: typing.Dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1, "vendor": "8086", "device": "10c9"},
@@ -51,13 +53,13 @@ ADDRESSES = ("0000:01:10.0", "0000:01:10.2")
 PHYSICAL = Hca("eth1", pci=PciFunction(PF, "8086", "10c9", "0200", "igb"), netdevs=(Netdev("eth1", "52:54:00:88:00:01", 1500, "up"),), sriov=Sriov(7, 2))
 
 
-def virtual(address, driver="igbvf", rdma=None, mtu=1500):
+def virtual(address: str, driver: typing.Optional[str] = "igbvf", rdma: typing.Optional[str] = None, mtu: typing.Optional[int] = 1500) -> Hca:
     """``mtu=None``: its network interface is in a pod."""
     netdevs = (Netdev(f"v{address[-1]}", "2e:4a:de:30:21:60", mtu, "down"),) if mtu else ()
     return Hca(address, rdma_device=rdma, netdevs=netdevs, pci=PciFunction(address, "8086", "10ca", "0200", driver), physical_function=PF)
 
 
-def making(count):
+def making(count: int) -> Hca:
     """The physical function, of which the kernel has made so many VFs."""
     return dataclasses.replace(PHYSICAL, sriov=Sriov(7, count))
 
@@ -71,26 +73,28 @@ STATE = NodeState(
 )
 
 
-def facts(physical=PHYSICAL, vfs=VIRTUAL, state=STATE, offered=2):
+def facts(
+    physical: Hca = PHYSICAL, vfs: typing.Tuple[Hca, ...] = VIRTUAL, state: typing.Optional[NodeState] = STATE, offered: typing.Optional[int] = 2
+) -> Facts:
     node = ClusterNode("worker-1", {}, True, False, {"openshift.io/igb": offered} if offered is not None else {})
     operators = OperatorFacts((), (), (), (node,), (state,) if state else ())
     return Facts({"worker-1": ObservedHcas(NodeHcas((physical, *vfs)))}, {}, operators)
 
 
-def found(given, name, intent=INTENT):
+def found(given: Facts, name: str, intent: Intent = INTENT) -> Finding:
     (finding,) = [finding for finding in check(intent, given) if finding.check == f"virtual_functions.{name}"]
     return finding
 
 
-def interface(**changes):
+def interface(**changes: typing.Any) -> NodeState:
     return dataclasses.replace(STATE, interfaces=(dataclasses.replace(STATE.interfaces[0], **changes),))
 
 
-def wanted(**changes):
+def wanted(**changes: typing.Any) -> NodeState:
     return dataclasses.replace(STATE, wanted=(dataclasses.replace(STATE.wanted[0], **changes),))
 
 
-def test_all_agree():
+def test_all_agree() -> None:
     findings = check(INTENT, facts())
     assert {finding.status for finding in findings} == {"pass"}
     assert [finding.check.split(".")[1] for finding in findings] == ["members", "count", "driver", "report", "mtu", "allocatable", "sync"]
@@ -106,26 +110,26 @@ def test_all_agree():
         ({"desired_state": "Idle", "current_state": "Draining"}, "unknown", "a drain or a reboot"),
     ],
 )
-def test_a_node_that_the_operator_is_not_through_with_is_no_pass(state, status, text):
+def test_a_node_that_the_operator_is_not_through_with_is_no_pass(state: typing.Dict[str, typing.Any], status: str, text: str) -> None:
     """All layers agree for now."""
     sync = found(facts(state=dataclasses.replace(STATE, **state)), "sync")
     assert sync.status == status and text in sync.why
 
 
-def test_what_the_operator_will_make_counts_beside_what_is_there():
+def test_what_the_operator_will_make_counts_beside_what_is_there() -> None:
     """Two VFs are there and reported, and another policy wants one."""
     count = found(facts(state=wanted(vfs_count=1)), "count")
     assert count.status == "fail" and "it wants 1 on this function" in count.why
 
 
-def test_files_that_could_not_be_read_are_told():
+def test_files_that_could_not_be_read_are_told() -> None:
     given = facts()
-    node = dataclasses.replace(given.nodes["worker-1"].value, errors=("/sys/x: Input/output error",))
+    node = dataclasses.replace(typing.cast(NodeHcas, given.nodes["worker-1"].value), errors=("/sys/x: Input/output error",))
     read = found(dataclasses.replace(given, nodes={"worker-1": ObservedHcas(node)}), "read")
     assert read.status == "warn" and "/sys/x: Input/output error" in read.why
 
 
-def test_facts_survive_the_way_through_ansible():
+def test_facts_survive_the_way_through_ansible() -> None:
     assert load(Facts, to_data(facts()), "facts") == facts()
 
 
@@ -148,27 +152,27 @@ def test_facts_survive_the_way_through_ansible():
         (facts(state=interface(vfs_count=0, vfs=())), "Config daemon: the kernel has them, its report is old"),
     ],
 )
-def test_the_wrong_layer_is_named(given, layer):
+def test_the_wrong_layer_is_named(given: Facts, layer: str) -> None:
     finding = found(given, "count")
     assert finding.status == "fail"
     assert finding.why.startswith(layer)
 
 
 @pytest.mark.parametrize("driver", [None, "vfio-pci"])
-def test_driver(driver):
+def test_driver(driver: typing.Optional[str]) -> None:
     finding = found(facts(vfs=(VIRTUAL[0], virtual(ADDRESSES[1], driver))), "driver")
     assert finding.status == "fail"
     assert ADDRESSES[1] in finding.why
 
 
-def test_same_number_but_not_the_same_functions():
+def test_same_number_but_not_the_same_functions() -> None:
     other = dataclasses.replace(STATE.interfaces[0].vfs[1], address="0000:01:11.0")
     finding = found(facts(state=interface(vfs=(STATE.interfaces[0].vfs[0], other))), "report")
     assert finding.status == "fail"
     assert "0000:01:10.2 (igbvf in the kernel, absent in the report), 0000:01:11.0 (absent in the kernel, igbvf in the report)" in finding.why
 
 
-def test_same_functions_with_other_drivers():
+def test_same_functions_with_other_drivers() -> None:
     other = dataclasses.replace(STATE.interfaces[0].vfs[1], driver="vfio-pci")
     finding = found(facts(state=interface(vfs=(STATE.interfaces[0].vfs[0], other))), "report")
     assert finding.status == "fail"
@@ -177,7 +181,7 @@ def test_same_functions_with_other_drivers():
 
 @pytest.mark.parametrize("name", ["count", "report"])
 @pytest.mark.parametrize("operators", [None, OperatorFacts((), (), (), (), errors=("SriovNetworkNodeState: forbidden",))])
-def test_an_operator_that_could_not_be_asked_is_not_one_without_a_state(operators, name):
+def test_an_operator_that_could_not_be_asked_is_not_one_without_a_state(operators: typing.Optional[OperatorFacts], name: str) -> None:
     finding = found(dataclasses.replace(facts(), operators=operators), name)
     assert finding.status == "unknown"
     assert ("forbidden" if operators else "not asked") in finding.why
@@ -193,30 +197,30 @@ def test_an_operator_that_could_not_be_asked_is_not_one_without_a_state(operator
         (facts(offered=None, state=wanted(groups=(VfGroup("theirs", "other"),))), "Operator: it hands these functions to the resource other"),
     ],
 )
-def test_allocatable_names_the_layer(given, layer):
+def test_allocatable_names_the_layer(given: Facts, layer: str) -> None:
     finding = found(given, "allocatable")
     assert finding.status == "fail"
     assert finding.why.startswith(layer)
 
 
-def test_allocatable_under_another_prefix():
+def test_allocatable_under_another_prefix() -> None:
     given = facts(offered=None)
-    node = dataclasses.replace(given.operators.nodes[0], allocatable={"nvidia.com/igb": 2})
-    finding = found(dataclasses.replace(given, operators=dataclasses.replace(given.operators, nodes=(node,))), "allocatable")
+    node = dataclasses.replace(typing.cast(OperatorFacts, given.operators).nodes[0], allocatable={"nvidia.com/igb": 2})
+    finding = found(dataclasses.replace(given, operators=dataclasses.replace(typing.cast(OperatorFacts, given.operators), nodes=(node,))), "allocatable")
     assert finding.why.startswith("Intent: the cluster offers nvidia.com/igb") and "resource_prefix of rdma_cluster to nvidia.com" in finding.remedy
 
 
-def ask(**changes):
+def ask(**changes: typing.Union[typing.Dict[str, str], int]) -> Intent:
     return parse_intent([{**FABRIC, **changes}])
 
 
-def sized(physical=9000, *virtuals):
+def sized(physical: typing.Optional[int] = 9000, *virtuals: typing.Optional[int]) -> typing.Tuple[Hca, typing.Tuple[Hca, ...]]:
     netdev = dataclasses.replace(PHYSICAL.netdevs[0], mtu=physical)
     vfs = tuple(virtual(address, mtu=mtu) for address, mtu in zip(ADDRESSES, virtuals or (9000, 9000)))
     return dataclasses.replace(PHYSICAL, netdevs=(netdev,) if physical else ()), vfs
 
 
-def reported(mtu, told=9000):
+def reported(mtu: int, told: int = 9000) -> NodeState:
     state = interface(mtu=mtu)
     return dataclasses.replace(state, wanted=(dataclasses.replace(state.wanted[0], mtu=told),))
 
@@ -234,7 +238,7 @@ def reported(mtu, told=9000):
         (sized(None), reported(9000), "unknown", "Kernel: the physical function has no network interface"),
     ],
 )
-def test_mtu_names_the_layer(functions, state, status, text):
+def test_mtu_names_the_layer(functions: typing.Tuple[Hca, typing.Tuple[Hca, ...]], state: NodeState, status: str, text: str) -> None:
     finding = found(facts(*functions, state=state), "mtu", ask(mtu=9000))
     assert (finding.status, finding.why[: len(text)]) == (status, text)
 
@@ -256,25 +260,25 @@ def test_an_mtu_that_is_right_only_until_the_next_look_is_not_right(own: int, to
     assert finding.status == ("fail" if why else "pass") and why in (finding.why or "")
 
 
-def test_an_mtu_that_nobody_asks_for_is_compared_between_the_layers():
+def test_an_mtu_that_nobody_asks_for_is_compared_between_the_layers() -> None:
     assert found(facts(), "mtu").status == "pass"
     assert found(facts(state=interface(mtu=9000)), "mtu").status == "fail"
     assert found(facts(*sized(None)), "mtu").status == "warn"
 
 
 @pytest.mark.parametrize(("wish", "status"), [({}, None), ({"link_state": "enable"}, "warn")])
-def test_the_link_state_of_an_ethernet_vf_is_not_seen(wish, status):
+def test_the_link_state_of_an_ethernet_vf_is_not_seen(wish: typing.Dict[str, str], status: typing.Optional[str]) -> None:
     """igb shows nothing of it in sysfs; nothing is made of that where the intent asks for nothing."""
     findings = check(ask(network={**FABRIC["network"], **wish}), facts())
     assert [finding.status for finding in findings if finding.check == "virtual_functions.link_state"] == ([status] if status else [])
 
 
-INFINIBAND = {**FABRIC, "name": "compute", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "rdma": True}
+INFINIBAND: typing.Dict[str, typing.Any] = {**FABRIC, "name": "compute", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "rdma": True}
 IB_PF = "0000:3c:00.0"
 MASTER = SubnetManager(1, "0xe89e491ff5d50001", "MASTER", 15, 100)
 
 
-def ib_vf(index, node=1, **changes):
+def ib_vf(index: int, node: int = 1, **changes: typing.Any) -> Hca:
     guid = f"0x02000000000{node}000{index}"
     base = Hca(
         f"mlx5_{index + 1}",
@@ -290,17 +294,22 @@ def ib_vf(index, node=1, **changes):
     return dataclasses.replace(base, **changes)
 
 
-def ib_node(*vfs, node=1):
+def ib_node(*vfs: Hca, node: int = 1) -> NodeHcas:
     port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR", 4, 1, f"0xb83fd20300e{node}0001")
     pci = PciFunction(IB_PF, "15b3", "1021", "0207", "mlx5_core")
     netdevs = (Netdev("ibp60s0", "00:00", 4092, "up"),)
     return NodeHcas((Hca("mlx5_0", "mlx5_0", netdevs, pci, node_guid=f"0xb83fd20300e{node}0000", ports=(port,), sriov=Sriov(16, len(vfs))), *vfs))
 
 
-def ib_facts(*vfs, guids=None, mode="shared", more=()):
+def ib_facts(*vfs: Hca, guids: typing.Optional[typing.Dict[str, str]] = None, mode: str = "shared", more: typing.Tuple[Hca, ...] = ()) -> Facts:
     """:param guids: as the config daemon reports them; :param more: VFs of a second node"""
     vfs = vfs or (ib_vf(0), ib_vf(1))
-    said = tuple(StateVf(vf.vf_index, vf.pci.address, vf.pci.driver, guid=(guids or {}).get(vf.name)) for vf in vfs)
+    said = tuple(
+        StateVf(
+            typing.cast(int, vf.vf_index), typing.cast(PciFunction, vf.pci).address, typing.cast(PciFunction, vf.pci).driver, guid=(guids or {}).get(vf.name)
+        )
+        for vf in vfs
+    )
     interface = StateInterface("ibp60s0", IB_PF, "15b3", "1021", "mlx5_core", "IB", 4092, 16, len(vfs), said)
     state = NodeState("worker-1", (WantedInterface(IB_PF, 2, groups=(VfGroup("linerate-compute", "igb", last=1),)),), (interface,), "Succeeded", rdma_mode=mode)
     nodes = {"worker-1": ib_node(*vfs), **({"worker-2": ib_node(*more, node=2)} if more else {})}
@@ -309,12 +318,12 @@ def ib_facts(*vfs, guids=None, mode="shared", more=()):
     return Facts({name: ObservedHcas(value) for name, value in nodes.items()}, subnets, OperatorFacts((), (), (), (node,), (state,)))
 
 
-def of_hca(given, name, intent=None, subject="compute worker-1"):
-    (finding,) = [item for item in check(intent or IB_INTENT, given) if item.check == f"virtual_functions.{name}" and item.subject.startswith(subject)]
+def of_hca(given: Facts, name: str, intent: typing.Optional[Intent] = None, subject: typing.Optional[str] = "compute worker-1") -> Finding:
+    (finding,) = [item for item in check(intent or IB_INTENT, given) if item.check == f"virtual_functions.{name}" and item.subject.startswith(str(subject))]
     return finding
 
 
-def ib_intent(link_state="enable"):
+def ib_intent(link_state: typing.Optional[str] = "enable") -> Intent:
     network = {**FABRIC["network"], **({"link_state": link_state} if link_state else {})}
     return parse_intent([{**INFINIBAND, "network": network}])
 
@@ -322,7 +331,7 @@ def ib_intent(link_state="enable"):
 IB_INTENT = ib_intent()
 
 
-def test_infiniband_vfs_that_agree():
+def test_infiniband_vfs_that_agree() -> None:
     # the report writes the bytes of a GUID the wrong way round
     given = ib_facts(guids={"mlx5_1": "00:00:01:00:00:00:00:02", "mlx5_2": "02:00:00:00:00:01:00:01"})
     findings = check(IB_INTENT, given)
@@ -331,7 +340,7 @@ def test_infiniband_vfs_that_agree():
     assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all different"
 
 
-def test_a_guid_as_a_real_report_writes_it():
+def test_a_guid_as_a_real_report_writes_it() -> None:
     """Sample of k8snetworkplumbingwg/sriov-network-operator issue 1046: the hardware address ends in 32:bf:6d:c9:5e:13:bc:14."""
     guid = "0x32bf6dc95e13bc14"
     vf = ib_vf(0, node_guid=guid, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=guid),), administration=VfAdministration(guid, guid, "Follow"))
@@ -355,25 +364,25 @@ NOTHING = VfAdministration(ZERO, ZERO, "Down")
         (ib_vf(1), {"mlx5_2": "no GUID at all"}, "1 of 2 stale", "Config daemon"),
     ],
 )
-def test_guids_name_the_layer(vf, guids, measured, text):
+def test_guids_name_the_layer(vf: Hca, guids: typing.Dict[str, str], measured: str, text: str) -> None:
     finding = of_hca(ib_facts(ib_vf(0), vf, guids=guids), "guids")
     assert (finding.status, finding.measured) == ("fail", measured)
     assert finding.why.startswith(text)
 
 
-def test_a_guid_that_two_vfs_of_the_fleet_have():
+def test_a_guid_that_two_vfs_of_the_fleet_have() -> None:
     twin = ib_vf(0, node_guid=ib_vf(0).node_guid, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ib_vf(0).node_guid),))
     finding = of_hca(ib_facts(more=(twin, ib_vf(1, node=2))), "guids", subject=ib_vf(0).node_guid)
     assert (finding.status, finding.measured) == ("fail", "2 functions")
     assert "worker-1 mlx5_1, worker-2 mlx5_1" in finding.why
 
 
-def policy(index, name, in_pod=False):
-    vf = ib_vf(index, administration=dataclasses.replace(ib_vf(index).administration, link_policy=name))
+def policy(index: int, name: str, in_pod: bool = False) -> Hca:
+    vf = ib_vf(index, administration=dataclasses.replace(typing.cast(VfAdministration, ib_vf(index).administration), link_policy=name))
     return dataclasses.replace(vf, netdevs=()) if in_pod else vf
 
 
-def unseen(index, state):
+def unseen(index: int, state: typing.Optional[str]) -> Hca:
     return ib_vf(index, administration=None, ports=(dataclasses.replace(ib_vf(index).ports[0], state=state),))
 
 
@@ -391,7 +400,7 @@ def unseen(index, state):
         ("enable", (unseen(0, "DOWN"), unseen(1, "DOWN")), "warn", "Kernel: neither sysfs nor ip link shows the link"),
     ],
 )
-def test_link_state_names_the_layer(wish, vfs, status, text):
+def test_link_state_names_the_layer(wish: typing.Optional[str], vfs: typing.Tuple[Hca, Hca], status: str, text: str) -> None:
     finding = of_hca(ib_facts(*vfs), "link_state", ib_intent(wish))
     assert (finding.status, finding.why[: len(text)]) == (status, text)
 
@@ -399,41 +408,42 @@ def test_link_state_names_the_layer(wish, vfs, status, text):
 @pytest.mark.parametrize(
     ("mode", "netdevs", "status"), [("shared", (), "fail"), ("exclusive", (), "warn"), ("exclusive", ib_vf(1).netdevs, "fail"), ("", (), "fail")]
 )
-def test_an_rdma_device_goes_into_a_pod_in_exclusive_mode_only(mode, netdevs, status):
+def test_an_rdma_device_goes_into_a_pod_in_exclusive_mode_only(mode: str, netdevs: typing.Tuple[Netdev, ...], status: str) -> None:
     bare = ib_vf(1, name="0000:3c:00.2", rdma_device=None, netdevs=netdevs, node_guid=None, ports=(), administration=None)
     given = ib_facts(ib_vf(0), bare, mode=mode)
     assert of_hca(given, "rdma_device").status == status
     assert of_hca(given, "guids").status == "unknown"
 
 
-def in_pod(index, mode="exclusive", mtu=4092):
+def in_pod(index: int, mode: str = "exclusive", mtu: int = 4092) -> Hca:
     """A VF that the pod of a job has: its interface, and in exclusive mode its RDMA device, are in the pod's network namespace."""
     free = ib_vf(index)
     netdev = Netdev("net1", "00:00", mtu, "up", port_guid=free.node_guid)
     if mode == "shared":
         return dataclasses.replace(free, netdevs=(), held=HeldParts((netdev,)))
     parts = HeldParts((netdev,), (), free.rdma_device, free.node_guid, free.ports)
-    return dataclasses.replace(free, name=free.pci.address, rdma_device=None, netdevs=(), node_guid=None, ports=(), held=parts)
+    return dataclasses.replace(free, name=typing.cast(PciFunction, free.pci).address, rdma_device=None, netdevs=(), node_guid=None, ports=(), held=parts)
 
 
-def test_a_node_whose_vfs_are_all_in_pods_is_as_good_as_an_idle_one():
+def test_a_node_whose_vfs_are_all_in_pods_is_as_good_as_an_idle_one() -> None:
     for mode in ("shared", "exclusive", ""):
         given = ib_facts(in_pod(0, mode or "exclusive"), ib_vf(1) if not mode else in_pod(1, mode), mode=mode)
         # set when a pod takes the VF
         vfs = [
-            dataclasses.replace(hca, administration=VfAdministration(hca.administration.node_guid, None, "Up"))
-            for hca in given.nodes["worker-1"].value.hcas[1:]
+            dataclasses.replace(hca, administration=VfAdministration(typing.cast(VfAdministration, hca.administration).node_guid, None, "Up"))
+            for hca in typing.cast(NodeHcas, given.nodes["worker-1"].value).hcas[1:]
         ]
-        given = dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((given.nodes["worker-1"].value.hcas[0], *vfs)))})
+        given = dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((typing.cast(NodeHcas, given.nodes["worker-1"].value).hcas[0], *vfs)))})
         intent = parse_intent([{**INFINIBAND, "mtu": 4092, "network": {**FABRIC["network"], "link_state": "enable"}}])
+        assert given.operators is not None
         told = dataclasses.replace(given.operators.states[0], wanted=(dataclasses.replace(given.operators.states[0].wanted[0], mtu=4092),))
         given = dataclasses.replace(given, operators=dataclasses.replace(given.operators, states=(told,)))
         assert [(item.check, item.status, item.why) for item in check(intent, given) if item.status != "pass"] == [], mode
         assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all different", mode
 
 
-def test_ethernet_vfs_in_pods_are_seen_there():
-    def taken(index, mtu):
+def test_ethernet_vfs_in_pods_are_seen_there() -> None:
+    def taken(index: int, mtu: int) -> Hca:
         return dataclasses.replace(virtual(ADDRESSES[index], mtu=None), held=HeldParts((Netdev("net1", "2e:4a", mtu, "up"),)))
 
     physical = sized()[0]
@@ -444,11 +454,11 @@ def test_ethernet_vfs_in_pods_are_seen_there():
     assert {finding.status for finding in check(INTENT, facts(vfs=(taken(0, 1500), taken(1, 1500))))} == {"pass"}
 
 
-def test_a_guid_of_a_vf_in_a_pod_is_read_where_it_is_shown():
+def test_a_guid_of_a_vf_in_a_pod_is_read_where_it_is_shown() -> None:
     bare = dataclasses.replace(in_pod(1), held=None, administration=None)
     shown = {
         "the RDMA device in the pod": dataclasses.replace(bare, held=in_pod(1).held),
-        "the interface in the pod": dataclasses.replace(bare, held=HeldParts(in_pod(1).held.netdevs)),
+        "the interface in the pod": dataclasses.replace(bare, held=HeldParts(typing.cast(HeldParts, in_pod(1).held).netdevs)),
         "ip link on the node": dataclasses.replace(bare, administration=VfAdministration(port_guid=ib_vf(1).node_guid)),
     }
     for where, vf in shown.items():
@@ -460,8 +470,8 @@ def test_a_guid_of_a_vf_in_a_pod_is_read_where_it_is_shown():
     assert of_hca(ib_facts(ib_vf(0), bare), "guids").status == "unknown"
 
 
-def test_an_rdma_device_that_is_seen_nowhere_is_missed_unless_its_interface_is_in_a_pod():
-    lost = [dataclasses.replace(in_pod(index), held=HeldParts(in_pod(index).held.netdevs)) for index in (0, 1)]
+def test_an_rdma_device_that_is_seen_nowhere_is_missed_unless_its_interface_is_in_a_pod() -> None:
+    lost = [dataclasses.replace(in_pod(index), held=HeldParts(typing.cast(HeldParts, in_pod(index).held).netdevs)) for index in (0, 1)]
     assert of_hca(ib_facts(*lost, mode="exclusive"), "rdma_device").status == "warn"
     assert of_hca(ib_facts(*(dataclasses.replace(vf, held=None) for vf in lost), mode="exclusive"), "rdma_device").status == "unknown"
     # in shared mode it would be on the node
@@ -469,32 +479,32 @@ def test_an_rdma_device_that_is_seen_nowhere_is_missed_unless_its_interface_is_i
     assert of_hca(ib_facts(*lost, mode=""), "rdma_device").status == "fail"
 
 
-def test_rdma_device_where_the_fabric_asks_for_one():
+def test_rdma_device_where_the_fabric_asks_for_one() -> None:
     intent = parse_intent([{**FABRIC, "rdma": True}])
     assert found(facts(), "rdma_device", intent).status == "fail"
     given = facts(vfs=tuple(virtual(address, rdma=f"mlx5_{index}") for index, address in enumerate(ADDRESSES)))
     assert found(given, "rdma_device", intent).status == "pass"
 
 
-def test_another_number_of_physical_functions():
+def test_another_number_of_physical_functions() -> None:
     intent = parse_intent([{**FABRIC, "select": {**FABRIC["select"], "hcas_per_node": 2}}])
     finding = found(facts(), "members", intent)
     assert (finding.status, finding.measured, finding.expected) == ("fail", "eth1", "2 physical functions")
 
 
-def test_an_infiniband_fabric_that_is_not_known_is_unknown():
+def test_an_infiniband_fabric_that_is_not_known_is_unknown() -> None:
     intent = parse_intent([{**FABRIC, "profile": "sriov_infiniband"}])
     assert found(facts(), "members", intent).status == "unknown"
 
 
-def test_a_silent_node_and_no_node_are_unknown():
+def test_a_silent_node_and_no_node_are_unknown() -> None:
     silent = dataclasses.replace(facts(), nodes={"worker-1": ObservedHcas(error="unreachable")})
     assert found(silent, "node").status == "unknown"
     assert "unreachable" in found(silent, "node").why
     assert found(dataclasses.replace(facts(), nodes={}), "node").status == "unknown"
 
 
-def test_an_api_server_that_was_not_asked_is_unknown():
+def test_an_api_server_that_was_not_asked_is_unknown() -> None:
     assert found(dataclasses.replace(facts(), operators=None), "allocatable").status == "unknown"
 
 
@@ -507,20 +517,20 @@ TAKEN = VfAdministration(vlan=100, vlan_qos=2, trust=True, spoof_check=False, mi
 POD = RdmaPod("storage", "worker-1", "linerate-storage-worker-1", "test", pci=ADDRESSES[0])
 
 
-def held(administration=TAKEN, pods=(POD,), error=None):
+def held(administration: typing.Optional[VfAdministration] = TAKEN, pods: typing.Tuple[RdmaPod, ...] = (POD,), error: typing.Optional[str] = None) -> Facts:
     """The first VF is in a pod, and this is set for it."""
     vfs = (dataclasses.replace(VIRTUAL[0], netdevs=(), administration=administration), VIRTUAL[1])
     seen = ObservedHcas(NodeHcas((PHYSICAL, *vfs))) if error is None else ObservedHcas(error=error)
     return dataclasses.replace(facts(), pods=pods, held={"worker-1": seen})
 
 
-def test_settings_that_are_read_back():
+def test_settings_that_are_read_back() -> None:
     finding = found(held(), "settings", SETTING)
     assert (finding.status, finding.subject, finding.expected, finding.measured) == ("pass", "storage worker-1", ASKED, f"{ADDRESSES[0]}: {ASKED}")
     assert load(Facts, to_data(held()), "facts") == held()
 
 
-def test_what_the_network_leaves_to_the_driver_is_no_finding():
+def test_what_the_network_leaves_to_the_driver_is_no_finding() -> None:
     assert not [finding for finding in check(INTENT, held()) if finding.check == "virtual_functions.settings"]
 
 
@@ -528,14 +538,14 @@ def test_what_the_network_leaves_to_the_driver_is_no_finding():
     ("changes", "measured"),
     [({"vlan": 0}, "vlan 0,"), ({"trust": False}, "trust off"), ({"spoof_check": True}, "spoof_check on"), ({"max_tx_rate": 0}, "max_tx_rate 0")],
 )
-def test_another_setting_is_the_cni_plugins_fault(changes, measured):
+def test_another_setting_is_the_cni_plugins_fault(changes: typing.Dict[str, typing.Any], measured: str) -> None:
     finding = found(held(dataclasses.replace(TAKEN, **changes)), "settings", SETTING)
     assert (finding.status, finding.why.split(":")[0]) == ("fail", "CNI plugin") and measured in finding.measured
     assert "NetworkAttachmentDefinition 'net'" in finding.remedy
 
 
 @pytest.mark.parametrize("administration", [None, dataclasses.replace(TAKEN, trust=None)])
-def test_a_setting_that_nobody_shows_is_not_proven(administration):
+def test_a_setting_that_nobody_shows_is_not_proven(administration: typing.Optional[VfAdministration]) -> None:
     finding = found(held(administration), "settings", SETTING)
     assert (finding.status, finding.why.split(":")[0]) == ("unknown", "Kernel") and "trust not shown" in finding.measured
 
@@ -550,12 +560,12 @@ def test_a_setting_that_nobody_shows_is_not_proven(administration):
         (facts(), "was not asked"),
     ],
 )
-def test_without_a_pod_nothing_is_proven(given, reason):
+def test_without_a_pod_nothing_is_proven(given: Facts, reason: str) -> None:
     finding = found(given, "settings", SETTING)
     assert (finding.status, finding.measured) == ("unknown", "not seen") and reason in finding.why
 
 
-def test_a_vf_of_a_job_that_is_set_as_asked_proves_it_where_none_is_free():
+def test_a_vf_of_a_job_that_is_set_as_asked_proves_it_where_none_is_free() -> None:
     full = dataclasses.replace(POD, pci=None, error="Unschedulable: Insufficient openshift.io/igb")
     busy = [
         dataclasses.replace(virtual(address, mtu=None), held=HeldParts((Netdev("net1", "2e:4a", 1500, "up"),)), administration=TAKEN) for address in ADDRESSES

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 import typing
 
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.clock import MOST_APART, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import clock as observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.clock import read_clock
 
 ASKED, TOOK = 1767323045.0, 1.5
@@ -99,10 +99,10 @@ def test_state_of_the_kernel_s_clock(monkeypatch: pytest.MonkeyPatch) -> None:
                 reference._obj.status, reference._obj.maxerror = status, 18_000
                 return answer
 
-        monkeypatch.setattr(observe.ctypes, "CDLL", Library)
+        monkeypatch.setattr(ctypes, "CDLL", Library)
         clock = read_clock()
         assert clock.synchronised is synchronised and clock.error_seconds == (None if synchronised is None else 0.018)
-    monkeypatch.setattr(observe.ctypes, "CDLL", lambda _name: object())
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
     assert read_clock().synchronised is None
 
 

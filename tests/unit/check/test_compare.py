@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare import check as compare
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import FabricBandwidth, Figure, Measure
+from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import FabricBandwidth, Figure, Kind, Measure
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Profile, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
@@ -34,14 +34,14 @@ H100 = Measure(
     ),
     single_node=21.34,
 )
+L40S_FIGURES: typing.Tuple[typing.Tuple[str, Kind, typing.Tuple[float, ...]], ...] = (
+    ("pod network", "pod_network", (2.91, 3.73, 5.46)),
+    ("vNIC", "vnic", (3.98, 7.16, 12.68)),
+)
 L40S = Measure(
     "fine-tuning on L40S",
     "samples/s",
-    tuple(
-        Figure(network, nodes, value, kind)
-        for network, kind, values in (("pod network", "pod_network", (2.91, 3.73, 5.46)), ("vNIC", "vnic", (3.98, 7.16, 12.68)))
-        for nodes, value in zip((2, 4, 8), values)
-    ),
+    tuple(Figure(network, nodes, value, kind) for network, kind, values in L40S_FIGURES for nodes, value in zip((2, 4, 8), values)),
     single_node=2.04,
 )
 

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.controller import ASKING, asking, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts, HelmFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -37,24 +39,24 @@ GOOD = ControllerFacts(
 NO_RIGHTS = RightsFacts(90, (Denied("network", "patch x in y"), Denied("teardown", "delete x in y")))
 
 
-def seen(**changes):
+def seen(**changes: typing.Any) -> ControllerFacts:
     return dataclasses.replace(GOOD, **changes)
 
 
-def told(facts, intent=INTENT):
+def told(facts: ControllerFacts, intent: Intent = INTENT) -> typing.Set[str]:
     return {f"{finding.check.partition('.')[2]} {finding.status}" for finding in check(intent, facts)}
 
 
-def test_all_is_there():
+def test_all_is_there() -> None:
     assert told(GOOD) == {"library pass", "api_server pass", "rights pass", "helm pass"}
     assert "by API server https://api.example.com:6443" in check(INTENT, GOOD)[1].measured
     # Helm is asked about only where it is to install
     assert told(seen(helm=None)) == {"library pass", "api_server pass", "rights pass"}
 
 
-def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_none_does():
+def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_none_does() -> None:
     nothing = {"library": "", "server": "", "rights": None}
-    cases = [
+    cases: typing.Sequence[typing.Tuple[typing.Dict[str, typing.Any], typing.Set[str], str]] = [
         (nothing, {"library"}, "/usr/bin/python3 -m pip install"),
         ({"library": "24.1.9"}, {"library"}, "a release that lacks what they call"),
         ({"library": "12.0.1"}, {"library"}, "kubernetes 12.0.1"),
@@ -79,12 +81,12 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         assert all("No stage of this invocation needs it, so it is left out here. The stages operators, network," in finding.why for finding in left)
 
 
-def test_helm_is_needed_by_one_stage_alone():
+def test_helm_is_needed_by_one_stage_alone() -> None:
     assert "helm warn" in told(seen(stages=("bandwidth",), helm=HelmFacts("helm", error="no")))
     assert "helm fail" in told(seen(stages=("operators",), helm=HelmFacts("helm", error="no")))
 
 
-def test_rights_that_are_waived_in_stage_operators_do_not_stop_the_first_stage():
+def test_rights_that_are_waived_in_stage_operators_do_not_stop_the_first_stage() -> None:
     for subject, status in (("stage network", "warn"), ("stage host", "fail"), (None, "warn")):
         waiver = {"check": "operators.rights", "reason": "another user applies it", **({"subject": subject} if subject else {})}
         found = {finding.subject: finding for finding in check(parse_intent([FABRIC], [waiver]), seen(rights=NO_RIGHTS)) if finding.check == "validate.rights"}
@@ -92,7 +94,7 @@ def test_rights_that_are_waived_in_stage_operators_do_not_stop_the_first_stage()
         assert ("because: another user applies it" in found["stage network"].why) == (status == "warn")
 
 
-def test_who_needs_the_api_server():
+def test_who_needs_the_api_server() -> None:
     assert set(ASKING) < set(STAGES)
     assert asking(True, ["all"], []) == asking(True, [], []) == asking(True, ["tagged"], ["molecule-notest"]) == ASKING
     assert asking(True, ["validate", "discover", "fabric", "report"], []) == ()
@@ -101,7 +103,7 @@ def test_who_needs_the_api_server():
     assert asking(False, ["all"], []) == ()
 
 
-def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent():
+def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent() -> None:
     facts = validate.Facts(("a",), (), GOOD)
     assert load(validate.Facts, to_data(facts), "facts") == facts
     assert judge(validate.check(INTENT, facts)).open

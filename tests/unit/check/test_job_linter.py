@@ -9,6 +9,7 @@ import dataclasses
 import json
 import pathlib
 import re
+import typing
 
 import pytest
 import yaml
@@ -18,8 +19,9 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import Choice, lint
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import PodDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings, PodDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, definition, node, objects
 
@@ -27,22 +29,22 @@ FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/jobs"
 SCHEMAS = {kind: json.loads((FIXTURES / f"{kind.lower()}.json").read_text()) for kind in ("PyTorchJob", "TrainJob", "TrainingRuntime")}
 
 
-def check(made, world=WORLD):
+def check(made: typing.List[typing.Dict[str, typing.Any]], world: typing.Optional[JobSurroundings] = WORLD) -> typing.Tuple[Finding, ...]:
     return lint([item for item in made if item["kind"] != "TrainingRuntime"], made, world)
 
 
-def refused(findings):
+def refused(findings: typing.Tuple[Finding, ...]) -> typing.List[Finding]:
     """But for what the training operator adds to each PyTorchJob, which has a test of its own."""
     return [finding for finding in findings if finding.status != "pass" and finding.check != "job.added"]
 
 
-def shown(findings):
+def shown(findings: typing.Tuple[Finding, ...]) -> typing.List[typing.Tuple[str, str]]:
     return [(finding.check, finding.status) for finding in refused(findings)]
 
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "TrainJob"])
 @pytest.mark.parametrize("changes", [{}, {"fabric": "roce"}, {"fabric": "roce", "nic_map": "map", "queue": "gpu", "topology_file": "/t.xml"}])
-def test_what_we_render_passes(kind, changes):
+def test_what_we_render_passes(kind: str, changes: typing.Dict[str, str]) -> None:
     findings = check(objects(kind=kind, **changes))
     assert refused(findings) == []
     assert judge(findings).open
@@ -50,7 +52,7 @@ def test_what_we_render_passes(kind, changes):
     assert {finding.check for finding in findings} == {f"job.{what}" for what in BESIDE["job"]} - only[kind]
 
 
-def test_what_the_training_operator_adds_costs_workers_their_class():
+def test_what_the_training_operator_adds_costs_workers_their_class() -> None:
     (added,) = (finding for finding in check(objects()) if finding.check == "job.added")
     assert added.status == "warn" and added.subject.endswith("Worker") and "Guaranteed" in added.why
     made = objects()
@@ -59,12 +61,12 @@ def test_what_the_training_operator_adds_costs_workers_their_class():
     assert [finding for finding in check(made) if finding.check == "job.added"] == []
 
 
-def test_the_baseline_on_the_pod_network_is_refused_for_being_that():
+def test_the_baseline_on_the_pod_network_is_refused_for_being_that() -> None:
     findings = check(objects(fabric=None, namespace="training", interfaces=None))
     assert {(finding.check, finding.status) for finding in refused(findings)} == {("job.networks", "fail"), ("job.transport", "warn")}
 
 
-def test_a_job_that_wants_tcp_on_a_network_without_rdma():
+def test_a_job_that_wants_tcp_on_a_network_without_rdma() -> None:
     made = objects(fabric="roce", environment={"NCCL_IB_DISABLE": "1"})
     for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
         (container,) = replica["template"]["spec"]["containers"]
@@ -103,7 +105,11 @@ HARMLESS = {
 }
 
 
-def fields(node, path=""):
+def fields(
+    node: typing.Any, path: str = ""
+) -> typing.Iterator[
+    typing.Tuple[str, typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Union[typing.Dict[str, typing.Any], str]]], typing.Union[int, str]]
+]:
     """All paths below, with the parent and its key."""
     pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, child in list(pairs):
@@ -112,7 +118,7 @@ def fields(node, path=""):
         yield from fields(child, here)
 
 
-def against_schema(node, schema, path="spec"):
+def against_schema(node: typing.Any, schema: typing.Any, path: str = "spec") -> typing.Iterator[typing.Any]:
     """Paths that a definition does not know, and values of another type."""
     if isinstance(schema, dict):
         if not isinstance(node, dict):
@@ -131,7 +137,9 @@ def against_schema(node, schema, path="spec"):
             yield path
 
 
-def reaches(made, number, path):
+def reaches(
+    made: typing.List[typing.Dict[str, typing.Any]], number: int, path: str
+) -> typing.Tuple[typing.List[typing.Dict[str, typing.Any]], typing.Any, typing.Any]:
     """A fresh copy of the objects, with parent and key of one field in it."""
     fresh = copy.deepcopy(made)
     return fresh, *next((parent, key) for here, parent, key in fields(fresh[number]) if here == path)
@@ -143,11 +151,11 @@ PLACES = [(kind, number, path) for kind in KINDS for number, item in enumerate(M
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_we_render_is_in_the_operators_definitions(kind):
+def test_what_we_render_is_in_the_operators_definitions(kind: str) -> None:
     assert [path for item in MADE[kind] for path in against_schema(item["spec"], SCHEMAS[item["kind"]])] == []
 
 
-def test_each_field_that_is_taken_away_is_refused_or_known_to_be_harmless():
+def test_each_field_that_is_taken_away_is_refused_or_known_to_be_harmless() -> None:
     used, wrong = set(), []
     for kind, number, path in PLACES:
         made, parent, key = reaches(MADE[kind], number, path)
@@ -163,7 +171,7 @@ def test_each_field_that_is_taken_away_is_refused_or_known_to_be_harmless():
     assert set(HARMLESS) - used == set(), "an excuse that nothing needs"
 
 
-def test_each_field_that_is_misspelled_is_refused():
+def test_each_field_that_is_misspelled_is_refused() -> None:
     wrong = []
     for kind, number, path in PLACES:
         made, parent, key = reaches(MADE[kind], number, path)
@@ -178,7 +186,7 @@ def test_each_field_that_is_misspelled_is_refused():
     assert [place for place in wrong if not re.fullmatch(free, place[1])] == []
 
 
-def test_names_that_are_misspelled_in_values_are_refused():
+def test_names_that_are_misspelled_in_values_are_refused() -> None:
     found = {}
     (made,) = MADE["PyTorchJob"]
     template = "spec.pytorchReplicaSpecs.Worker.template"
@@ -204,7 +212,14 @@ def test_names_that_are_misspelled_in_values_are_refused():
 # Rules
 
 
-def one(world=WORLD, annotations=None, kind="PyTorchJob", limits=None, variables=None, **container):
+def one(
+    world: JobSurroundings = WORLD,
+    annotations: typing.Optional[typing.Dict[str, str]] = None,
+    kind: str = "PyTorchJob",
+    limits: typing.Optional[typing.Dict[str, str]] = None,
+    variables: typing.Optional[typing.Dict[str, str]] = None,
+    **container: typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Union[typing.Dict[str, typing.Any], str]]],
+) -> typing.Tuple[Finding, ...]:
     """Findings on a job whose workers differ in one thing."""
     made = objects(fabric="roce")
     for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
@@ -219,14 +234,14 @@ def one(world=WORLD, annotations=None, kind="PyTorchJob", limits=None, variables
     return check(made, world)
 
 
-def finding(findings, check_id):
+def finding(findings: typing.Tuple[Finding, ...], check_id: str) -> Finding:
     """The findings of a check that are no pass, each once."""
     found = {item.status: item for item in refused(findings) if item.check == check_id}
     assert len(found) == 1, found
     return next(iter(found.values()))
 
 
-def test_the_job_of_the_source_with_its_mistake():
+def test_the_job_of_the_source_with_its_mistake() -> None:
     job = yaml.safe_load((FIXTURES / "roce-patched.yaml").read_text())
     found = refused(lint([job]))
     assert {item.subject for item in found} == {f"PyTorchJob training/fine-tune spec.pytorchReplicaSpecs.{role} NCCL_IB_HBA" for role in ("Master", "Worker")}
@@ -244,24 +259,24 @@ def test_the_job_of_the_source_with_its_mistake():
         ("NCCL_XYZZY", "fail", "variables that NCCL 2.30.7 reads"),
     ],
 )
-def test_variables_that_nobody_reads(name, status, text):
+def test_variables_that_nobody_reads(name: str, status: str, text: str) -> None:
     found = finding(one(variables={name: "1"}), "job.nccl_variables")
     assert found.status == status
     assert text in found.expected + found.why
 
 
 @pytest.mark.parametrize("name", ["NCCL_IB_TIMEOUT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_SHARP_DISABLE", "NCCL_PROFILE_EVENT_MASK", "TORCH_NCCL_BLOCKING_WAIT"])
-def test_variables_that_somebody_reads(name):
+def test_variables_that_somebody_reads(name: str) -> None:
     assert refused(one(variables={name: "1"})) == []
 
 
-def test_the_table_of_variables_holds_together():
+def test_the_table_of_variables_holds_together() -> None:
     assert not nccl_variables.KNOWN & set(nccl_variables.GONE)
     assert not nccl_variables.KNOWN & nccl_variables.OTHERS
     assert {"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_DEBUG", "NCCL_IB_GID_INDEX", "NCCL_TOPO_FILE", "NCCL_IB_DISABLE"} <= nccl_variables.KNOWN
 
 
-def test_variables_in_commands_and_from_elsewhere():
+def test_variables_in_commands_and_from_elsewhere() -> None:
     assert finding(one(args=["export NCCL_IB_HBA=mlx5_1; exec torchrun"]), "job.nccl_variables").status == "fail"
     assert finding(one(command=["mpirun", "-x", "NCCL_IB_DISABLE=1", "all_reduce_perf"]), "job.transport").status == "fail"
     assert refused(one(args=["export NCCL_IB_HCA=$found; exec torchrun"])) == []
@@ -280,16 +295,16 @@ def test_variables_in_commands_and_from_elsewhere():
         ({"NCCL_IB_GID_INDEX": "3"}, None),
     ],
 )
-def test_what_keeps_nccl_from_rdma(variables, status):
+def test_what_keeps_nccl_from_rdma(variables: typing.Dict[str, str], status: typing.Optional[str]) -> None:
     assert {state for _check, state in shown(one(variables=variables))} == ({status} if status else set())
 
 
-def test_a_gid_index_is_nothing_for_infiniband():
+def test_a_gid_index_is_nothing_for_infiniband() -> None:
     found = finding(check(objects(environment={"NCCL_IB_GID_INDEX": "3"})), "job.transport")
     assert (found.status, found.measured) == ("warn", "3")
 
 
-def test_a_value_that_another_object_holds_is_unknown():
+def test_a_value_that_another_object_holds_is_unknown() -> None:
     source = {"valueFrom": {"configMapKeyRef": {"name": "nccl", "key": "value"}}}
     names = {"NCCL_IB_DISABLE": "job.transport", "NCCL_SOCKET_IFNAME": "job.interfaces", "NCCL_IB_HCA": "job.hcas"}
     found = refused(one(env=[{"name": name, **source} for name in names]))
@@ -297,7 +312,7 @@ def test_a_value_that_another_object_holds_is_unknown():
 
 
 @pytest.mark.parametrize("value", ["WARN", "VERSION", ""])
-def test_a_log_that_will_prove_nothing(value):
+def test_a_log_that_will_prove_nothing(value: str) -> None:
     assert finding(one(variables={"NCCL_DEBUG": value}), "job.evidence").status == "warn"
 
 
@@ -319,12 +334,12 @@ def test_a_log_that_will_prove_nothing(value):
         ('[{"name": "sriov-roce", "interface": "rail0"}]', "rail0", True),
     ],
 )
-def test_interfaces_that_the_pods_have(annotation, value, good):
+def test_interfaces_that_the_pods_have(annotation: str, value: str, good: bool) -> None:
     findings = one(annotations={"k8s.v1.cni.cncf.io/networks": annotation}, variables={"NCCL_SOCKET_IFNAME": value})
     assert shown(findings) == ([] if good else [("job.interfaces", "fail")] * 2)
 
 
-def test_interfaces_of_pods_that_run_count_more_than_names_in_the_annotation():
+def test_interfaces_of_pods_that_run_count_more_than_names_in_the_annotation() -> None:
     world = dataclasses.replace(WORLD, pods=(PodDevices("train-master-0", ("net1",), ()), PodDevices("train-worker-0", (), ())))
     assert finding(one(world), "job.interfaces").measured == "=net1"
 
@@ -333,7 +348,7 @@ def test_interfaces_of_pods_that_run_count_more_than_names_in_the_annotation():
     ("value", "text"),
     [("=mlx5_6,mlx5_7", None), ("mlx5", None), ("^mlx5_2", None), ("=mlx5_6", "leaves out mlx5_7"), ("mlx5_6,mlx5_7,mlx5_9", "mlx5_9 is not")],
 )
-def test_hcas_against_what_the_pods_got(value, text):
+def test_hcas_against_what_the_pods_got(value: str, text: typing.Optional[str]) -> None:
     world = dataclasses.replace(WORLD, pods=(PodDevices("train-worker-0", ("net1",), ("mlx5_6", "mlx5_7")),))
     findings = one(world, variables={"NCCL_IB_HCA": value})
     if text is None:
@@ -342,27 +357,30 @@ def test_hcas_against_what_the_pods_got(value, text):
         assert text in finding(findings, "job.hcas").why
 
 
-def test_a_name_for_a_function_that_is_given_out_at_the_start():
+def test_a_name_for_a_function_that_is_given_out_at_the_start() -> None:
     found = finding(one(variables={"NCCL_IB_HCA": "=mlx5_6"}), "job.hcas")
     assert found.status == "fail"
     assert "known only when the pod starts" in found.why
     assert refused(one(variables={"NCCL_IB_HCA": "mlx5"})) == []
 
 
-SHARED = {"annotations": {"k8s.v1.cni.cncf.io/networks": "rdmashared-net"}, "limits": {"openshift.io/mlx_roce": "0", "rdma/shared": "1"}}
+SHARED: typing.Dict[str, typing.Any] = {
+    "annotations": {"k8s.v1.cni.cncf.io/networks": "rdmashared-net"},
+    "limits": {"openshift.io/mlx_roce": "0", "rdma/shared": "1"},
+}
 
 
-def shared_world(**more):
+def shared_world(**more: typing.Any) -> JobSurroundings:
     return dataclasses.replace(WORLD, nodes=(node("worker-1", **{"rdma/shared": 63}), node("worker-2", **{"rdma/shared": 63})), **more)
 
 
 @pytest.mark.parametrize(("value", "status"), [("=mlx5_1", None), ("mlx5_1", "warn"), ("mlx5_1:1", "warn"), ("", "fail"), ("=", "fail")])
-def test_prefixes_and_empty_lists_of_hcas(value, status):
+def test_prefixes_and_empty_lists_of_hcas(value: str, status: typing.Optional[str]) -> None:
     findings = one(shared_world(), variables={"NCCL_IB_HCA": value}, **SHARED)
     assert {state for id_, state in shown(findings) if id_ == "job.hcas"} == ({status} if status else set())
 
 
-def test_hcas_that_a_node_does_not_have():
+def test_hcas_that_a_node_does_not_have() -> None:
     world = shared_world(devices={"worker-1": ("mlx5_0", "mlx5_1"), "worker-2": ("mlx5_0", "mlx5_bond_0")})
     found = finding(one(world, variables={"NCCL_IB_HCA": "=mlx5_1"}, **SHARED), "job.hcas")
     assert (found.status, found.subject.endswith("on worker-2")) == ("fail", True)
@@ -376,20 +394,20 @@ def test_hcas_that_a_node_does_not_have():
         ({"k8s.v1.cni.cncf.io/networks": "other/sriov-roce"}, "fail", "absent"),
     ],
 )
-def test_networks_that_are_not_there(annotations, status, text):
+def test_networks_that_are_not_there(annotations: typing.Dict[str, str], status: str, text: str) -> None:
     found = finding(one(annotations=annotations), "job.networks")
     assert found.status == status
     assert text in found.measured + found.expected
 
 
-def test_an_attachment_that_nobody_can_read_is_unknown():
+def test_an_attachment_that_nobody_can_read_is_unknown() -> None:
     broken = attachment({**definition("sriov-roce", "sriov", "openshift.io/mlx_roce"), "spec": {}})
     findings = one(dataclasses.replace(WORLD, attachments=(broken,)))
     assert finding(findings, "job.networks").status == "unknown"
 
 
 @pytest.mark.parametrize("place", ["annotation", "attachment"])
-def test_a_default_route_that_is_stolen(place):
+def test_a_default_route_that_is_stolen(place: str) -> None:
     if place == "annotation":
         findings = one(annotations={"k8s.v1.cni.cncf.io/networks": '[{"name": "sriov-roce", "default-route": ["100.101.0.1"]}]'})
     else:
@@ -398,7 +416,7 @@ def test_a_default_route_that_is_stolen(place):
     assert shown(findings) == [("job.routes", "fail")] * 2
 
 
-def test_resources_that_no_node_has():
+def test_resources_that_no_node_has() -> None:
     world = dataclasses.replace(WORLD, nodes=(dataclasses.replace(node("worker-1"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_rose": 8}),))
     found = finding(one(world), "job.resources")
     assert found.measured == "no node has it"
@@ -414,7 +432,7 @@ def test_resources_that_no_node_has():
         (node("worker-1"), dataclasses.replace(node("worker-2"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_roce": 0})),
     ],
 )
-def test_pods_that_would_wait_for_each_other(nodes):
+def test_pods_that_would_wait_for_each_other(nodes: typing.Tuple[ClusterNode, ...]) -> None:
     found = finding(one(dataclasses.replace(WORLD, nodes=nodes)), "job.resources")
     assert found.measured.startswith("room for 1 pods")
     assert found.expected == "room for 2 pods"
@@ -427,12 +445,12 @@ def test_pods_that_would_wait_for_each_other(nodes):
         ({"openshift.io/mlx_roce": "0"}, "fail", "take a device of it each"),
     ],
 )
-def test_as_many_devices_as_attachments(limits, status, text):
+def test_as_many_devices_as_attachments(limits: typing.Dict[str, str], status: str, text: str) -> None:
     found = finding(one(limits=limits), "job.devices")
     assert (found.status, text in found.why) == (status, True)
 
 
-def test_a_device_that_only_the_injector_adds():
+def test_a_device_that_only_the_injector_adds() -> None:
     made = objects(fabric="roce")
     for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
         for amounts in replica["template"]["spec"]["containers"][0]["resources"].values():
@@ -440,7 +458,7 @@ def test_a_device_that_only_the_injector_adds():
     assert {(item.check, item.status) for item in refused(check(made))} == {("job.devices", "warn")}
 
 
-def test_an_attachment_without_an_rdma_resource():
+def test_an_attachment_without_an_rdma_resource() -> None:
     made = one(annotations={"k8s.v1.cni.cncf.io/networks": "rdmashared-net"}, resources={"limits": {"cpu": "1", "memory": "512Gi", "nvidia.com/gpu": "8"}})
     assert "/dev/infiniband is not in the pods" in finding(made, "job.devices").why
 
@@ -456,11 +474,11 @@ def test_an_attachment_without_an_rdma_resource():
         ({"privileged": True}, None),
     ],
 )
-def test_memory_that_can_be_pinned(context, status):
+def test_memory_that_can_be_pinned(context: typing.Dict[str, typing.Any], status: typing.Optional[str]) -> None:
     assert {state for id_, state in shown(one(securityContext=context)) if id_ == "job.memlock"} == ({status} if status else set())
 
 
-def test_shared_memory_larger_than_memory():
+def test_shared_memory_larger_than_memory() -> None:
     assert finding(one(limits={"memory": "8Gi"}), "job.shared_memory").status == "warn"
 
 
@@ -474,59 +492,59 @@ def test_shared_memory_larger_than_memory():
         ({"requests": {"cpu": "2", "memory": "1Gi"}}, False),
     ],
 )
-def test_requests_that_equal_limits(resources, good):
+def test_requests_that_equal_limits(resources: typing.Dict[str, typing.Any], good: bool) -> None:
     devices = {"nvidia.com/gpu": "8", "openshift.io/mlx_roce": "1"}
     findings = one(resources={**resources, "limits": {**resources.get("limits", {}), **devices}})
     assert shown(findings) == ([] if good else [("job.guaranteed", "fail")] * 2)
 
 
 @pytest.mark.parametrize(("name", "status"), [("models", None), ("scratch", "fail"), ("nothing", "fail")])
-def test_claims_that_all_pods_can_mount(name, status):
+def test_claims_that_all_pods_can_mount(name: str, status: typing.Optional[str]) -> None:
     found = shown(check(objects(claim={"name": name, "path": "/models"})))
     assert found == ([("job.claims", status)] if status else [])
 
 
-def test_a_claim_that_is_not_bound_yet():
+def test_a_claim_that_is_not_bound_yet() -> None:
     (models, *_rest) = WORLD.claims
     world = dataclasses.replace(WORLD, claims=(dataclasses.replace(models, phase="Pending"),))
     assert finding(check(objects(), world), "job.claims").status == "warn"
 
 
-def test_pods_on_the_network_of_their_nodes():
+def test_pods_on_the_network_of_their_nodes() -> None:
     made = objects(fabric="roce")
     for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
         replica["template"]["spec"]["hostNetwork"] = True
     assert {(item.check, item.status) for item in refused(check(made))} == {("job.networks", "warn"), ("job.interfaces", "warn")}
 
 
-def test_what_could_not_be_read_is_unknown():
+def test_what_could_not_be_read_is_unknown() -> None:
     world = dataclasses.replace(WORLD, errors=("forbidden: nodes",))
     assert shown(check(objects(), world)) == [("job.read", "unknown")]
 
 
-def test_without_a_cluster_its_rules_are_left_out():
+def test_without_a_cluster_its_rules_are_left_out() -> None:
     checks = {item.check for item in check(objects(), None)}
     assert not checks & {"job.resources", "job.claims", "job.routes", "job.networks"}
     assert refused(check(objects(), None)) == []
 
 
-def test_nothing_to_look_at_is_no_pass():
+def test_nothing_to_look_at_is_no_pass() -> None:
     assert shown(lint([])) == [("job.read", "unknown")]
     assert not judge(lint([])).open
 
 
 @pytest.mark.parametrize("change", [{"spec": {}}, {"spec": []}, {"metadata": {}}, {"spec": {"template": {"spec": {"containers": ["x"]}}}}])
-def test_what_is_no_job_is_unknown(change):
+def test_what_is_no_job_is_unknown(change: typing.Dict[str, typing.Any]) -> None:
     assert shown(lint([{"kind": "Job", "metadata": {"name": "j"}, **change}])) == [("job.read", "unknown")]
 
 
-def test_a_train_job_without_its_runtime_is_unknown():
+def test_a_train_job_without_its_runtime_is_unknown() -> None:
     _runtime, job = MADE["TrainJob"]
     found = finding(lint([job], (), WORLD), "job.read")
     assert (found.status, "TrainingRuntime train, in which its pod template is, was not found" in found.why) == ("unknown", True)
 
 
-def test_a_job_that_asks_for_nothing_is_no_job_of_ours():
+def test_a_job_that_asks_for_nothing_is_no_job_of_ours() -> None:
     pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     assert shown(lint([pod])) == [("job.networks", "fail")]
 
@@ -535,7 +553,7 @@ NAMES = st.sampled_from(["mlx5_1", "mlx5_10", "net1", "eth0", "", "=", "^"])
 
 
 @given(st.text(max_size=30) | st.lists(NAMES, max_size=4).map(",".join), st.lists(NAMES, max_size=4))
-def test_a_choice_takes_or_leaves_each_name(value, names):
+def test_a_choice_takes_or_leaves_each_name(value: str, names: typing.List[str]) -> None:
     """Whatever the value: no name is both taken and of no use."""
     choice = Choice.of(value)
     for pattern in choice.unmatched(names):
@@ -557,7 +575,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.data())
-def test_hostile_objects_become_findings(value, data):
+def test_hostile_objects_become_findings(value: typing.Any, data: st.DataObject) -> None:
     """Any field of a job replaced by anything: findings, never a traceback, and never none."""
     kind = data.draw(st.sampled_from(KINDS))
     number, path = data.draw(st.sampled_from([(number, path) for of_kind, number, path in PLACES if of_kind == kind]))

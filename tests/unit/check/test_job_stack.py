@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import typing
 
 import pytest
 from hypothesis import given
@@ -13,13 +14,16 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.stack import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Stack
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller, Stack
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import stack as parse
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, objects
 
 
-def deployment(namespace, name, image, labels=None, replicas=1, ready=1):
+def deployment(
+    namespace: str, name: str, image: str, labels: typing.Optional[typing.Dict[str, str]] = None, replicas: int = 1, ready: int = 1
+) -> typing.Dict[str, typing.Any]:
     return {
         "kind": "Deployment",
         "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
@@ -40,7 +44,7 @@ DEPLOYMENTS = (
 ACTIVE = {"conditions": [{"type": "Active", "status": "True", "reason": "Ready"}]}
 LOCAL = {"metadata": {"name": "gpu", "namespace": "training"}, "spec": {"clusterQueue": "h100"}, "status": ACTIVE}
 QUOTAS = {"cpu": "512", "memory": "8Ti", "nvidia.com/gpu": "64", "openshift.io/mlx_compute": 64}
-CLUSTER = {
+CLUSTER: typing.Dict[str, typing.Any] = {
     "metadata": {"name": "h100"},
     "spec": {
         "namespaceSelector": {},
@@ -58,7 +62,13 @@ CEPH = {"metadata": {"name": "cephfs"}, "provisioner": "openshift-storage.cephfs
 DISK = {"metadata": {"name": "disk", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "disk.csi.example.com"}
 
 
-def stack(deployments=DEPLOYMENTS, state="ready", classes=(CEPH,), shared=(), **more):
+def stack(
+    deployments: typing.Tuple[typing.Dict[str, typing.Any], ...] = DEPLOYMENTS,
+    state: str = "ready",
+    classes: typing.Tuple[typing.Dict[str, typing.Any], ...] = (CEPH,),
+    shared: typing.Tuple[str, ...] = (),
+    **more: typing.Any,
+) -> Stack:
     """Kueue's objects are ``local``, ``cluster`` and ``config``."""
     local, cluster, config = (more.pop(name, default) for name, default in (("local", LOCAL), ("cluster", CLUSTER), ("config", CONFIG)))
     return Stack(
@@ -74,16 +84,20 @@ def stack(deployments=DEPLOYMENTS, state="ready", classes=(CEPH,), shared=(), **
     )
 
 
-def findings(seen=None, **changes):
+def findings(seen: typing.Optional[Stack] = None, **changes: typing.Optional[str]) -> typing.Tuple[Finding, ...]:
     made = objects(**{"queue": "gpu", **changes})
     return check([item for item in made if item["kind"] != "TrainingRuntime"], made, WORLD, seen or stack())
 
 
-def refused(found):
+def refused(found: typing.Tuple[Finding, ...]) -> typing.List[Finding]:
     return [item for item in found if item.status != "pass"]
 
 
-def changed(item, path, value):
+def changed(
+    item: typing.Dict[str, typing.Any],
+    path: typing.Sequence[typing.Any],
+    value: typing.Optional[typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Dict[str, str]], str]],
+) -> typing.Dict[str, typing.Any]:
     fresh = copy.deepcopy(item)
     parent = fresh
     for key in path[:-1]:
@@ -99,7 +113,7 @@ def changed(item, path, value):
         ("TrainJob", ["gpu-operator", "sriov-network-operator", "trainer", "jobset", "kueue"]),
     ],
 )
-def test_all_is_there_with_its_version(kind, operators):
+def test_all_is_there_with_its_version(kind: str, operators: typing.List[str]) -> None:
     found = findings(kind=kind)
     assert refused(found) == []
     assert [item.subject for item in found if item.check == "stack.operator"] == operators
@@ -118,40 +132,45 @@ def test_all_is_there_with_its_version(kind, operators):
         (6, "kueue", "v0.19.2"),
     ],
 )
-def test_operators_and_their_versions(number, operator, version):
+def test_operators_and_their_versions(number: int, operator: str, version: str) -> None:
     found = parse.controller(DEPLOYMENTS[number])
-    assert (found.operator, found.version, found.wanted, found.ready) == (operator, version, 1, 1)
+    assert (
+        typing.cast(Controller, found).operator,
+        typing.cast(Controller, found).version,
+        typing.cast(Controller, found).wanted,
+        typing.cast(Controller, found).ready,
+    ) == (operator, version, 1, 1)
 
 
-def test_other_deployments_are_none_of_them():
+def test_other_deployments_are_none_of_them() -> None:
     assert parse.controller(deployment("a", "gpu-operator-exporter", "example.org/nvidia/exporter:1")) is None
 
 
 @pytest.mark.parametrize("number", [0, 2, 3, 6])
-def test_what_is_absent_is_named_with_the_fix(number):
+def test_what_is_absent_is_named_with_the_fix(number: int) -> None:
     (found,) = {item.check: item for item in refused(findings(stack(DEPLOYMENTS[:number] + DEPLOYMENTS[number + 1 :])))}.values()
-    assert (found.check, found.status, found.subject) == ("stack.operator", "fail", parse.controller(DEPLOYMENTS[number]).operator)
+    assert (found.check, found.status, found.subject) == ("stack.operator", "fail", typing.cast(Controller, parse.controller(DEPLOYMENTS[number])).operator)
     assert found.remedy
 
 
-def test_an_operator_that_does_not_run():
+def test_an_operator_that_does_not_run() -> None:
     down = deployment("kubeflow", "training-operator", "training-operator:v1", ready=0)
     (found,) = refused(findings(stack((*DEPLOYMENTS[:3], down, *DEPLOYMENTS[4:]))))
     assert found.measured == "kubeflow/training-operator v1, 0 of 1 pods ready"
 
 
 @pytest.mark.parametrize("state", ["notReady", "ignored", ""])
-def test_a_policy_that_is_not_ready(state):
+def test_a_policy_that_is_not_ready(state: str) -> None:
     (found,) = refused(findings(stack(state=state)))
     assert (found.check, found.subject, found.status) == ("stack.policy", "ClusterPolicy p", "fail")
 
 
-def test_an_operator_without_its_policy():
+def test_an_operator_without_its_policy() -> None:
     (found,) = refused(findings(dataclasses.replace(stack(), policies=())))
     assert (found.check, found.measured) == ("stack.policy", "absent")
 
 
-def test_a_job_without_queue_and_claim_needs_neither():
+def test_a_job_without_queue_and_claim_needs_neither() -> None:
     bare = stack(DEPLOYMENTS[:4], local=None, cluster=None, config=None, classes=())
     assert refused(findings(bare, queue=None, claim=None)) == []
 
@@ -170,37 +189,37 @@ def test_a_job_without_queue_and_claim_needs_neither():
         ({"config": {"integrations": {"frameworks": ["batch/job"]}}}, "does not list kubeflow.org/pytorchjob"),
     ],
 )
-def test_queues_that_do_not_admit(changes, text):
+def test_queues_that_do_not_admit(changes: typing.Dict[str, typing.Any], text: str) -> None:
     (found,) = refused(findings(stack(**changes)))
     assert (found.check, found.status) == ("stack.queue", "fail")
     assert text in found.why
 
 
-def test_a_selector_that_needs_labels_that_are_not_known():
+def test_a_selector_that_needs_labels_that_are_not_known() -> None:
     cluster = changed(CLUSTER, ["spec", "namespaceSelector"], {"matchLabels": {"team": "a"}})
     assert refused(findings(stack(cluster=cluster))) == []
     (found,) = refused(findings(stack(cluster=cluster, namespaces={})))
     assert found.status == "unknown"
 
 
-def quota(name, value):
+def quota(name: str, value: str) -> typing.Dict[str, typing.Any]:
     return changed(CLUSTER, ["spec", "resourceGroups", 0, "flavors", 0, "resources", list(QUOTAS).index(name), "nominalQuota"], value)
 
 
 @pytest.mark.parametrize(("value", "good"), [("16", True), ("15", False), ("16000m", True)])
-def test_quotas_for_all_pods_at_once(value, good):
+def test_quotas_for_all_pods_at_once(value: str, good: bool) -> None:
     found = refused(findings(stack(cluster=quota("nvidia.com/gpu", value))))
     assert [item.measured for item in found] == ([] if good else ["15 at most"])
 
 
-def test_what_others_of_the_cohort_may_lend():
+def test_what_others_of_the_cohort_may_lend() -> None:
     for key in ("cohort", "cohortName"):
         cluster = changed(quota("memory", "512Gi"), ["spec", key], "all")
         (found,) = refused(findings(stack(cluster=cluster)))
         assert (found.status, found.subject.endswith("memory")) == ("warn", True)
 
 
-def test_a_resource_that_the_queue_does_not_cover():
+def test_a_resource_that_the_queue_does_not_cover() -> None:
     cluster = copy.deepcopy(CLUSTER)
     del cluster["spec"]["resourceGroups"][0]["flavors"][0]["resources"][3]
     (found,) = refused(findings(stack(cluster=cluster)))
@@ -210,21 +229,23 @@ def test_a_resource_that_the_queue_does_not_cover():
 @pytest.mark.parametrize(
     ("classes", "shared", "status"), [((CEPH,), (), None), ((DISK,), ("disk",), None), ((DISK,), (), "unknown"), ((), (), "fail"), ((DISK, CEPH), (), None)]
 )
-def test_storage_that_many_nodes_can_write(classes, shared, status):
+def test_storage_that_many_nodes_can_write(
+    classes: typing.Tuple[typing.Dict[str, typing.Any], ...], shared: typing.Tuple[str, ...], status: typing.Optional[str]
+) -> None:
     assert [item.status for item in refused(findings(stack(classes=classes, shared=shared)))] == ([status] if status else [])
 
 
 @pytest.mark.parametrize(("modes", "name"), [(["ReadWriteMany"], "nfs"), (["ReadWriteOnce"], ""), ([], "")])
-def test_classes_of_volumes(modes, name):
+def test_classes_of_volumes(modes: typing.List[str], name: str) -> None:
     assert parse.shared_class({"metadata": {"name": "pv"}, "spec": {"accessModes": modes, "storageClassName": "nfs"}}) == name
 
 
-def test_what_could_not_be_read_is_unknown():
+def test_what_could_not_be_read_is_unknown() -> None:
     (found,) = refused(findings(stack(errors=("deployments is forbidden",))))
     assert (found.check, found.status) == ("stack.read", "unknown")
 
 
-def test_a_job_that_can_t_be_read_is_the_linter_s():
+def test_a_job_that_can_t_be_read_is_the_linter_s() -> None:
     assert check([{"kind": "Job", "metadata": {"name": "j"}}], (), WORLD, stack()) == ()
 
 
@@ -241,7 +262,12 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.sampled_from(["controller", "policy_state", "local_queue", "cluster_queue", "frameworks", "shared_class"]))
-def test_hostile_objects_are_refused_or_read(value, parser):
+def test_hostile_objects_are_refused_or_read(
+    value: typing.Optional[
+        typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Optional[typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Any], str]]], str]
+    ],
+    parser: str,
+) -> None:
     item = value if isinstance(value, dict) or parser == "frameworks" else {"metadata": {"name": "x"}, "spec": value}
     try:
         getattr(parse, parser)(item)

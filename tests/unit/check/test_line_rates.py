@@ -5,19 +5,22 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.line_rates import line_rates, most_of_pcie, pcie_of, sustained_gbps
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, pcie_gbps
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 GEN4 = PcieLink(16.0, 16, 16.0, 16, 16.0, 16, 256, 512)
 
 
-def intent(line_rate=None, **changes):
+def intent(line_rate: typing.Optional[typing.Dict[str, typing.Any]] = None, **changes: typing.Union[typing.Dict[str, typing.Any], bool]) -> Intent:
     fabric = {
         "name": "storage",
         "profile": "sriov_ethernet",
@@ -30,18 +33,32 @@ def intent(line_rate=None, **changes):
     return parse_intent([{**fabric, "line_rate": line_rate or {}, **changes}])
 
 
-def nic(now, card=None, partner=None, state="ACTIVE", driver="mlx5_core", rate=None, link=GEN4):
+def nic(
+    now: typing.Optional[float],
+    card: typing.Optional[float] = None,
+    partner: typing.Optional[float] = None,
+    state: str = "ACTIVE",
+    driver: str = "mlx5_core",
+    rate: typing.Optional[float] = None,
+    link: PcieLink = GEN4,
+) -> ObservedHcas:
     netdev = Netdev("eth2", "02:00:00:00:00:01", 9000, "up", port=1, speed_gbps=now, supported_gbps=card, partner_gbps=partner)
     port = Port(1, state, "LinkUp", "Ethernet", rate if rate is not None else now, 4, "HDR")
     return ObservedHcas(NodeHcas((Hca("mlx5_0", "mlx5_0", (netdev,), PciFunction("0000:3c:00.0", "15b3", "101d", "0200", driver, 0, link), ports=(port,)),)))
 
 
-_PF = {"physical_function": "0000:3c:00.0"}
+_PF: typing.Dict[str, typing.Any] = {"physical_function": "0000:3c:00.0"}
 
 
-def judged(nics, fraction=0.95, wanted=None, carried=None, rdma=True):
+def judged(
+    nics: typing.Dict[str, ObservedHcas],
+    fraction: float = 0.95,
+    wanted: typing.Optional[Intent] = None,
+    carried: typing.Optional[float] = None,
+    rdma: bool = True,
+) -> typing.Dict[typing.Tuple[str, str], Finding]:
     """Findings of nodes with these NICs, whose pairs have that fraction of their links' rate."""
-    seen = {name: observed.value.hcas[0].netdevs[0].speed_gbps or carried for name, observed in nics.items()}
+    seen = {name: typing.cast(NodeHcas, observed.value).hcas[0].netdevs[0].speed_gbps or carried for name, observed in nics.items()}
     pods = tuple(
         RdmaPod("storage", name, "pod", "test", "mlx5_2" if rdma else None, "10.0.0.1", "0000:3c:00.2", "net1", rate if rdma else None, 252.06, **_PF)
         for name, rate in seen.items()
@@ -81,7 +98,9 @@ def judged(nics, fraction=0.95, wanted=None, carried=None, rdma=True):
         ((400.0, 100.0), (400.0, 100.0), {}, "pass", "fail", ""),
     ],
 )
-def test_ethernet_with_two_nodes(one, other, line_rate, link, floor, text):
+def test_ethernet_with_two_nodes(
+    one: typing.Tuple[typing.Any, ...], other: typing.Tuple[typing.Any, ...], line_rate: typing.Dict[str, typing.Any], link: str, floor: str, text: str
+) -> None:
     # 400 Gb/s do not fit into a slot of generation 4
     found = judged({"a": nic(*one), "b": nic(*other)}, 0.95 if one[0] <= 200 else 0.45, intent(line_rate))
     finding = found["link", "storage b mlx5_0"]
@@ -89,12 +108,12 @@ def test_ethernet_with_two_nodes(one, other, line_rate, link, floor, text):
     assert (found["floor", "storage a -> b"].status, bool(finding.remedy)) == (floor, link != "pass")
 
 
-def test_cards_of_two_kinds_are_compared_with_their_own():
+def test_cards_of_two_kinds_are_compared_with_their_own() -> None:
     found = judged({"a": nic(100.0, 100.0), "b": nic(100.0, 100.0), "c": nic(25.0, 25.0), "d": nic(25.0, 25.0)})
     assert {finding.status for finding in found.values()} == {"pass"}
 
 
-def test_a_port_that_is_down_has_no_rate_whatever_its_driver_makes_up():
+def test_a_port_that_is_down_has_no_rate_whatever_its_driver_makes_up() -> None:
     # moved into the pod: there it runs
     nics = {name: nic(None, 100.0, state="DOWN", rate=40.0) for name in "ab"}
     found = judged(nics, carried=100.0)
@@ -103,13 +122,13 @@ def test_a_port_that_is_down_has_no_rate_whatever_its_driver_makes_up():
     assert {down["link", "storage b mlx5_0"].status, down["floor", "storage a -> b"].status} == {"unknown"}
 
 
-def test_a_link_whose_rate_nobody_saw_is_not_known():
+def test_a_link_whose_rate_nobody_saw_is_not_known() -> None:
     found = judged({name: nic(None, 100.0, 100.0, state="DOWN") for name in "ab"})
     finding = found["link", "storage b mlx5_0"]
     assert (finding.status, "The rate of the link is not known" in finding.why) == ("unknown", True)
 
 
-def test_an_interface_that_pods_share_is_the_function_itself():
+def test_an_interface_that_pods_share_is_the_function_itself() -> None:
     # in the pod is the function, and no virtual one of it
     nics = {name: nic(None, 100.0, state="DOWN") for name in "ab"}
     pods = tuple(RdmaPod("storage", name, "pod", "test", "mlx5_0", "10.0.0.1", "0000:3c:00.0", "net1", 100.0, 252.06) for name in nics)
@@ -121,7 +140,7 @@ def test_an_interface_that_pods_share_is_the_function_itself():
     assert finding.status == "pass"
 
 
-def test_tcp_over_a_link_that_trained_down():
+def test_tcp_over_a_link_that_trained_down() -> None:
     wanted = intent(rdma=False)
     found = judged({"a": nic(100.0, 100.0), "b": nic(25.0, 100.0)}, wanted=wanted, rdma=False)
     assert (found["link", "storage b mlx5_0"].status, found["link", "storage a mlx5_0"].status) == ("fail", "pass")
@@ -133,7 +152,7 @@ def test_tcp_over_a_link_that_trained_down():
     assert above["measured", "storage a -> b"].status == "unknown"
 
 
-def test_a_device_of_a_hypervisor_has_no_link():
+def test_a_device_of_a_hypervisor_has_no_link() -> None:
     wanted = intent(rdma=False)
     for driver, rate in (("virtio-pci", None), ("vmxnet3", 10.0)):
         nics = {name: nic(rate, driver=driver, state="DOWN", link=PcieLink()) for name in "ab"}
@@ -142,7 +161,7 @@ def test_a_device_of_a_hypervisor_has_no_link():
         assert {found["link", "storage a mlx5_0"].status, found["measured", "storage a -> b"].status} == {"pass"}
 
 
-def test_nodes_whose_hcas_are_not_known_are_said():
+def test_nodes_whose_hcas_are_not_known_are_said() -> None:
     found = judged({"a": nic(100.0, 100.0), "b": nic(100.0, 100.0)})
     assert ("link", "storage b") not in found
     facts = Facts(("a", "b"), None, {"a": nic(100.0, 100.0), "b": ObservedHcas(None, "unreachable")})
@@ -150,7 +169,7 @@ def test_nodes_whose_hcas_are_not_known_are_said():
     assert (finding.status, "unreachable" in finding.why) == ("unknown", True)
 
 
-def test_a_rate_limit_of_the_intent_is_no_fault():
+def test_a_rate_limit_of_the_intent_is_no_fault() -> None:
     wanted = intent(network={"name": "net", "namespace": "test", "max_tx_rate": 20000})
     nics = {"a": nic(100.0, 100.0), "b": nic(100.0, 100.0)}
     passed = judged(nics, 0.19, wanted)["floor", "storage a -> b"]
@@ -158,7 +177,7 @@ def test_a_rate_limit_of_the_intent_is_no_fault():
     assert judged(nics, 0.17, wanted)["floor", "storage a -> b"].status == "fail"
 
 
-def test_what_packets_leave_of_pcie():
+def test_what_packets_leave_of_pcie() -> None:
     # the paper's own figure: 57.9 Gb/s for packets on 8 GT/s x8, of which 256 of 280 are data
     assert sustained_gbps(8.0, 8, 256) == pytest.approx(57.88 * 256 / 280, rel=0.025)
     assert most_of_pcie(63.015, 256) == pytest.approx(63.015 * 256 / 276)

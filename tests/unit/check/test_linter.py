@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import held, lint, lint_all, remaining
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore, cluster_before, objections
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
@@ -47,18 +48,18 @@ FABRIC = load(
 )
 
 
-def changed(policy, **values):
+def changed(policy: Policy, **values: typing.Any) -> Policy:
     return dataclasses.replace(policy, **values)
 
 
-def beside(*others):
+def beside(*others: Policy) -> ClusterBefore:
     return dataclasses.replace(WORLD, policies={policy.name: policy for policy in others})
 
 
 @pytest.mark.parametrize(
     "policy", [STORAGE, COMPUTE, BROADCOM, changed(STORAGE, pf_names=("eth1#0-3",)), changed(COMPUTE, vendor="", root_devices=(MLX.address,))]
 )
-def test_a_good_policy_has_nothing_against_it(policy):
+def test_a_good_policy_has_nothing_against_it(policy: Policy) -> None:
     assert objections(policy, WORLD) == ()
 
 
@@ -92,20 +93,20 @@ def test_a_good_policy_has_nothing_against_it(policy):
         (changed(STORAGE, rdma=True), "rdma", "node", "driver igb"),
     ],
 )
-def test_each_rule(policy, rule, where, text):
+def test_each_rule(policy: Policy, rule: str, where: str, text: str) -> None:
     (found,) = [item for item in objections(policy, WORLD) if item.check != "network.lint_select" or rule == "select"]
     assert (found.check, found.where) == (f"network.lint_{rule}", where)
     assert text in found.measured
     assert found.why and found.remedy
 
 
-def test_a_policy_that_selects_nothing_in_particular():
+def test_a_policy_that_selects_nothing_in_particular() -> None:
     # it takes every NIC, so more than this rule speaks against it
     texts = [item.measured for item in objections(changed(STORAGE, vendor="", device="", link_type=""), WORLD) if item.check == "network.lint_policy"]
     assert texts == ["at least one of these parameters (vendor, deviceID, pfNames, rootDevices or netFilter) has to be defined in nicSelector in CR storage"]
 
 
-def test_the_id_of_a_virtual_function_leads_to_the_physical_one():
+def test_the_id_of_a_virtual_function_leads_to_the_physical_one() -> None:
     found = objections(changed(STORAGE, device="10ca"), WORLD)[0]
     assert "10ca is the id of virtual functions" in found.why
     assert "10c9" in found.remedy
@@ -130,7 +131,7 @@ def test_the_id_of_a_virtual_function_leads_to_the_physical_one():
         ),
     ],
 )
-def test_two_policies_on_the_same_functions(policy, other, where, text):
+def test_two_policies_on_the_same_functions(policy: Policy, other: Policy, where: str, text: str) -> None:
     (found,) = objections(policy, beside(other))
     assert (found.check, found.where) == ("network.lint_overlap", where)
     assert text in found.measured
@@ -148,15 +149,15 @@ def test_two_policies_on_the_same_functions(policy, other, where, text):
         (STORAGE, changed(STORAGE, name="old", resource_name="old", net_filter="openstack/NetworkID:1")),
     ],
 )
-def test_policies_that_can_live_beside_each_other(policy, other):
+def test_policies_that_can_live_beside_each_other(policy: Policy, other: Policy) -> None:
     assert objections(policy, beside(other)) == ()
 
 
-def test_an_unknown_list_of_supported_nics_refuses_nothing():
+def test_an_unknown_list_of_supported_nics_refuses_nothing() -> None:
     assert objections(changed(STORAGE, device="1583"), dataclasses.replace(WORLD, supported=None))[0].check == "network.lint_select"
 
 
-def test_before_the_first_report_nothing_is_held_against_the_policy():
+def test_before_the_first_report_nothing_is_held_against_the_policy() -> None:
     assert objections(STORAGE, dataclasses.replace(WORLD, states={})) == ()
     findings = lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, states={}), ("w1",))
     # what nobody could look at is no pass
@@ -165,11 +166,11 @@ def test_before_the_first_report_nothing_is_held_against_the_policy():
     assert held({"storage": findings}, ()) == {}
 
 
-def bad(findings):
+def bad(findings: typing.Tuple[Finding, ...]) -> typing.Dict[typing.Tuple[str, str], Finding]:
     return {(finding.check, finding.subject): finding for finding in findings if finding.status != "pass"}
 
 
-def test_findings_of_a_good_fabric():
+def test_findings_of_a_good_fabric() -> None:
     findings = lint(FABRIC, (STORAGE,), WORLD, ("w1",))
     assert bad(findings) == {}
     assert [(finding.check.partition("lint_")[2], finding.subject) for finding in findings] == [
@@ -179,7 +180,7 @@ def test_findings_of_a_good_fabric():
     assert (findings[0].measured, findings[2].measured) == ("eth1 at 0000:01:00.0", "holds on 1 of 1 nodes")
 
 
-def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report():
+def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report() -> None:
     policy = changed(COMPUTE, device="1017")
     hcas = {
         "w1": NodeHcas(
@@ -210,7 +211,7 @@ def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report
         (Hca("a", netdevs=(Netdev("ib1", ""),), pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207", "mlx5_core")), "the log of the config daemon"),
     ],
 )
-def test_why_the_operator_does_not_report_an_hca(hca, why):
+def test_why_the_operator_does_not_report_an_hca(hca: Hca, why: str) -> None:
     world = dataclasses.replace(WORLD, states={"w1": NodeState("w1", interfaces=(IGB,))}, hcas={"w1": NodeHcas((hca,))})
     assert why in bad(lint(FABRIC, (COMPUTE,), world, ("w1",)))["network.lint_select", "storage w1"].why
 
@@ -223,12 +224,12 @@ def test_why_the_operator_does_not_report_an_hca(hca, why):
         (STORAGE, ("w2",), "unknown", "no such node"),
     ],
 )
-def test_what_a_node_gets(policy, nodes, status, measured):
+def test_what_a_node_gets(policy: Policy, nodes: typing.Tuple[str, ...], status: str, measured: str) -> None:
     found = bad(lint(FABRIC, (policy,), WORLD, nodes))["network.lint_select", f"storage {nodes[0]}"]
     assert (found.status, found.measured) == (status, measured)
 
 
-def test_a_function_without_rdma_device_is_a_warning():
+def test_a_function_without_rdma_device_is_a_warning() -> None:
     world = dataclasses.replace(WORLD, hcas={"w1": NodeHcas((Hca("eth4", pci=PciFunction(BNX.address, "14e4", "16d7", "0200", "bnxt_en")),))})
     (found,) = bad(lint(FABRIC, (BROADCOM,), world, ("w1",))).values()
     assert (found.check, found.subject, found.status) == ("network.lint_rdma", "storage w1 eth4", "warn")
@@ -238,7 +239,7 @@ def test_a_function_without_rdma_device_is_a_warning():
     ("mode", "plugins", "status"),
     [("shared", ("rdma",), "fail"), ("exclusive", (), "fail"), ("exclusive", ("rdma",), None), ("shared", (), None), ("", ("rdma",), None)],
 )
-def test_rdma_mode_and_plugin_go_together(mode, plugins, status):
+def test_rdma_mode_and_plugin_go_together(mode: str, plugins: typing.Tuple[str, ...], status: typing.Optional[str]) -> None:
     fabric = dataclasses.replace(FABRIC, rdma=True, network=dataclasses.replace(FABRIC.network, meta_plugins=tuple({"type": name} for name in plugins)))
     world = dataclasses.replace(WORLD, states={"w1": dataclasses.replace(WORLD.states["w1"], rdma_mode=mode)})
     found = bad(lint(fabric, (STORAGE,), world, ("w1",)))
@@ -248,20 +249,20 @@ def test_rdma_mode_and_plugin_go_together(mode, plugins, status):
     assert [finding.status for finding in infiniband.values()] == ([status.replace("fail", "warn") if mode == "exclusive" else status] if status else [])
 
 
-def test_the_mode_that_the_nodes_will_get_counts():
+def test_the_mode_that_the_nodes_will_get_counts() -> None:
     fabric = dataclasses.replace(FABRIC, network=dataclasses.replace(FABRIC.network, meta_plugins=({"type": "rdma"},)))
     shared = dataclasses.replace(WORLD, states={"w1": dataclasses.replace(WORLD.states["w1"], rdma_mode="shared")})
     assert bad(lint(fabric, (STORAGE,), dataclasses.replace(shared, rdma_mode="exclusive"), ("w1",))) == {}
     assert bad(lint(fabric, (STORAGE,), shared, ("w1",))) != {}
 
 
-def test_what_fabrics_share_stays_where_one_of_them_does():
+def test_what_fabrics_share_stays_where_one_of_them_does() -> None:
     objects = [{"fabric": "", "object": "namespace"}, {"fabric": "a", "object": "policy"}]
     assert remaining(objects, {}) == remaining(objects, {"b": "why"}) == objects
     assert remaining(objects, {"a": "why"}) == []
 
 
-def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go():
+def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go() -> None:
     findings = {"storage": lint(FABRIC, (changed(STORAGE, vfs_count=8),), WORLD, ("w1",)), "other": lint(FABRIC, (STORAGE,), WORLD, ("w1",))}
     assert held(findings, ()) == {
         "storage": "1 findings of the linter, the first: storage w1 eth1: numVfs(8) in CR storage exceed the maximum allowed value(7) interface(eth1)"
@@ -269,7 +270,7 @@ def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go():
     assert held(findings, (Waiver("network.lint_*", "the webhook decides", "storage*"),)) == {}
 
 
-def test_policies_that_come_together_are_judged_together():
+def test_policies_that_come_together_are_judged_together() -> None:
     other = dataclasses.replace(FABRIC, name="other", resource_name="other")
     policies = [("storage", changed(STORAGE, root_devices=(IGB.address,))), ("other", changed(STORAGE, name="other", root_devices=(IGB.address,)))]
     findings = lint_all((FABRIC, other), policies, WORLD, ("w1",))
@@ -297,7 +298,7 @@ POLICIES = st.builds(
 
 
 @given(POLICIES, POLICIES)
-def test_any_two_policies_get_a_finding_on_each_node_and_never_a_crash(policy, other):
+def test_any_two_policies_get_a_finding_on_each_node_and_never_a_crash(policy: Policy, other: Policy) -> None:
     findings = lint(FABRIC, (policy,), beside(other), ("w1", "w2"))
     assert [finding.subject for finding in findings if finding.check == "network.lint_select"][:2] == ["storage w1", "storage w2"]
     # a node gets a pass only for what it really has

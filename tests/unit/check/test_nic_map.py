@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ipaddress
+import typing
 
 import pytest
 from hypothesis import given
@@ -35,15 +36,16 @@ worker-2:ens14:net2:10.249.65.5
 """
 
 
-def fabric(**ipam):
-    return load(Fabric, {**ROCE, "ipam": {**IPAM, **ipam}}, "rdma_fabrics[0]")
+def fabric(**ipam: typing.Union[typing.List[str], str]) -> Fabric:
+    answer: Fabric = load(Fabric, {**ROCE, "ipam": {**IPAM, **ipam}}, "rdma_fabrics[0]")
+    return answer
 
 
-def bad(text, ground=GROUND):
+def bad(text: str, ground: Ground = GROUND) -> typing.List[typing.Tuple[str, ...]]:
     return [(item.check, item.status, item.subject) for item in lint("map", nic_map(text), ground) if item.status != "pass"]
 
 
-def test_what_we_write_passes_and_is_read_back():
+def test_what_we_write_passes_and_is_read_back() -> None:
     made = lines(fabric(), NETDEVS)
     resource = config_map(fabric(), "roce-nic-map", made)
     assert text_of(resource) == TEXT
@@ -53,18 +55,18 @@ def test_what_we_write_passes_and_is_read_back():
     assert {item.check for item in lint("map", nic_map(TEXT), GROUND)} == {f"nic_map.{what}" for what in BESIDE["nic_map"]}
 
 
-def test_interfaces_keep_their_addresses_when_nodes_come_and_go():
+def test_interfaces_keep_their_addresses_when_nodes_come_and_go() -> None:
     before = nic_map(TEXT).lines
     after = lines(fabric(), {"worker-0": ("ens13",), "worker-2": ("ens14", "ens13")}, before)
     assert [line.text for line in after] == ["worker-0:ens13:net1:10.249.65.6", "worker-2:ens14:net1:10.249.65.5", "worker-2:ens13:net2:10.249.65.4"]
 
 
-def test_an_address_that_pods_get_by_now_is_not_kept():
+def test_an_address_that_pods_get_by_now_is_not_kept() -> None:
     (line,) = lines(fabric(), {"worker-1": ("ens13",)}, [NicLine("worker-1", "ens13", "net1", "10.249.65.99")])
     assert line.address == "10.249.65.2"
 
 
-def test_addresses_around_the_range_that_pods_get():
+def test_addresses_around_the_range_that_pods_get() -> None:
     made = lines(fabric(range_start="10.249.65.4", range_end="10.249.65.252", exclude=[]), NETDEVS)
     assert [line.address for line in made] == ["10.249.65.2", "10.249.65.3", "10.249.65.253", "10.249.65.254"]
 
@@ -72,7 +74,7 @@ def test_addresses_around_the_range_that_pods_get():
 @pytest.mark.parametrize(
     ("ipam", "text"), [({"exclude": ["10.249.65.8/30"]}, "needs 8 addresses of 10.249.65.0/24 that no pod gets"), ({"range": "x"}, "ipam.range")]
 )
-def test_too_few_addresses_are_refused(ipam, text):
+def test_too_few_addresses_are_refused(ipam: typing.Dict[str, typing.Any], text: str) -> None:
     with pytest.raises(RenderError, match=text):
         lines(fabric(**ipam), dict.fromkeys(("w1", "w2"), ("a", "b", "c", "d")))
 
@@ -94,43 +96,43 @@ def test_too_few_addresses_are_refused(ipam, text):
         ("10.249.65.5", "10.249.65.50", [("nic_map.range", "warn")]),
     ],
 )
-def test_each_way_to_be_wrong(old, new, found):
+def test_each_way_to_be_wrong(old: str, new: str, found: typing.List[typing.Tuple[str, str]]) -> None:
     assert old in TEXT
     assert [(check, status) for check, status, _subject in bad(TEXT.replace(old, new))] == found
 
 
-def test_the_nearest_name_is_told():
+def test_the_nearest_name_is_told() -> None:
     (finding, *_rest) = (item for item in lint("map", nic_map(TEXT.replace("worker-2:ens14", "worker-2:ens41")), GROUND) if item.status == "fail")
     assert finding.expected == "an interface of the node (did you mean 'ens14'?)"
 
 
-def test_a_node_that_was_not_read_is_unknown():
+def test_a_node_that_was_not_read_is_unknown() -> None:
     ground = Ground({"worker-1": GROUND.netdevs["worker-1"]}, {"worker-2": "unreachable"}, {"worker-1": NETDEVS["worker-1"]}, GROUND.pool)
     assert {(check, status) for check, status, _subject in bad(TEXT, ground)} == {("nic_map.netdevs", "unknown"), ("nic_map.complete", "unknown")}
 
 
-def test_a_map_of_which_no_fabric_is_known():
+def test_a_map_of_which_no_fabric_is_known() -> None:
     assert bad(TEXT, Ground(GROUND.netdevs)) == []
     assert {item.check for item in lint("map", nic_map(TEXT), Ground(GROUND.netdevs))} == {f"nic_map.{what}" for what in ("read", "netdevs", "unique", "peers")}
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
-def test_an_empty_map_is_no_pass(text):
+def test_an_empty_map_is_no_pass(text: str) -> None:
     assert bad(text) == [("nic_map.read", "unknown", "map")]
 
 
 @pytest.mark.parametrize("data", [{}, {"a": "x", "b": "y"}, {"nic-map": None}, {"only": 1}])
-def test_a_config_map_without_a_map(data):
+def test_a_config_map_without_a_map(data: typing.Dict[str, typing.Any]) -> None:
     with pytest.raises(ResourceError, match=r"expected data\.nic-map, or one key"):
         text_of({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": data})
 
 
-def test_a_config_map_that_someone_else_made():
+def test_a_config_map_that_someone_else_made() -> None:
     assert text_of({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"nicmap.txt": TEXT}}) == TEXT
 
 
 @given(st.text(alphabet="abw-1:.0\n #\t\x00é", max_size=80))
-def test_every_line_is_read_or_told_of(text):
+def test_every_line_is_read_or_told_of(text: str) -> None:
     found = nic_map(text)
     wanted = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
     assert len(found.lines) + len(found.broken) == len(wanted)
@@ -139,7 +141,7 @@ def test_every_line_is_read_or_told_of(text):
 
 
 @given(st.integers(24, 29), st.lists(st.integers(0, 255), max_size=4), st.integers(1, 100), st.integers(100, 254))
-def test_reserved_addresses_are_never_given_out(prefix, excluded, low, high):
+def test_reserved_addresses_are_never_given_out(prefix: int, excluded: typing.List[int], low: int, high: int) -> None:
     network = ipaddress.ip_network(f"10.0.0.0/{prefix}")
     first, last = (str(network[min(number, network.num_addresses - 2)]) for number in (low, high))
     pool = parse_range(str(network), first, last, [f"10.0.0.{number}" for number in excluded])

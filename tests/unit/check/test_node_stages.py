@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import HeldParts, Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import HeldParts, Netdev, NodeHcas, ObservedHcas, PciFunction, Port, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform, PciEvidence
@@ -41,7 +41,8 @@ def statuses(findings: Findings) -> typing.Set[str]:
 
 def run(stage: typing.Any, facts: typing.Any, intent: typing.Optional[Intent] = None) -> Findings:
     """Run a check on facts that went the way of the data: out as JSON and in again."""
-    return stage.check(intent or world.intent(), load(stage.Facts, to_data(facts), "facts"))
+    answer: Findings = stage.check(intent or world.intent(), load(stage.Facts, to_data(facts), "facts"))
+    return answer
 
 
 # discover
@@ -85,7 +86,7 @@ def test_discover_without_nodes_or_answers_is_unknown() -> None:
         ({"lid": None}, "LID 0", "Read again"),
     ],
 )
-def test_discover_names_a_bad_port_as_what_it_is(port: dict, measured: str, remedy: str) -> None:
+def test_discover_names_a_bad_port_as_what_it_is(port: typing.Dict[str, typing.Any], measured: str, remedy: str) -> None:
     """Six HCAs, of which four are needed: one bad port may be on no fabric of the intent; three can't be spared."""
     findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, mlx5_0=world.hca(1, 0, **port)))))
     spare = one(findings, "discover.port", "worker-1 mlx5_0")
@@ -125,7 +126,7 @@ def test_discover_counts_and_says_what_is_missing() -> None:
         ({"physical_function": "0000:01:00.0"}, "discover.hcas", "fail"),
     ],
 )
-def test_discover_judges_an_ethernet_nic(change: dict, check: str, status: str) -> None:
+def test_discover_judges_an_ethernet_nic(change: typing.Dict[str, typing.Any], check: str, status: str) -> None:
     findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, eth1=world.igb(**change)))), world.intent(world.storage()))
     assert one(findings, check, "worker-1").status == status
 
@@ -246,8 +247,18 @@ DRIVERLESS = dataclasses.replace(world.hca(1, 0), name="0000:3c:00.0", rdma_devi
     [
         (DRIVERLESS, "fail", "no driver", "No driver is bound to the function 0000:3c:00.0 [15b3:1021]"),
         (dataclasses.replace(DRIVERLESS, unread=("driver",)), "unknown", "not known", "could not be read"),
-        (dataclasses.replace(DRIVERLESS, pci=dataclasses.replace(DRIVERLESS.pci, driver="mlx5_core")), "fail", "mlx5_core, no RDMA device", "no RDMA device"),
-        (dataclasses.replace(DRIVERLESS, pci=dataclasses.replace(DRIVERLESS.pci, driver="vfio-pci")), "fail", "vfio-pci", "given away"),
+        (
+            dataclasses.replace(DRIVERLESS, pci=dataclasses.replace(typing.cast(PciFunction, DRIVERLESS.pci), driver="mlx5_core")),
+            "fail",
+            "mlx5_core, no RDMA device",
+            "no RDMA device",
+        ),
+        (
+            dataclasses.replace(DRIVERLESS, pci=dataclasses.replace(typing.cast(PciFunction, DRIVERLESS.pci), driver="vfio-pci")),
+            "fail",
+            "vfio-pci",
+            "given away",
+        ),
     ],
 )
 def test_discover_names_a_function_that_the_kernel_does_not_drive(bare: typing.Any, status: str, measured: str, text: str) -> None:
@@ -262,7 +273,7 @@ def test_discover_takes_a_bond_for_what_it_is() -> None:
     """The second function of a bond has no RDMA device of its own: the bond's stands for it."""
     bonded = (dataclasses.replace(world.igb().netdevs[0], bond="bond0"),)
     first = world.igb(name="mlx5_bond_0", rdma_device="mlx5_bond_0", netdevs=bonded)
-    second = world.igb(name="ens1f1", netdevs=bonded, pci=dataclasses.replace(world.igb().pci, address="0000:01:00.1"))
+    second = world.igb(name="ens1f1", netdevs=bonded, pci=dataclasses.replace(typing.cast(PciFunction, world.igb().pci), address="0000:01:00.1"))
     intent = world.intent(dataclasses.replace(world.storage(hcas_per_node=2), rdma=True))
     nodes = {"worker-1": ObservedHcas(world.node(1, eth1=first, ens1f1=second))}
     assert one(run(discover, discover.Facts(nodes), intent), "discover.driver", "ens1f1").measured == "igb, in a bond with mlx5_bond_0"
@@ -282,7 +293,7 @@ def test_discover_takes_a_bond_for_what_it_is() -> None:
         ({"sriov": Sriov(None, 0)}, "not read", "could not be read"),
     ],
 )
-def test_discover_names_the_layer_without_sriov(change: dict, measured: str, layer: str) -> None:
+def test_discover_names_the_layer_without_sriov(change: typing.Dict[str, typing.Any], measured: str, layer: str) -> None:
     lame = {f"mlx5_{index}": dataclasses.replace(world.hca(1, index), **change) for index in (0, 1, 4)}
     spared = one(run(discover, discovered(worker_1=ObservedHcas(world.node(1, mlx5_0=lame["mlx5_0"])))), "discover.sriov", "worker-1 mlx5_0")
     assert (spared.status, spared.measured) == ("warn", measured) and layer in spared.why
@@ -422,7 +433,7 @@ def reached(lost: typing.Sequence[typing.Tuple[str, int]] = (), **changes: typin
     rails: typing.Dict[int, typing.Dict[str, Endpoint]] = {}
     for name, list_of in members.items():
         for member in list_of:
-            rails.setdefault(member.rail, {})[name] = Endpoint(member.hca.rdma_device, 1, member.port.lid)
+            rails.setdefault(member.rail, {})[name] = Endpoint(str(member.hca.rdma_device), 1, typing.cast(int, typing.cast(Port, member.port).lid))
     planned = plan(rails.values())
     pings = {
         name: ObservedPings(
@@ -553,7 +564,7 @@ def test_platform_never_passes_what_it_does_not_ask() -> None:
         ({"iommu_groups": None}, "unknown", "/sys/kernel/iommu_groups"),
     ],
 )
-def test_platform_names_the_layer_without_iommu(change: dict, status: str, text: str) -> None:
+def test_platform_names_the_layer_without_iommu(change: typing.Dict[str, typing.Any], status: str, text: str) -> None:
     finding = one(platforms(**change), "platform.iommu")
     assert finding.status == status and text in finding.remedy
 
@@ -654,7 +665,7 @@ def test_platform_warns_of_what_was_not_read() -> None:
         ({"kernel_arguments": None}, "pass"),
     ],
 )
-def test_platform_takes_an_iommu_for_proven_by_devices_and_groups(change: dict, status: str) -> None:
+def test_platform_takes_an_iommu_for_proven_by_devices_and_groups(change: typing.Dict[str, typing.Any], status: str) -> None:
     assert told(platforms(**change), "platform.iommu") == [("platform.iommu", "worker-1", status)]
 
 

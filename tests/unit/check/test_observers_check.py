@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.observers import GRACE, Patience, judge, line, selected
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversSeen, Wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import observers as parse
 from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import daemon_set
@@ -20,12 +21,10 @@ WANTED = Wanted(play.IMAGE)
 DAEMON = {**daemon_set(WANTED), "status": {"observedGeneration": 1}}
 DAEMON["metadata"] = {**DAEMON["metadata"], "uid": "d", "generation": 1}
 TEMPLATE = DAEMON["spec"]["template"]
-Resources = typing.Sequence[play.Resource]
+Resources = typing.Sequence[Resource]
 
 
-def seen(
-    nodes: Resources = (), pods: typing.Mapping[str, play.Resource] = {}, events: Resources = (), daemon: typing.Optional[play.Resource] = DAEMON
-) -> ObserversSeen:
+def seen(nodes: Resources = (), pods: typing.Mapping[str, Resource] = {}, events: Resources = (), daemon: typing.Optional[Resource] = DAEMON) -> ObserversSeen:
     return ObserversSeen(
         play.NAMESPACE,
         parse.observer_set(daemon) if daemon is not None else None,
@@ -40,7 +39,7 @@ def one(world: ObserversSeen, node: str = "a") -> Observer:
     return found
 
 
-def of_daemon(message: str, reason: str = "FailedCreate", **rest: str) -> play.Resource:
+def of_daemon(message: str, reason: str = "FailedCreate", **rest: str) -> Resource:
     return play.event("DaemonSet", "linerate-observer", reason, message, **{"uid": "d", **rest})
 
 
@@ -112,7 +111,7 @@ FAILED = "Found failed daemon pod linerate-observers/linerate-observer-old on no
     ],
 )
 def test_what_the_scheduler_and_the_kubelet_say(
-    status: play.Resource, events: typing.Sequence[typing.Tuple[str, str]], reason: str, detail: str, command: str
+    status: Resource, events: typing.Sequence[typing.Tuple[str, str]], reason: str, detail: str, command: str
 ) -> None:
     told = [play.event("Pod", "linerate-observer-a", name, text, f"2026-01-02T03:04:0{number}Z") for number, (name, text) in enumerate(events)]
     found = one(seen(pods={"a": status}, events=told))

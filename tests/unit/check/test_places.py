@@ -20,7 +20,7 @@ NODES = {"worker-1": world.node(1), "worker-2": world.node(2)}
 MEMBERSHIP = resolve(world.fabric(), NODES, {name: world.subnets() for name in NODES})
 
 
-def seen(topology: Topology) -> dict:
+def seen(topology: Topology) -> typing.Dict[str, typing.Any]:
     return {"worker-1": ObservedTopologies(world.seen_topologies(topology)), "worker-2": ObservedTopologies(())}
 
 
@@ -53,7 +53,7 @@ def test_what_the_topology_does_not_show_has_no_leaf() -> None:
         ({"worker-1": ObservedTopologies(world.seen_topologies(error="ibnetdiscover did not end"))}, "worker-1 mlx5_0: ibnetdiscover did not end"),
     ],
 )
-def test_without_a_topology_node_and_rail_are_known_and_the_cause_is(topologies: dict, why: str) -> None:
+def test_without_a_topology_node_and_rail_are_known_and_the_cause_is(topologies: typing.Dict[str, typing.Any], why: str) -> None:
     assert places(MEMBERSHIP, topologies)["worker-2", "mlx5_5"] == Place("worker-2", "mlx5_5", 3)
     topology, words = topology_of(MEMBERSHIP, topologies)
     assert topology is None and why in words

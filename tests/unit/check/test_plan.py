@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import typing
 
 import pytest
 import yaml
@@ -26,18 +27,21 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
     OperatorSettings,
     PoolPlan,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import StateInterface, VfGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, Policy, StateInterface, VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
+Disruption = typing.Literal["none", "drain", "reboot"]
 
 
-def items(name):
-    return yaml.safe_load((FIXTURES / name).read_text())["items"]
+def items(name: str) -> typing.List[typing.Dict[str, typing.Any]]:
+    answer: typing.List[typing.Dict[str, typing.Any]] = yaml.safe_load((FIXTURES / name).read_text())["items"]
+    return answer
 
 
 NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
@@ -53,37 +57,37 @@ HELD = Budget("job", "train", 0, LabelSelector({"app": "job"}))
 CARD = StateInterface("ib0", "0000:3b:00.0", "15b3", "1021", "mlx5_core", "IB", 4092, total_vfs=0)
 
 
-def live(state=STATE, **changes):
+def live(state: NodeState = STATE, **changes: typing.Any) -> Live:
     return dataclasses.replace(LIVE, states={"kl-a": state}, **changes)
 
 
-def planned(world=LIVE, *policies, nodes=("kl-a",)):
+def planned(world: Live = LIVE, *policies: Policy, nodes: typing.Tuple[str, ...] = ("kl-a",)) -> DisruptionPlan:
     return plan(world, policies, nodes, "openshift.io")
 
 
-def node(world=LIVE, *policies):
+def node(world: Live = LIVE, *policies: Policy) -> NodePlan:
     return planned(world, *policies).nodes[0]
 
 
-def fleet(count, **changes):
+def fleet(count: int, **changes: typing.Any) -> Live:
     nodes = tuple(dataclasses.replace(NODE, name=f"n{number}", labels={**NODE.labels, "row": str(number % 2)}) for number in range(count))
     return Live(nodes, {item.name: dataclasses.replace(STATE, node=item.name) for item in nodes}, (POLICY,), **changes)
 
 
-def judged(world, policy, disruption="drain"):
+def judged(world: Live, policy: Policy, disruption: Disruption = "drain") -> typing.Dict[typing.Tuple[str, str], Finding]:
     result = planned(world, policy)
     return {(item.check, item.subject): item for item in findings(ClusterIntent(disruption=disruption), result, ("kl-a",))}
 
 
-def test_the_real_policy_makes_what_the_operator_really_wanted():
+def test_the_real_policy_makes_what_the_operator_really_wanted() -> None:
     assert wanted_of((POLICY,), NODE, STATE) == STATE.wanted
 
 
-def test_what_is_there_is_left_alone():
+def test_what_is_there_is_left_alone() -> None:
     assert (node(LIVE, POLICY).action, planned(LIVE, POLICY).pools, lines(planned(LIVE, POLICY))) == ("nothing", (), ())
 
 
-def test_functions_where_there_are_none_disturb_nobody():
+def test_functions_where_there_are_none_disturb_nobody() -> None:
     assert node(live(BARE), MORE).action == "configure"
 
 
@@ -98,13 +102,13 @@ def test_functions_where_there_are_none_disturb_nobody():
         ({"device": "1021", "pf_names": ()}, "no policy takes it any more: virtual functions 4 -> 0"),
     ],
 )
-def test_a_change_of_what_is_there_drains_and_says_why(changes, reason):
+def test_a_change_of_what_is_there_drains_and_says_why(changes: typing.Dict[str, typing.Any], reason: str) -> None:
     found = node(LIVE, dataclasses.replace(POLICY, **changes))
     assert found.action == "drain"
     assert any(reason in text for text in found.reasons), found.reasons
 
 
-def test_functions_that_somebody_else_made_are_left():
+def test_functions_that_somebody_else_made_are_left() -> None:
     assert node(live(dataclasses.replace(STATE, wanted=()), policies=())).action == "nothing"
 
 
@@ -112,7 +116,7 @@ def test_functions_that_somebody_else_made_are_left():
     ("changes", "reason"),
     [({}, "firmware NUM_OF_VFS 0 -> 8"), ({"total_vfs": 16}, "NUM_OF_VFS 16 -> 8"), ({"total_vfs": 8, "link_type": "ETH"}, "LINK_TYPE ETH -> IB")],
 )
-def test_firmware_of_a_mellanox_nic_reboots(changes, reason):
+def test_firmware_of_a_mellanox_nic_reboots(changes: typing.Dict[str, typing.Any], reason: str) -> None:
     state = dataclasses.replace(STATE, wanted=(), interfaces=(dataclasses.replace(CARD, **changes),))
     policy = dataclasses.replace(POLICY, vendor="15b3", device="", pf_names=(), vfs_count=8, link_type="IB")
     found = node(live(state, policies=()), policy)
@@ -121,7 +125,7 @@ def test_firmware_of_a_mellanox_nic_reboots(changes, reason):
     assert node(live(state, policies=(), settings=OperatorSettings(disabled_plugins=("mellanox",))), policy).action == "configure"
 
 
-def test_firmware_that_fits_does_not_reboot():
+def test_firmware_that_fits_does_not_reboot() -> None:
     ports = (dataclasses.replace(CARD, total_vfs=8), dataclasses.replace(CARD, address="0000:3b:00.1", total_vfs=8))
     eight = dataclasses.replace(POLICY, name="a", vendor="15b3", device="", pf_names=(), root_devices=("0000:3b:00.0",), vfs_count=8)
     four = dataclasses.replace(eight, name="b", root_devices=("0000:3b:00.1",), vfs_count=4)
@@ -129,35 +133,35 @@ def test_firmware_that_fits_does_not_reboot():
     assert node(live(dataclasses.replace(STATE, wanted=(), interfaces=ports), policies=()), eight, four).action == "configure"
 
 
-def test_another_rdma_mode_reboots():
+def test_another_rdma_mode_reboots() -> None:
     world = live(pools=(NodePool("p", rdma_mode="exclusive"),))
     assert node(world, POLICY).reasons == ("RDMA mode not set -> exclusive (a kernel argument)",)
 
 
-def test_systemd_mode_reboots_for_everything():
+def test_systemd_mode_reboots_for_everything() -> None:
     assert node(live(BARE, settings=OperatorSettings(mode="systemd")), POLICY).action == "reboot"
 
 
 @pytest.mark.parametrize("world", [live(dataclasses.replace(STATE, sync_status="")), dataclasses.replace(LIVE, states={}), dataclasses.replace(LIVE, nodes=())])
-def test_a_node_of_which_nothing_is_known_is_unknown_and_stops(world):
+def test_a_node_of_which_nothing_is_known_is_unknown_and_stops(world: Live) -> None:
     assert node(world, POLICY).action == "unknown"
     assert judged(world, POLICY)[("network.disruption", "kl-a")].status == "unknown"
     assert not may_go_on(ClusterIntent(), planned(world, POLICY), ("kl-a",))
 
 
 @pytest.mark.parametrize(("maximum", "at_once", "waves"), [("1", 1, 4), ("3", 3, 2), ("50%", 2, 2), ("100%", 4, 1), (None, None, 1)])
-def test_waves_of_a_pool(maximum, at_once, waves):
+def test_waves_of_a_pool(maximum: typing.Optional[str], at_once: typing.Optional[int], waves: int) -> None:
     (pool,) = planned(fleet(4, pools=(NodePool("p", max_unavailable=maximum),)), MORE, nodes=()).pools
     assert (pool.name, pool.at_once, pool.waves, len(pool.nodes)) == ("p", at_once, waves, 4)
 
 
-def test_nodes_without_a_pool_go_one_by_one():
+def test_nodes_without_a_pool_go_one_by_one() -> None:
     (pool,) = planned(fleet(3), MORE, nodes=()).pools
     assert (pool.at_once, pool.waves) == (1, 3)
     assert lines(planned(fleet(3), MORE, nodes=()))[-1].startswith("default pool: 3 nodes, 1 at a time, in 3 waves")
 
 
-def test_a_percentage_counts_all_nodes_of_its_pool():
+def test_a_percentage_counts_all_nodes_of_its_pool() -> None:
     half = NodePool("p", LabelSelector(expressions=(("row", "In", ("1",)),)), "25%")
     found = planned(fleet(8, pools=(half,)), MORE, nodes=())
     assert [(pool.name, pool.at_once, pool.waves) for pool in found.pools] == [("", 1, 4), ("p", 1, 4)]
@@ -172,24 +176,24 @@ def test_a_percentage_counts_all_nodes_of_its_pool():
         ((NodePool("p"), NodePool("q")), "more than one SriovNetworkPoolConfig (p, q)"),
     ],
 )
-def test_a_turn_that_never_comes_stops(pools, cause):
+def test_a_turn_that_never_comes_stops(pools: typing.Tuple[NodePool, ...], cause: str) -> None:
     found = judged(live(pools=pools), MORE)[("network.drain", "pool p")]
     assert found.status == "fail"
     assert cause in found.measured
 
 
-def test_a_pool_for_hardware_offload_is_none():
+def test_a_pool_for_hardware_offload_is_none() -> None:
     assert planned(live(pools=(NodePool("p", max_unavailable="0", offload=True),)), MORE).pools[0].name == ""
 
 
-def test_only_pods_with_a_virtual_function_go_in_a_drain_and_all_before_a_reboot():
+def test_only_pods_with_a_virtual_function_go_in_a_drain_and_all_before_a_reboot() -> None:
     world = live(pods=(POD, OTHER, dataclasses.replace(OTHER, name="agent", owner="DaemonSet"), dataclasses.replace(OTHER, name="etcd", mirror=True)))
     assert node(world, MORE).pods == ("train/job-0",)
     systemd = dataclasses.replace(world, settings=OperatorSettings(mode="systemd"))
     assert node(systemd, MORE).pods == ("train/job-0", "shop/web-1")
 
 
-def test_a_budget_that_allows_nothing_stops_and_names_the_pod():
+def test_a_budget_that_allows_nothing_stops_and_names_the_pod() -> None:
     found = judged(live(pods=(POD, OTHER), budgets=(HELD,)), MORE)[("network.drain", "kl-a")]
     assert found.status == "fail"
     assert "pod train/job-0 is held by PodDisruptionBudget train/job, which allows no eviction now" in found.measured
@@ -204,16 +208,16 @@ def test_a_budget_that_allows_nothing_stops_and_names_the_pod():
         dataclasses.replace(HELD, selector=LabelSelector({"app": "web"})),
     ],
 )
-def test_a_budget_that_is_not_in_the_way(budget):
+def test_a_budget_that_is_not_in_the_way(budget: Budget) -> None:
     assert may_go_on(ClusterIntent(), planned(live(pods=(POD, OTHER), budgets=(budget,)), MORE), ("kl-a",))
 
 
-def test_a_pod_that_nothing_makes_again_is_a_warning():
+def test_a_pod_that_nothing_makes_again_is_a_warning() -> None:
     found = judged(live(pods=(dataclasses.replace(POD, owner=""),)), MORE)[("network.disruption", "kl-a")]
     assert (found.status, found.why) == ("warn", "The drain deletes pods that no controller makes again: train/job-0.")
 
 
-def test_without_drains_nobody_waits_and_the_pods_are_named():
+def test_without_drains_nobody_waits_and_the_pods_are_named() -> None:
     world = live(settings=OperatorSettings(disable_drain=True), pods=(POD, OTHER), budgets=(HELD,), pools=(NodePool("p", max_unavailable="25%"),))
     found = judged(world, MORE)
     assert (found[("network.disruption", "kl-a")].status, found[("network.drain", "default pool")].status) == ("warn", "pass")
@@ -235,30 +239,31 @@ def test_without_drains_nobody_waits_and_the_pods_are_named():
         ("reboot", live(settings=OperatorSettings(mode="systemd")), MORE, "pass"),
     ],
 )
-def test_nothing_happens_that_the_intent_does_not_allow(disruption, world, policy, status):
+def test_nothing_happens_that_the_intent_does_not_allow(disruption: Disruption, world: Live, policy: Policy, status: str) -> None:
     found = judged(world, policy, disruption)[("network.disruption", "kl-a")]
     assert found.status == status
     assert f"rdma_cluster.disruption: {disruption}" in found.expected
     assert may_go_on(ClusterIntent(disruption=disruption), planned(world, policy), ("kl-a",)) == (status == "pass")
 
 
-def test_the_refusal_names_the_key_and_the_value_that_allows_all_of_the_plan():
+def test_the_refusal_names_the_key_and_the_value_that_allows_all_of_the_plan() -> None:
     nodes = (NodePlan("a", "drain", ("more functions",)), NodePlan("b", "reboot", ("firmware",)), NodePlan("c", "nothing"))
     whole = DisruptionPlan(nodes)
-    for disruption, subjects in (("none", ["a", "b"]), ("drain", ["b"]), ("reboot", [])):
+    cases: typing.Sequence[typing.Tuple[Disruption, typing.List[str]]] = (("none", ["a", "b"]), ("drain", ["b"]), ("reboot", []))
+    for disruption, subjects in cases:
         cluster = ClusterIntent(disruption=disruption)
         said = refusal(cluster, whole, ("a", "b", "c"))
         assert [line.partition(":")[0] for line in said] == subjects
         assert all("set rdma_cluster.disruption to reboot" in line for line in said)
         assert may_go_on(cluster, whole, ("a", "b", "c")) == (said == ())
-    (said,) = refusal(ClusterIntent(disruption="none"), DisruptionPlan(nodes[:1]), ("a",))
-    assert "set rdma_cluster.disruption to drain" in said
+    (line,) = refusal(ClusterIntent(disruption="none"), DisruptionPlan(nodes[:1]), ("a",))
+    assert "set rdma_cluster.disruption to drain" in line
     # what is not known is refused as well, and no value of the key allows it
-    (said,) = refusal(ClusterIntent(disruption="reboot"), DisruptionPlan((NodePlan("a", "unknown", ("the cluster has no such node",)),)), ("a",))
-    assert "set rdma_cluster.disruption" not in said and "the cluster has no such node" in said
+    (line,) = refusal(ClusterIntent(disruption="reboot"), DisruptionPlan((NodePlan("a", "unknown", ("the cluster has no such node",)),)), ("a",))
+    assert "set rdma_cluster.disruption" not in line and "the cluster has no such node" in line
 
 
-def test_what_users_read_first_names_the_key():
+def test_what_users_read_first_names_the_key() -> None:
     """The first policy on ConnectX mostly changes the firmware; with the default such a plan is refused."""
     root = pathlib.Path(__file__).parents[3]
     example = yaml.safe_load((root / "inventory/example/group_vars/all.yml").read_text(encoding="utf-8"))
@@ -267,7 +272,7 @@ def test_what_users_read_first_names_the_key():
         assert "disruption: reboot" in (root / path).read_text(encoding="utf-8"), path
 
 
-def test_a_node_outside_of_the_inventory_counts():
+def test_a_node_outside_of_the_inventory_counts() -> None:
     result = planned(LIVE, MORE, nodes=())
     (found,) = [item for item in findings(ClusterIntent(disruption="none"), result, ()) if item.check == "network.disruption"]
     assert (found.subject, found.status) == ("kl-a (not in the inventory)", "fail")
@@ -283,7 +288,7 @@ ROLLING = MachinePool("worker", LabelSelector({"kl/sriov": "yes"}), wanted_confi
         (dataclasses.replace(ROLLING, conditions={"Degraded": "True"}, degraded=1, message="disk full"), "is degraded (1 machines): disk full"),
     ],
 )
-def test_a_machine_config_pool_that_gets_no_further_stops(pool, cause):
+def test_a_machine_config_pool_that_gets_no_further_stops(pool: MachinePool, cause: str) -> None:
     assert cause in judged(live(machine_pools=(pool,)), MORE)[("network.drain", "kl-a")].measured
 
 
@@ -296,45 +301,45 @@ def test_a_machine_config_pool_that_gets_no_further_stops(pool, cause):
         dataclasses.replace(ROLLING, selector=LabelSelector({"role": "master"}), paused=True),
     ],
 )
-def test_a_machine_config_pool_that_is_not_in_the_way(pool):
+def test_a_machine_config_pool_that_is_not_in_the_way(pool: MachinePool) -> None:
     assert may_go_on(ClusterIntent(), planned(live(machine_pools=(pool,)), MORE), ("kl-a",))
 
 
-def test_a_pool_of_the_user_s_own_wins_over_worker():
+def test_a_pool_of_the_user_s_own_wins_over_worker() -> None:
     own = dataclasses.replace(ROLLING, name="gpu")
     assert machine_pool_of(NODE, (ROLLING, own)) == own
     assert machine_pool_of(NODE, ()) is None
 
 
 @pytest.mark.parametrize("kind", ["Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig"])
-def test_what_cannot_be_read_is_unknown_and_stops(kind):
+def test_what_cannot_be_read_is_unknown_and_stops(kind: str) -> None:
     found = judged(live(unread={kind: "forbidden"}), POLICY)[("network.disruption", f"cluster {kind}")]
     assert (found.status, found.measured) == ("unknown", "forbidden")
 
 
 @pytest.mark.parametrize("kind", ["Pod", "PodDisruptionBudget", "MachineConfigPool"])
-def test_what_is_in_the_way_matters_only_when_a_node_is_drained(kind):
+def test_what_is_in_the_way_matters_only_when_a_node_is_drained(kind: str) -> None:
     world = live(unread={kind: "forbidden"})
     assert judged(world, MORE)[("network.drain", f"cluster {kind}")].status == "unknown"
     assert may_go_on(ClusterIntent(), planned(world, POLICY), ("kl-a",))
 
 
-def test_no_plan_is_unknown():
+def test_no_plan_is_unknown() -> None:
     assert [item.status for item in findings(ClusterIntent(), None, ("kl-a",))] == ["unknown"]
     assert [item.status for item in findings(ClusterIntent(), DisruptionPlan(), ("kl-a",))] == ["unknown", "pass"]
 
 
-def test_the_plan_survives_the_way_through_ansible():
+def test_the_plan_survives_the_way_through_ansible() -> None:
     result = planned(live(pods=(POD,), budgets=(HELD,)), MORE)
     assert load(DisruptionPlan, to_data(result), "plan") == result
 
 
-def test_the_policy_with_the_lower_number_wins():
+def test_the_policy_with_the_lower_number_wins() -> None:
     first, second = dataclasses.replace(POLICY, name="a", priority=10, vfs_count=2), dataclasses.replace(POLICY, name="b", priority=90, vfs_count=6)
     assert [(item.vfs_count, item.policies) for item in wanted_of((first, second), NODE, STATE)] == [(2, ("a",))]
 
 
-def test_policies_share_a_function_by_ranges():
+def test_policies_share_a_function_by_ranges() -> None:
     first = dataclasses.replace(POLICY, name="a", resource_name="x", pf_names=("eth2#0-1",), vfs_count=4)
     second = dataclasses.replace(POLICY, name="b", resource_name="y", pf_names=("eth2#2-3",), vfs_count=4)
     (wanted,) = wanted_of((first, second), NODE, STATE)
@@ -352,7 +357,7 @@ def test_policies_share_a_function_by_ranges():
         (("a", "Near", ("1",)), False),
     ],
 )
-def test_label_selectors(expression, expected):
+def test_label_selectors(expression: typing.Tuple[str, str, typing.Tuple[str, ...]], expected: bool) -> None:
     assert matches(LabelSelector(expressions=(expression,)), {"a": "1"}) is expected
 
 
@@ -368,18 +373,18 @@ KUBELET = HostConfig("KubeletConfig", "linerate-worker", "topology manager singl
 WORKERS = MachinePool("worker", LabelSelector(), machines=4, config_selector=LabelSelector(dict(CONFIG.labels)))
 
 
-def rolling(count=4, **changes):
+def rolling(count: int = 4, **changes: typing.Any) -> Live:
     pool = dataclasses.replace(WORKERS, **changes)
     return fleet(count, machine_pools=(pool,), host_configs=(CONFIG,))
 
 
-def of_fleet(world, *policies, disruption="reboot"):
+def of_fleet(world: Live, *policies: Policy, disruption: Disruption = "reboot") -> typing.Tuple[DisruptionPlan, typing.Dict[typing.Tuple[str, str], Finding]]:
     names = tuple(item.name for item in world.nodes)
     result = plan(world, policies, names, "openshift.io")
     return result, {(item.check, item.subject): item for item in findings(ClusterIntent(disruption=disruption), result, names)}
 
 
-def test_machine_configs_reboot_all_nodes_of_their_pool_in_one_roll():
+def test_machine_configs_reboot_all_nodes_of_their_pool_in_one_roll() -> None:
     world = dataclasses.replace(rolling(max_unavailable="50%"), host_configs=(CONFIG, dataclasses.replace(CONFIG, name="99-worker-linerate-kernel-arguments")))
     result, found = of_fleet(world)
     assert [item.action for item in result.nodes] == ["reboot"] * 4
@@ -390,23 +395,23 @@ def test_machine_configs_reboot_all_nodes_of_their_pool_in_one_roll():
     assert lines(result)[-1].startswith("MachineConfigPool worker: 4 nodes")
 
 
-def test_a_reboot_that_is_not_allowed_is_refused():
+def test_a_reboot_that_is_not_allowed_is_refused() -> None:
     _result, found = of_fleet(rolling(), disruption="drain")
     assert found["network.disruption", "n0"].status == "fail"
 
 
-def test_what_is_there_already_rolls_nothing():
+def test_what_is_there_already_rolls_nothing() -> None:
     result, _found = of_fleet(dataclasses.replace(rolling(), host_configs=(dataclasses.replace(CONFIG, there=True),)))
     assert ({item.action for item in result.nodes}, result.pools) == ({"nothing"}, ())
 
 
-def test_the_operator_s_own_drain_comes_after_the_roll():
+def test_the_operator_s_own_drain_comes_after_the_roll() -> None:
     result, _found = of_fleet(rolling(), MORE)
     assert "after that, by the SR-IOV operator: eth2 0000:01:00.0 virtual functions 4 -> 5" in result.nodes[0].reasons
     assert [pool.machines for pool in result.pools] == [True, False]
 
 
-def test_nodes_of_the_pool_that_are_not_in_the_inventory_reboot_as_well():
+def test_nodes_of_the_pool_that_are_not_in_the_inventory_reboot_as_well() -> None:
     result = plan(rolling(), (), ("n0",), "openshift.io")
     others = [item for item in result.nodes if not item.listed]
     assert [item.action for item in others] == ["reboot"] * 3
@@ -414,14 +419,14 @@ def test_nodes_of_the_pool_that_are_not_in_the_inventory_reboot_as_well():
     assert any(item.subject == "n3 (not in the inventory)" and item.check == "network.disruption" for item in said)
 
 
-def test_a_node_that_no_pool_brings_the_machine_config_to_is_not_passed_over():
+def test_a_node_that_no_pool_brings_the_machine_config_to_is_not_passed_over() -> None:
     result, found = of_fleet(rolling(selector=LabelSelector({"row": "0"})))
     assert {item.node: item.action for item in result.nodes} == {"n0": "reboot", "n1": "unknown", "n2": "reboot", "n3": "unknown"}
     assert "machine_role" in found["network.disruption", "n1"].measured
     assert not may_go_on(ClusterIntent(disruption="reboot"), result, ())
 
 
-def test_pods_and_budgets_hold_a_roll_and_every_pod_goes():
+def test_pods_and_budgets_hold_a_roll_and_every_pod_goes() -> None:
     world = dataclasses.replace(rolling(), pods=(dataclasses.replace(POD, node="n0"), dataclasses.replace(OTHER, node="n0")), budgets=(HELD,))
     result, found = of_fleet(world)
     assert result.nodes[0].pods == ("train/job-0", "shop/web-1")
@@ -436,26 +441,26 @@ def test_pods_and_budgets_hold_a_roll_and_every_pod_goes():
         ({"max_unavailable": "many"}, "neither a number nor a percentage"),
     ],
 )
-def test_a_pool_that_cannot_roll_closes_the_gate(changes, said):
+def test_a_pool_that_cannot_roll_closes_the_gate(changes: typing.Dict[str, typing.Any], said: str) -> None:
     result, found = of_fleet(rolling(**changes))
     drain = found["network.drain", "MachineConfigPool worker"]
     assert drain.status == "fail" and said in drain.measured
     assert not may_go_on(ClusterIntent(disruption="reboot"), result, ())
 
 
-def test_a_pool_that_a_stopped_run_of_ours_has_paused_can_roll():
+def test_a_pool_that_a_stopped_run_of_ours_has_paused_can_roll() -> None:
     _result, found = of_fleet(rolling(paused=True, paused_by_us=True))
     assert found["network.drain", "MachineConfigPool worker"].status == "pass"
 
 
-def test_a_pool_that_was_left_paused_before_its_roll_is_planned_to_roll():
+def test_a_pool_that_was_left_paused_before_its_roll_is_planned_to_roll() -> None:
     left = rolling(paused=True, paused_by_us=True, wanted_config="rendered-2", current_config="rendered-1")
     world = dataclasses.replace(left, host_configs=(dataclasses.replace(CONFIG, there=True),))
     result, _found = of_fleet(world)
     assert {item.action for item in result.nodes} == {"reboot"} and "left MachineConfigPool worker paused" in result.nodes[0].reasons[0]
 
 
-def test_a_kubelet_config_that_no_pool_of_the_node_takes_is_unknown_beside_a_machine_config_that_is_taken():
+def test_a_kubelet_config_that_no_pool_of_the_node_takes_is_unknown_beside_a_machine_config_that_is_taken() -> None:
     result, found = of_fleet(dataclasses.replace(rolling(), host_configs=(CONFIG, KUBELET)))
     assert {item.action for item in result.nodes} == {"unknown"}
     assert "takes both the node and KubeletConfig linerate-worker; see rdma_cluster.host.kubelet.pool_labels" in found["network.disruption", "n0"].measured
@@ -479,18 +484,20 @@ BASE = dataclasses.replace(WORKERS, labels={"pool": "a"})
         ((WORKERS, OWN), {"worker": (), "gpu": ()}),
     ],
 )
-def test_pools_take_what_the_operator_makes_of_a_kubelet_config(pools, names):
+def test_pools_take_what_the_operator_makes_of_a_kubelet_config(
+    pools: typing.Tuple[MachinePool, MachinePool], names: typing.Dict[str, typing.Tuple[str, ...]]
+) -> None:
     assert {pool.name: taken(pool, KUBELET, pools) for pool in pools} == names
 
 
-def test_the_operator_names_what_it_made_and_no_selector_takes_nothing():
+def test_the_operator_names_what_it_made_and_no_selector_takes_nothing() -> None:
     assert taken(BASE, dataclasses.replace(KUBELET, generated=("99-gpu-generated-kubelet", "99-worker-generated-kubelet-1")), (BASE,)) == (
         "99-worker-generated-kubelet-1",
     )
     assert [taken(BASE, dataclasses.replace(KUBELET, selector=selector), (BASE,)) for selector in (None, LabelSelector())] == [(), ()]
 
 
-def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own():
+def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own() -> None:
     other = dataclasses.replace(KUBELET, name="performance-gpu", selector=LabelSelector({"pool": "b"}))
     pools = (BASE, dataclasses.replace(OWN, labels={"pool": "b"}))
     world = fleet(2, machine_pools=pools, host_configs=(KUBELET,), kubelet_configs=(other,))
@@ -507,14 +514,16 @@ def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own():
 @pytest.mark.parametrize(
     ("text", "size", "at_once"), [(None, 9, 1), ("3", 9, 3), ("25%", 3, 1), ("50%", 5, 2), ("0", 9, 1), ("x", 9, None), ("\u0663", 9, None)]
 )
-def test_max_unavailable_as_the_machine_config_operator_reads_it(text, size, at_once):
+def test_max_unavailable_as_the_machine_config_operator_reads_it(text: typing.Optional[str], size: int, at_once: typing.Optional[int]) -> None:
     assert at_once_of(text, size) == at_once
 
 
 # Whom the plan touches, and whom it leaves alone
 
 
-def told(world, *policies, nodes=("kl-a",), disruption="reboot", prefix="openshift.io"):
+def told(
+    world: Live, *policies: Policy, nodes: typing.Tuple[str, ...] = ("kl-a",), disruption: Disruption = "reboot", prefix: str = "openshift.io"
+) -> typing.List[typing.Tuple[str, ...]]:
     """Check, subject and status of each finding on the plan."""
     result = plan(world, policies, nodes, prefix)
     return [(item.check, item.subject, item.status) for item in findings(ClusterIntent(disruption=disruption), result, nodes)]
@@ -523,7 +532,7 @@ def told(world, *policies, nodes=("kl-a",), disruption="reboot", prefix="openshi
 NOTHING_GOES = ("network.drain", "cluster", "pass")
 
 
-def test_a_cluster_that_shows_nothing_is_unknown_by_the_names_of_the_inventory():
+def test_a_cluster_that_shows_nothing_is_unknown_by_the_names_of_the_inventory() -> None:
     assert told(Live(), POLICY) == [("network.disruption", "kl-a", "unknown"), NOTHING_GOES]
     mute = dataclasses.replace(STATE, sync_status="")
     assert told(live(mute), POLICY) == [("network.disruption", "kl-a", "unknown"), NOTHING_GOES]
@@ -531,7 +540,7 @@ def test_a_cluster_that_shows_nothing_is_unknown_by_the_names_of_the_inventory()
     assert [(item.subject, item.status) for item in findings(ClusterIntent(), DisruptionPlan(), ("kl-a",))] == [("kl-a", "unknown"), ("cluster", "pass")]
 
 
-def test_where_the_operator_has_nothing_to_do_each_node_is_told_so():
+def test_where_the_operator_has_nothing_to_do_each_node_is_told_so() -> None:
     assert [(item.subject, item.status) for item in findings(ClusterIntent(disruption="none"), untouched(("a", "b")), ("a", "b"))] == [
         ("a", "pass"),
         ("b", "pass"),
@@ -539,7 +548,7 @@ def test_where_the_operator_has_nothing_to_do_each_node_is_told_so():
     ]
 
 
-def test_nodes_of_nobody_are_left_out():
+def test_nodes_of_nobody_are_left_out() -> None:
     """Others of the cluster: one that nothing happens to, one that has not reported, one without the operator."""
     world = fleet(4)
     states = {**world.states, "n2": dataclasses.replace(world.states["n2"], sync_status="")}
@@ -549,7 +558,7 @@ def test_nodes_of_nobody_are_left_out():
     assert told(world, POLICY, nodes=("n0",)) == [("network.disruption", "n0", "pass"), NOTHING_GOES]
 
 
-def test_a_node_that_stays_up_keeps_its_pods_whatever_holds_them():
+def test_a_node_that_stays_up_keeps_its_pods_whatever_holds_them() -> None:
     world = fleet(2, pods=(dataclasses.replace(POD, node="n1"),), budgets=(HELD,))
     only_first = dataclasses.replace(MORE, node_selector={**POLICY.node_selector, "row": "0"})
     found = told(
@@ -558,7 +567,7 @@ def test_a_node_that_stays_up_keeps_its_pods_whatever_holds_them():
     assert [(check, status) for check, subject, status in found if subject == "n1"] == [("network.disruption", "pass")]
 
 
-def test_pods_of_other_nodes_go_with_theirs():
+def test_pods_of_other_nodes_go_with_theirs() -> None:
     world = live(pods=(dataclasses.replace(POD, node="kl-b"), dataclasses.replace(POD, name="job-1")))
     assert node(world, MORE).pods == ("train/job-1",)
     away = live(pods=(dataclasses.replace(POD, node="kl-b"),), budgets=(HELD,), settings=OperatorSettings(mode="systemd"))
@@ -570,7 +579,7 @@ def test_pods_of_other_nodes_go_with_theirs():
     [({}, "pass"), ({"owner": ""}, "warn"), ({"owner": "", "ended": True}, "pass"), ({"ended": True}, "pass")],
 )
 @pytest.mark.parametrize("by_pool", [False, True])
-def test_only_a_pod_that_runs_and_that_nobody_makes_again_is_lost(changes, status, by_pool):
+def test_only_a_pod_that_runs_and_that_nobody_makes_again_is_lost(changes: typing.Dict[str, typing.Any], status: str, by_pool: bool) -> None:
     pod = dataclasses.replace(POD, node="n0", **changes)
     world = rolling(1, machines=1) if by_pool else fleet(1)
     assert told(dataclasses.replace(world, pods=(pod,)), MORE, nodes=("n0",))[0] == ("network.disruption", "n0", status)
@@ -582,7 +591,7 @@ def test_a_roll_takes_pods_that_a_drain_would_have_left():
 
 
 @pytest.mark.parametrize("by_pool", [False, True])
-def test_before_a_reboot_a_pod_that_requests_nothing_goes_as_well_and_may_be_held(by_pool):
+def test_before_a_reboot_a_pod_that_requests_nothing_goes_as_well_and_may_be_held(by_pool: bool) -> None:
     plain = dataclasses.replace(POD, node="n0", requests=())
     there = dataclasses.replace(plain, name="job-1", node="n1")
     world = rolling(1, machines=1) if by_pool else fleet(1, settings=OperatorSettings(mode="systemd"))
@@ -591,18 +600,18 @@ def test_before_a_reboot_a_pod_that_requests_nothing_goes_as_well_and_may_be_hel
     assert ("network.drain", "n0", "fail") in told(world, MORE, nodes=("n0",))
 
 
-def test_without_drains_a_budget_is_in_nobody_s_way():
+def test_without_drains_a_budget_is_in_nobody_s_way() -> None:
     world = live(settings=OperatorSettings(disable_drain=True), pods=(POD,), budgets=(HELD,))
     assert told(world, MORE) == [("network.disruption", "kl-a", "warn"), ("network.drain", "default pool", "pass")]
     assert told(world, POLICY) == [("network.disruption", "kl-a", "pass"), NOTHING_GOES]
 
 
-def test_a_function_without_virtual_ones_does_not_hide_the_next():
+def test_a_function_without_virtual_ones_does_not_hide_the_next() -> None:
     first = dataclasses.replace(PF, name="eth1", address="0000:00:01.0", vfs_count=0, vfs=())
     assert node(live(dataclasses.replace(STATE, interfaces=(first, PF))), MORE).action == "drain"
 
 
-def test_firmware_is_right_where_the_operator_is_at_rest_on_exactly_this():
+def test_firmware_is_right_where_the_operator_is_at_rest_on_exactly_this() -> None:
     """A card whose number of functions does not fit: the operator that has succeeded has looked at it."""
     policy = dataclasses.replace(POLICY, vendor="15b3", device="", pf_names=(), vfs_count=8, link_type="IB")
     card = dataclasses.replace(CARD, total_vfs=16, vfs_count=8, vfs=(), mtu=4092)
@@ -613,7 +622,7 @@ def test_firmware_is_right_where_the_operator_is_at_rest_on_exactly_this():
     assert node(live(at_work, policies=()), policy).action == "reboot"
 
 
-def test_no_eswitch_mode_is_the_legacy_one_and_switchdev_is_another():
+def test_no_eswitch_mode_is_the_legacy_one_and_switchdev_is_another() -> None:
     systemd = OperatorSettings(mode="systemd")
     written = dataclasses.replace(STATE, wanted=(dataclasses.replace(STATE.wanted[0], eswitch_mode="legacy"),))
     assert node(live(written, settings=systemd), POLICY).action == "nothing"
@@ -621,7 +630,7 @@ def test_no_eswitch_mode_is_the_legacy_one_and_switchdev_is_another():
     assert node(live(switchdev, settings=systemd), POLICY).action == "reboot"
 
 
-def test_what_could_not_be_read_has_one_finding():
+def test_what_could_not_be_read_has_one_finding() -> None:
     found = told(live(unread={"Node": "forbidden", "Pod": "forbidden"}), MORE)
     assert [item for item in found if item[1].startswith("cluster ")] == [
         ("network.disruption", "cluster Node", "unknown"),
@@ -629,7 +638,7 @@ def test_what_could_not_be_read_has_one_finding():
     ]
 
 
-def test_nodes_of_a_pool_that_the_operator_does_not_know_reboot_as_well():
+def test_nodes_of_a_pool_that_the_operator_does_not_know_reboot_as_well() -> None:
     found = told(dataclasses.replace(rolling(2, machines=2), states={"n0": dataclasses.replace(STATE, node="n0")}), nodes=("n0",), disruption="drain")
     assert found == [
         ("network.disruption", "n0", "fail"),
@@ -638,7 +647,7 @@ def test_nodes_of_a_pool_that_the_operator_does_not_know_reboot_as_well():
     ]
 
 
-def test_a_node_of_which_nothing_is_known_stays_unknown_when_its_pool_rolls():
+def test_a_node_of_which_nothing_is_known_stays_unknown_when_its_pool_rolls() -> None:
     world = rolling(1, machines=1)
     mute = dataclasses.replace(world, states={"n0": dataclasses.replace(STATE, node="n0", sync_status="")})
     assert told(mute, nodes=("n0",))[0] == ("network.disruption", "n0", "unknown")
@@ -652,12 +661,12 @@ def test_a_node_of_which_nothing_is_known_stays_unknown_when_its_pool_rolls():
         pytest.param((dataclasses.replace(CONFIG, there=True),), {"paused_by_us": True, "wanted_config": "a", "current_config": "a"}, id="it has rolled"),
     ],
 )
-def test_a_pool_that_this_run_does_not_roll_is_not_in_the_plan(configs, changes):
+def test_a_pool_that_this_run_does_not_roll_is_not_in_the_plan(configs: typing.Tuple[HostConfig, ...], changes: typing.Dict[str, typing.Any]) -> None:
     world = dataclasses.replace(rolling(1, machines=1, **changes), host_configs=configs)
     assert told(world, nodes=("n0",), disruption="none") == [("network.disruption", "n0", "pass"), NOTHING_GOES]
 
 
-def test_without_machine_config_pools_nobody_rolls():
+def test_without_machine_config_pools_nobody_rolls() -> None:
     world = fleet(1, host_configs=(CONFIG,))
     assert told(world, nodes=("n0",)) == [("network.disruption", "n0", "pass"), NOTHING_GOES]
 
@@ -680,11 +689,11 @@ SUBJECT = "MachineConfigPool worker"
         (Roll("worker", 2, "b", 3, 2, others=("n9",)), "fail"),
     ],
 )
-def test_a_roll_is_told_of_its_pool(roll, status):
+def test_a_roll_is_told_of_its_pool(roll: Roll, status: str) -> None:
     assert [(item.check, item.subject, item.status) for item in machine_config.findings((roll,), "")] == [("network.roll", SUBJECT, status)]
 
 
-def test_a_configuration_that_never_got_ready_fails_beside_what_its_pools_did():
+def test_a_configuration_that_never_got_ready_fails_beside_what_its_pools_did() -> None:
     found = machine_config.findings((Roll("worker", 1, "b", 3, 3),), "nothing was rendered")
     assert [(item.check, item.subject, item.status) for item in found] == [
         ("network.roll", "MachineConfigPools", "fail"),
@@ -692,7 +701,7 @@ def test_a_configuration_that_never_got_ready_fails_beside_what_its_pools_did():
     ]
 
 
-def test_only_a_machine_config_pool_that_nobody_saw_is_missed():
+def test_only_a_machine_config_pool_that_nobody_saw_is_missed() -> None:
     pools = (PoolPlan("worker", ("a",), 1, 1, "", machines=True), PoolPlan("gpu", ("b",), 1, 1, "", machines=True), PoolPlan("", ("c",), 1, 1, ""))
     missed = machine_config.not_rolled(DisruptionPlan(pools=pools), (Roll("gpu", 1),))
     assert [(item.check, item.subject, item.status) for item in missed] == [("network.roll", SUBJECT, "unknown")]
@@ -733,13 +742,19 @@ MASTER = dataclasses.replace(
     ],
 )
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_a_kubelet_config_is_told_of_by_its_name(config, changes, status, check_mode):
-    stand = KubeletStand(**{"wanted": (dataclasses.replace(IN_FORCE, **config),), "pools": (TAKEN,), **changes})
+def test_a_kubelet_config_is_told_of_by_its_name(
+    config: typing.Dict[str, typing.Any],
+    changes: typing.Dict[str, typing.Tuple[typing.Union[HostConfig, MachinePool, str], ...]],
+    status: str,
+    check_mode: bool,
+) -> None:
+    said: typing.Dict[str, typing.Any] = {"wanted": (dataclasses.replace(IN_FORCE, **config),), "pools": (TAKEN,), **changes}
+    stand = KubeletStand(**said)
     found = list(machine_config.kubelet(stand, check_mode))
     assert [(item.check, item.subject, item.status) for item in found] == [("network.kubelet", "KubeletConfig linerate-worker", status)]
 
 
-def test_each_kubelet_config_is_looked_at_though_something_was_not_read():
+def test_each_kubelet_config_is_looked_at_though_something_was_not_read() -> None:
     stand = KubeletStand((IN_FORCE,), (), (TAKEN,), error="forbidden")
     assert [(item.subject, item.status) for item in machine_config.kubelet(stand, False)] == [
         ("KubeletConfig", "unknown"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import typing
 
 import pytest
 import yaml
@@ -13,9 +14,9 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.device_plugin import why_not_offered
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import nearest_match
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, Patience, judge, judge_node, judge_release, unseen
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, NodeHistory, Target
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Judgement, NodeHistory, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup, WantedInterface
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nvidia_network_operator import attachment
@@ -25,8 +26,9 @@ FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)
 
 
-def items(name):
-    return yaml.safe_load((FIXTURES / name).read_text())["items"]
+def items(name: str) -> typing.List[typing.Dict[str, typing.Any]]:
+    answer: typing.List[typing.Dict[str, typing.Any]] = yaml.safe_load((FIXTURES / name).read_text())["items"]
+    return answer
 
 
 NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
@@ -36,28 +38,28 @@ ATTACHMENTS = {f"{item['metadata']['namespace']}/{item['metadata']['name']}": at
 READY = ClusterState({"kl-a": NODE}, {"kl-a": STATE}, {"pol1": POLICY}, ATTACHMENTS)
 
 
-def state(**changes):
+def state(**changes: typing.Any) -> ClusterState:
     return dataclasses.replace(READY, states={"kl-a": dataclasses.replace(STATE, **changes)})
 
 
-def node(**changes):
+def node(**changes: typing.Any) -> ClusterState:
     return dataclasses.replace(READY, nodes={"kl-a": dataclasses.replace(NODE, **changes)})
 
 
-def look(world, target=TARGET):
+def look(world: ClusterState, target: Target = TARGET) -> Judgement:
     """Where kl-a stands; whatever is said is said of it and of its fabric."""
     found = judge_node(target, "kl-a", world)
     assert (found.node.fabric, found.node.node) == (target.fabric, "kl-a")
     return found
 
 
-def look_at_release(world):
+def look_at_release(world: ClusterState) -> Judgement:
     (found,) = judge_release((TARGET,), world)
     assert (found.node.fabric, found.node.node) == ("storage", "kl-a")
     return found
 
 
-def test_the_real_state_is_ready():
+def test_the_real_state_is_ready() -> None:
     found = look(READY).node
     assert (found.phase, found.matched, found.allocatable) == ("ready", ("0000:01:00.0",), 4)
 
@@ -71,7 +73,7 @@ def test_the_real_state_is_ready():
         ({"openshift.io/igbvf": 5}, "Device plugin: its resource takes in functions that are not of this fabric."),
     ],
 )
-def test_why_virtual_functions_are_not_offered_is_what_stage_virtual_functions_says(allocatable, said):
+def test_why_virtual_functions_are_not_offered_is_what_stage_virtual_functions_says(allocatable: typing.Dict[str, int], said: str) -> None:
     world = node(allocatable=allocatable)
     cause, remedy = why_not_offered(world.nodes["kl-a"], "openshift.io/igbvf", 4)
     found = look(world)
@@ -86,12 +88,12 @@ def test_why_virtual_functions_are_not_offered_is_what_stage_virtual_functions_s
 BARE = dataclasses.replace(PF, vfs_count=0, vfs=())
 
 
-def wanted(*items):
+def wanted(*items: WantedInterface) -> ClusterState:
     """Somebody has asked for these; the status has not moved."""
     return state(wanted=items, interfaces=(BARE,))
 
 
-def grouped(**changes):
+def grouped(**changes: typing.Any) -> ClusterState:
     return wanted(dataclasses.replace(WANTED, groups=(dataclasses.replace(WANTED.groups[0], **changes),)))
 
 
@@ -138,7 +140,7 @@ def grouped(**changes):
         (dataclasses.replace(READY, unread={"Node": "connection refused"}), "Node not read yet: connection refused", ""),
     ],
 )
-def test_waiting(world, detail, suspect):
+def test_waiting(world: ClusterState, detail: str, suspect: str) -> None:
     found = look(world)
     assert found.node.phase == "waiting"
     assert detail in found.node.detail
@@ -153,14 +155,14 @@ def test_waiting(world, detail, suspect):
         (node(labels={}), "does not carry the policy's label kl/sriov=yes"),
     ],
 )
-def test_failed_at_once(world, detail):
+def test_failed_at_once(world: ClusterState, detail: str) -> None:
     found = look(world).node
     assert found.phase == "failed"
     assert detail in found.detail
     assert found.remedy
 
 
-def test_no_interface_is_selected_names_the_nearest():
+def test_no_interface_is_selected_names_the_nearest() -> None:
     world = dataclasses.replace(READY, policies={"pol1": dataclasses.replace(POLICY, device="1021", pf_names=())})
     found = look(world)
     assert found.suspect == "wrong_selection"
@@ -170,7 +172,7 @@ def test_no_interface_is_selected_names_the_nearest():
     )
 
 
-def test_too_few_and_too_many_interfaces():
+def test_too_few_and_too_many_interfaces() -> None:
     few = look(READY, dataclasses.replace(TARGET, hcas_per_node=2))
     assert "selects 1 physical functions (0000:01:00.0), the intent says 2" in few.node.detail
     second = dataclasses.replace(STATE.interfaces[0], address="0000:02:00.0")
@@ -178,7 +180,7 @@ def test_too_few_and_too_many_interfaces():
     assert "selects 2 physical functions" in many.node.detail
 
 
-def test_nearest_match_prefers_the_one_that_differs_least():
+def test_nearest_match_prefers_the_one_that_differs_least() -> None:
     far = dataclasses.replace(STATE.interfaces[0], address="0000:00:00.0", vendor="15b3", device="1021", name="ib0")
     near = nearest_match(dataclasses.replace(POLICY, pf_names=("eth9",)), dataclasses.replace(STATE, interfaces=(far, STATE.interfaces[0])))
     assert near.startswith("nearest is eth2")
@@ -190,7 +192,7 @@ BUDGET = Budget("db", "shop", 0, LabelSelector({"app": "db"}))
 ROLLING = MachinePool("worker", LabelSelector(), paused=True, wanted_config="b", current_config="a", machines=3, updated=1)
 
 
-def drained(current="Draining", desired="Drain_Required", **changes):
+def drained(current: str = "Draining", desired: str = "Drain_Required", **changes: typing.Dict[str, typing.Any]) -> ClusterState:
     return dataclasses.replace(state(sync_status="InProgress", desired_state=desired, current_state=current), **changes)
 
 
@@ -213,7 +215,7 @@ def drained(current="Draining", desired="Drain_Required", **changes):
         (drained("DrainComplete"), "now DrainComplete", ""),
     ],
 )
-def test_a_drain_says_what_it_waits_for(world, detail, suspect):
+def test_a_drain_says_what_it_waits_for(world: ClusterState, detail: str, suspect: str) -> None:
     found = look(world)
     assert detail in found.node.detail
     assert (found.node.phase, found.suspect) == ("waiting", suspect)
@@ -230,22 +232,23 @@ def test_a_drain_says_what_it_waits_for(world, detail, suspect):
         ({"paused": False, "conditions": {"Degraded": "True"}}, "ready"),
     ],
 )
-def test_a_node_that_its_machine_config_pool_may_still_reboot_is_not_ready(changes, phase):
+def test_a_node_that_its_machine_config_pool_may_still_reboot_is_not_ready(changes: typing.Dict[str, typing.Any], phase: str) -> None:
     found = look(dataclasses.replace(READY, machine_pools={"worker": dataclasses.replace(ROLLING, **changes)})).node
     assert found.phase == phase
     assert ("may reboot once more: MachineConfigPool worker has 1 of 3 machines on b" in found.detail) == (phase == "waiting")
 
 
-def test_a_pool_that_waits_for_a_foreign_node_does_not_hold_a_node_that_is_through():
+def test_a_pool_that_waits_for_a_foreign_node_does_not_hold_a_node_that_is_through() -> None:
     # the pool says Updating as long as any of its nodes is NotReady or cordoned [machine-config-operator calculateStatus]
-    for changes in ({}, {"current_config": "b"}):
+    same: typing.Dict[str, typing.Any] = {}
+    for changes in (same, {"current_config": "b"}):
         pool = dataclasses.replace(ROLLING, paused=False, conditions={"Updating": "True"}, **changes)
         for config, phase in (("b", "ready"), ("a", "waiting"), ("", "waiting")):
             own = dataclasses.replace(NODE, machine_config=config)
             assert look(dataclasses.replace(READY, nodes={"kl-a": own}, machine_pools={"worker": pool})).node.phase == phase
 
 
-def test_a_node_that_reboots_is_given_the_time():
+def test_a_node_that_reboots_is_given_the_time() -> None:
     away = dataclasses.replace(NODE, ready=False)
     assert look(drained("DrainComplete", "Reboot_Required", nodes={"kl-a": away})).suspect == "rebooting"
     assert look(drained("DrainComplete", nodes={"kl-a": away})).suspect == "node_lost"
@@ -261,13 +264,13 @@ def test_a_node_that_reboots_is_given_the_time():
         ({"logs": {"kl-a": "cannot allocate memory"}}, "its log says: cannot allocate memory", "sync_failing"),
     ],
 )
-def test_a_sync_that_takes_long_says_what_the_daemon_does(changes, detail, suspect):
+def test_a_sync_that_takes_long_says_what_the_daemon_does(changes: typing.Dict[str, typing.Any], detail: str, suspect: str) -> None:
     found = look(dataclasses.replace(state(sync_status="InProgress"), **changes))
     assert detail in found.node.detail
     assert found.suspect == suspect
 
 
-def test_a_reboot_loop_is_counted_and_ends():
+def test_a_reboot_loop_is_counted_and_ends() -> None:
     working = state(sync_status="InProgress")
     once = dataclasses.replace(working, histories={"kl-a": NodeHistory(2, "b", True, boots=1)})
     twice = dataclasses.replace(working, histories={"kl-a": NodeHistory(2, "c", True, boots=2)})
@@ -279,30 +282,30 @@ def test_a_reboot_loop_is_counted_and_ends():
     assert look(dataclasses.replace(twice, machine_pools={"worker": dataclasses.replace(ROLLING, paused=False)})).node.phase == "waiting"
 
 
-def test_a_node_that_comes_and_goes_ends():
+def test_a_node_that_comes_and_goes_ends() -> None:
     found = look(dataclasses.replace(state(sync_status="InProgress"), histories={"kl-a": NodeHistory(2, "a", True, losses=3)})).node
     assert found.phase == "failed"
     assert "went from Ready to NotReady 3 times" in found.detail
 
 
-def test_what_a_node_went_through_does_not_matter_once_it_is_ready():
+def test_what_a_node_went_through_does_not_matter_once_it_is_ready() -> None:
     assert look(dataclasses.replace(READY, histories={"kl-a": NodeHistory(2, "a", True, boots=9, losses=9)})).node.phase == "ready"
 
 
-def test_two_policies_on_one_function_are_both_seen():
+def test_two_policies_on_one_function_are_both_seen() -> None:
     mine = dataclasses.replace(POLICY, pf_names=("eth2#0-1",))
     groups = (dataclasses.replace(WANTED.groups[0], last=1), VfGroup("other", "x", first=2, last=5))
     both = dataclasses.replace(WANTED, vfs_count=6, mtu=9000, groups=groups)
     assert unseen(mine, dataclasses.replace(STATE, wanted=(both,)), ("0000:01:00.0",)) == ""
 
 
-def test_every_node_of_every_fabric_is_judged():
+def test_every_node_of_every_fabric_is_judged() -> None:
     targets = (TARGET, Target("compute", ("p2",), "openshift.io/mlx", "test/ib", ("kl-a", "kl-b"), 4))
     assert [(item.node.fabric, item.node.node) for item in judge(targets, READY)] == [("storage", "kl-a"), ("compute", "kl-a"), ("compute", "kl-b")]
 
 
 @pytest.mark.parametrize("suspect", sorted(GRACE))
-def test_patience_ends_after_the_grace_and_not_before(suspect):
+def test_patience_ends_after_the_grace_and_not_before(suspect: str) -> None:
     grace = GRACE[suspect][0]
     patience = Patience()
     judgement = dataclasses.replace(look(node(allocatable={})), suspect=suspect)
@@ -316,7 +319,7 @@ def test_patience_ends_after_the_grace_and_not_before(suspect):
     assert ended.remedy
 
 
-def test_patience_starts_again_when_the_state_passes():
+def test_patience_starts_again_when_the_state_passes() -> None:
     patience = Patience({"not_offered": 10.0})
     suspect = look(node(allocatable={}))
     patience.apply((suspect,), 0.0)
@@ -326,7 +329,7 @@ def test_patience_starts_again_when_the_state_passes():
     assert patience.apply((suspect,), 22.0)[0].phase == "failed"
 
 
-def test_another_suspect_starts_its_own_grace():
+def test_another_suspect_starts_its_own_grace() -> None:
     patience = Patience({"not_offered": 10.0, "sync_failed": 10.0})
     patience.apply((look(node(allocatable={})),), 0.0)
     assert patience.apply((look(state(sync_status="Failed")),), 12.0)[0].phase == "waiting"
@@ -341,13 +344,13 @@ def test_another_suspect_starts_its_own_grace():
         (dataclasses.replace(state(wanted=(), interfaces=(BARE,)), policies={}), "still offers 4 openshift.io/igbvf"),
     ],
 )
-def test_release_waits_for_each_layer(world, detail):
+def test_release_waits_for_each_layer(world: ClusterState, detail: str) -> None:
     found = look_at_release(world)
     assert found.node.phase == "waiting"
     assert detail in found.node.detail
 
 
-def test_release_says_what_a_drain_waits_for():
+def test_release_says_what_a_drain_waits_for() -> None:
     world = dataclasses.replace(drained(pods={"kl-a": (POD,)}, budgets={"shop/db": BUDGET}), policies={})
     world = dataclasses.replace(world, states={"kl-a": dataclasses.replace(world.states["kl-a"], wanted=())})
     found = look_at_release(world)
@@ -355,14 +358,14 @@ def test_release_says_what_a_drain_waits_for():
     assert "pod shop/db-0 is held by" in found.node.detail
 
 
-def test_released():
+def test_released() -> None:
     world = dataclasses.replace(
         state(wanted=(), interfaces=(BARE,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={"openshift.io/igbvf": 0})}
     )
     assert look_at_release(world).node.phase == "ready"
 
 
-def test_a_number_of_ours_that_can_not_be_read_is_neither_offered_nor_gone():
+def test_a_number_of_ours_that_can_not_be_read_is_neither_offered_nor_gone() -> None:
     odd = dataclasses.replace(NODE, allocatable={}, unread={"openshift.io/igbvf": "four"})
     found = look(dataclasses.replace(READY, nodes={"kl-a": odd})).node
     assert found.phase == "waiting" and "writes 'four' as the number of openshift.io/igbvf" in found.detail
@@ -370,7 +373,7 @@ def test_a_number_of_ours_that_can_not_be_read_is_neither_offered_nor_gone():
     assert (left.node.phase, left.node.detail) == ("waiting", "the node still offers four openshift.io/igbvf")
 
 
-def test_release_leaves_what_another_policy_wants():
+def test_release_leaves_what_another_policy_wants() -> None:
     other = dataclasses.replace(STATE.wanted[0], groups=(VfGroup("theirs", last=3),))
     world = dataclasses.replace(state(wanted=(other,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={})})
     assert look_at_release(world).node.phase == "ready"
@@ -388,7 +391,7 @@ def test_release_leaves_what_another_policy_wants():
         pytest.param(node(allocatable={"openshift.io/igbvf": 3}), True, id="not offered"),
     ],
 )
-def test_what_is_missing_on_a_lost_node_is_the_node(world, matched):
+def test_what_is_missing_on_a_lost_node_is_the_node(world: ClusterState, matched: bool) -> None:
     """Whatever it lacks, the time that is given to it is that of a lost node, and what it has is told all the same."""
     offered = world.nodes["kl-a"].allocatable.get("openshift.io/igbvf")
     lost = look(dataclasses.replace(world, nodes={"kl-a": dataclasses.replace(world.nodes["kl-a"], ready=False, not_ready="its kubelet is silent")}))
@@ -409,18 +412,18 @@ def test_what_is_missing_on_a_lost_node_is_the_node(world, matched):
         (dataclasses.replace(READY, machine_pools={"worker": dataclasses.replace(ROLLING, paused=False)}), 4),
     ],
 )
-def test_a_wait_tells_which_functions_are_meant_and_what_the_node_offers(world, offered):
+def test_a_wait_tells_which_functions_are_meant_and_what_the_node_offers(world: ClusterState, offered: typing.Optional[int]) -> None:
     found = look(world).node
     assert (found.phase, found.matched, found.allocatable) == ("waiting", ("0000:01:00.0",), offered)
 
 
-def test_link_types_are_the_same_in_capitals_or_not():
+def test_link_types_are_the_same_in_capitals_or_not() -> None:
     policy = dataclasses.replace(POLICY, link_type="eth")
     as_written = dataclasses.replace(STATE, wanted=(dataclasses.replace(WANTED, link_type="ETH"),))
     assert unseen(policy, as_written, ("0000:01:00.0",)) == ""
 
 
-def test_nodes_of_two_pools_have_a_turn_each():
+def test_nodes_of_two_pools_have_a_turn_each() -> None:
     """The node of one pool may never go down, and is no reason to call that of another pool stuck."""
     worlds = drained("Idle")
     nodes = {name: dataclasses.replace(NODE, name=name, labels={**NODE.labels, "pool": name}) for name in ("kl-a", "kl-b")}
@@ -431,33 +434,33 @@ def test_nodes_of_two_pools_have_a_turn_each():
     assert [(item.node.node, item.suspect) for item in found] == [("kl-a", "no_turn"), ("kl-b", "")]
 
 
-def test_a_reboot_waits_for_pods_without_virtual_functions_as_well():
+def test_a_reboot_waits_for_pods_without_virtual_functions_as_well() -> None:
     plain = dataclasses.replace(POD, requests=())
     for desired, suspect in (("Reboot_Required", "drain_held"), ("Drain_Required", "drain_blocked")):
         assert look(drained("Draining", desired, pods={"kl-a": (plain,)}, budgets={"shop/db": BUDGET})).suspect == suspect
 
 
-def test_a_release_that_was_not_read_is_no_release():
+def test_a_release_that_was_not_read_is_no_release() -> None:
     gone = dataclasses.replace(state(wanted=(), interfaces=(BARE,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={})})
     assert look_at_release(gone).node.phase == "ready"
     unread = look_at_release(dataclasses.replace(gone, unread={"Node": "connection refused"})).node
     assert (unread.phase, unread.detail) == ("waiting", "Node not read yet: connection refused")
 
 
-def test_a_release_that_the_daemon_fails_is_suspect_and_one_of_a_node_that_is_gone_is_over():
+def test_a_release_that_the_daemon_fails_is_suspect_and_one_of_a_node_that_is_gone_is_over() -> None:
     failed = dataclasses.replace(state(wanted=(), sync_status="Failed", last_sync_error="EBUSY"), policies={})
     found = look_at_release(failed)
     assert (found.node.phase, found.suspect, found.node.detail) == ("waiting", "sync_failed", "the config daemon failed: EBUSY")
     assert look_at_release(ClusterState()).node.phase == "ready"
 
 
-def test_a_release_waits_for_the_turn_of_the_node():
+def test_a_release_waits_for_the_turn_of_the_node() -> None:
     idle = drained("Idle", policies={}, pools={"p": NodePool("p", max_unavailable="25%")})
     found = look_at_release(dataclasses.replace(idle, states={"kl-a": dataclasses.replace(idle.states["kl-a"], wanted=())}))
     assert (found.node.phase, found.suspect) == ("waiting", "no_turn")
 
 
-def test_patience_is_not_asked_for_by_a_node_that_was_never_suspect():
+def test_patience_is_not_asked_for_by_a_node_that_was_never_suspect() -> None:
     patience = Patience()
     (ready,) = patience.apply((look(READY),), 0.0)
     assert (ready.phase, patience.wake(0.0)) == ("ready", None)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import typing
 
 import pytest
 import yaml
@@ -13,14 +14,14 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.rbac import check, needed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, Right, RightsFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import attributes, observe, text_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 MANIFEST = yaml.safe_load((pathlib.Path(__file__).parents[3] / "docs/rbac.yml").read_text(encoding="utf-8"))["items"]
 
 
-def fabric(name, profile, ipam):
+def fabric(name: str, profile: str, ipam: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
     return {
         "name": name,
         "profile": profile,
@@ -32,7 +33,7 @@ def fabric(name, profile, ipam):
     }
 
 
-def shares(kind):
+def shares(kind: str) -> typing.Dict[str, typing.Any]:
     return {"type": "nv-ipam", "range": "10.0.0.0/16", "pool": {"name": "pool", "kind": kind, "namespace": "sriov-network-operator"}}
 
 
@@ -54,7 +55,7 @@ INTENT = parse_intent(
 )
 
 
-def granted(group):
+def granted(group: str) -> typing.Set[typing.Tuple[str, str, str, str, str]]:
     """(verb, API group, resource, namespace, name) of all that the manifest gives to a group; an empty namespace or name is all of them."""
     roles = {(item["kind"], item["metadata"]["name"]): item for item in MANIFEST if item["kind"].endswith("Role")}
     rights = set()
@@ -67,17 +68,17 @@ def granted(group):
     return rights
 
 
-def as_granted(right):
+def as_granted(right: Right) -> typing.Tuple[str, ...]:
     spec = attributes(right)
     name = f"{spec['resource']}/{spec['subresource']}" if spec["subresource"] else spec["resource"]
     return (spec["verb"], spec["group"], name, spec["namespace"], spec["name"])
 
 
-def test_the_manifest_grants_what_is_needed_and_nothing_else():
+def test_the_manifest_grants_what_is_needed_and_nothing_else() -> None:
     assert granted("linerate-rdma-operators") == {as_granted(right) for right in needed(INTENT)}
 
 
-def test_viewers_may_only_read():
+def test_viewers_may_only_read() -> None:
     viewers = granted("linerate-rdma-viewers")
     assert {verb for verb, *_rest in viewers} == {"get", "list", "watch"}
     # what only those list who run pods and jobs
@@ -88,7 +89,7 @@ def test_viewers_may_only_read():
     }
 
 
-def test_each_kind_has_a_path():
+def test_each_kind_has_a_path() -> None:
     assert all(path_of(right.kind, right.namespace) for right in needed(INTENT))
 
 
@@ -101,20 +102,21 @@ def test_each_kind_has_a_path():
         (Right("operators", "get", "ConfigMap", "ops", name="supported-nic-ids"), "get configmaps/supported-nic-ids in ops"),
     ],
 )
-def test_rights_read_as_rbac_names_them(right, text):
+def test_rights_read_as_rbac_names_them(right: Right, text: str) -> None:
     assert text_of(right) == text
 
 
 class Api:
-    def __init__(self, answer):
+    def __init__(self, answer: typing.Callable[..., typing.Any]) -> None:
         self.answer = answer
 
-    def create(self, definition):
-        return self.answer(definition["spec"]["resourceAttributes"])
+    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        answer: typing.Dict[str, typing.Any] = self.answer(definition["spec"]["resourceAttributes"])
+        return answer
 
 
-def test_what_the_server_denies_is_named():
-    facts = observe(Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}}), needed(INTENT))
+def test_what_the_server_denies_is_named() -> None:
+    facts = observe(typing.cast(Cluster, Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}})), needed(INTENT))
     assert {denied.need for denied in facts.denied} == {"host", "jobs", "network", "namespaces"}
     assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator") in facts.denied
     assert load(RightsFacts, to_data(facts), "rights") == facts
@@ -129,23 +131,23 @@ def test_what_the_server_denies_is_named():
 
 
 @pytest.mark.parametrize("answer", [{}, {"status": {}}, {"status": {"allowed": "yes"}}])
-def test_an_answer_that_says_neither_is_no_right(answer):
+def test_an_answer_that_says_neither_is_no_right(answer: typing.Dict[str, typing.Any]) -> None:
     with pytest.raises(ApiError):
-        observe(Api(lambda spec: answer), needed(INTENT)[:1])
+        observe(typing.cast(Cluster, Api(lambda spec: answer)), needed(INTENT)[:1])
 
 
-def test_all_rights_pass_and_none_asked_is_unknown():
+def test_all_rights_pass_and_none_asked_is_unknown() -> None:
     (finding,) = check(RightsFacts(40))
     assert finding.status == "pass"
     assert [item.status for item in (*check(None), *check(RightsFacts(0)))] == ["unknown", "unknown"]
 
 
-def test_taking_back_is_only_warned_of():
+def test_taking_back_is_only_warned_of() -> None:
     (finding,) = check(dataclasses.replace(RightsFacts(40), denied=(Denied("teardown", "delete namespaces"),)))
     assert (finding.subject, finding.status) == ("teardown", "warn")
 
 
-def test_only_what_the_intent_needs_is_asked_for():
+def test_only_what_the_intent_needs_is_asked_for() -> None:
     """A right that no stage uses would stop a user who does well without it."""
     plain = parse_intent([fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"})])
     kinds = {right.kind for right in needed(plain) if right.verb in ("create", "patch", "delete")}
@@ -166,7 +168,7 @@ def test_only_what_the_intent_needs_is_asked_for():
     assert {right.namespace for right in needed(by_containerd) if right.need == "host"} == {"pods-of-b"}
 
 
-def test_what_is_denied_is_told_of_the_stage_that_needs_it():
+def test_what_is_denied_is_told_of_the_stage_that_needs_it() -> None:
     found = check(RightsFacts(40, (Denied("network", "patch a"), Denied("bandwidth", "create b"), Denied("network", "patch c"))))
     assert [(item.subject, item.status, item.measured) for item in found] == [
         ("stage network", "fail", "may not: patch a; patch c"),

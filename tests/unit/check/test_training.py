@@ -290,7 +290,7 @@ def test_the_leaf_tells_the_rail_of_another_server_model() -> None:
     functions = tuple(PodFunction("test/sriov-ib", f"net{place}", hca.pci.address, hca.name) for place, hca in enumerate(moved) if hca.pci)
     given = facts(
         Job(hcas=tuple(FUNCTIONS)[:3], channels=6),
-        pods=(pod(*ETHERNET[0]), pod(*ETHERNET[1], functions=functions[:3])),  # type: ignore[arg-type]
+        pods=(pod(*ETHERNET[0]), pod(*ETHERNET[1], functions=functions[:3])),
         hcas={"worker-1": hcas(1), "worker-2": ObservedHcas(NodeHcas((*other, *moved)))},
         subnets={
             "worker-1": ObservedSubnets(subnets()),
