@@ -160,7 +160,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             api.now += 1
             api.most = max(api.most, api.now)
         try:
-            _Exec(api, self.request, self.rfile, chosen, fault).run(api.queries[-1])
+            _Exec(api, self.request, typing.cast(typing.BinaryIO, self.rfile), chosen, fault).run(api.queries[-1])
         finally:
             with api.lock:
                 api.now -= 1

@@ -2,4 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+import typing
+
 DEFAULT_LOCAL_TMP: str
+config: typing.Any

@@ -22,7 +22,7 @@ from .test_kubeconfig import kubeconfig
 
 ROOT = pathlib.Path(__file__).parents[3]
 RENDERED = "rendered-gpu-0123456789abcdef0123456789abcdef"
-ANSWERS = {
+ANSWERS: typing.Dict[str, typing.Dict[str, typing.Any]] = {
     "/version": {"kind": "Version", "major": "1", "minor": "34", "gitVersion": "v1.34.4"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": {"kind": "APIGroupList", "groups": []},
@@ -95,7 +95,7 @@ def inventory(folder: pathlib.Path, text: str) -> "subprocess.CompletedProcess[s
     path.write_text(f"plugin: linerate.rdma.nodes\n{text}")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("K8S_AUTH_", "KUBE")) and not name.lower().endswith("_proxy")}
     environment = {**kept, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "ANSIBLE_INVENTORY_UNPARSED_FAILED": "true", "HOME": str(folder)}
-    command = [pathlib.Path(sys.executable).with_name("ansible-inventory"), "-i", path, "--list"]
+    command = [str(pathlib.Path(sys.executable).with_name("ansible-inventory")), "-i", str(path), "--list"]
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -157,7 +157,7 @@ def test_an_api_server_that_is_away_is_named(tmp_path: pathlib.Path) -> None:
         ({"feature_node_kubernetes_io__system-os_release_ID": "rhcos"}, "x", "x"),
     ],
 )
-def test_operating_systems(labels: typing.Dict[str, str], image: str, os: typing.Optional[str]) -> None:
+def test_operating_systems(labels: typing.Dict[str, typing.Any], image: str, os: typing.Optional[str]) -> None:
     assert inventory_node(node("n", image, **labels)).groups.get("os") == os
 
 

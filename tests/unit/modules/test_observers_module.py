@@ -10,11 +10,13 @@ import typing
 
 import pytest
 import yaml
+from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers import observers as check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Resource
 from ansible_collections.linerate.rdma.plugins.modules import observers as module
 from ansible_collections.linerate.rdma.tests.unit import fake_observers as play
 from ansible_collections.linerate.rdma.tests.unit.fake_observers import IMAGE, NAMESPACE, World
@@ -29,7 +31,7 @@ Answer = typing.Tuple[int, typing.Dict[str, typing.Any]]
 def worlds(monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Worlds]:
     made = []
 
-    def make(*nodes: play.Resource, **rest: typing.Any) -> World:
+    def make(*nodes: Resource, **rest: typing.Any) -> World:
         world = World(*(nodes or (play.node("a"), play.node("b"))), **rest)
         world.start()
         made.append(world)
@@ -142,7 +144,7 @@ def test_what_a_dead_run_has_left_is_swept_first(worlds: Worlds, call: Call, tmp
     assert "sweeping what run run-1 has left" in lines and "1 of 1 nodes have an observer" in lines
 
 
-def lease_of(world: World) -> play.Resource:
+def lease_of(world: World) -> Resource:
     found = world.object("/apis/coordination.k8s.io/v1/namespaces/default/leases/linerate-rdma")
     assert found is not None
     return found
@@ -234,7 +236,7 @@ def test_an_older_api_server_is_not_asked_for_what_it_does_not_know(worlds: Worl
 def test_a_tag_is_warned_of(worlds: Worlds, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     worlds()
     said: typing.List[str] = []
-    monkeypatch.setattr(module.AnsibleModule, "warn", lambda self, text: said.append(text))
+    monkeypatch.setattr(AnsibleModule, "warn", lambda self, text: said.append(text))
     call()
     assert said == []
     call(image="registry.example/rdma-tools:1")

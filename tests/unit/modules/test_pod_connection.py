@@ -55,7 +55,7 @@ class Cluster:
         inventory = self.folder / "hosts.json"
         inventory.write_text(json.dumps({"all": {"hosts": {pod: known}}}))
         given = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        command = [ANSIBLE, "-i", inventory, pod, "-m", module, *(["-a", given] if given else [])]
+        command = [str(ANSIBLE), "-i", str(inventory), pod, "-m", module, *(["-a", given] if given else [])]
         done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=120, check=False)
         shown = done.stdout + done.stderr
         assert TOKEN not in shown

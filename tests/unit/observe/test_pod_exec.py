@@ -200,7 +200,7 @@ def test_an_image_without_a_tool_says_which_one(tmp_path: pathlib.Path) -> None:
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: typing.List[float] = []
-    monkeypatch.setattr(kubernetes.time, "sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", pauses.append)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"

@@ -416,7 +416,7 @@ def test_a_module_works_under_a_thread_that_renews(api: FakeApi, clock: Clock, m
         renewed.set()
         return put(method, path, body)
 
-    api.write = write  # type: ignore[method-assign]
+    api.write = write  # type: ignore[assignment, method-assign]
     with mine.working(stays=True):
         assert renewed.wait(10)
     assert spec(api)[1] == BETWEEN
@@ -445,7 +445,7 @@ def test_a_refused_right_is_no_wait(api: FakeApi, clock: Clock) -> None:
     def refuse(method: str, path: str, body: typing.Dict[str, typing.Any]) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
         return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "may not create leases"}
 
-    api.write = refuse  # type: ignore[method-assign]
+    api.write = refuse  # type: ignore[assignment, method-assign]
     with pytest.raises(ApiError, match=r"docs/rbac\.yml"):
         take(keeper(api, clock), clock)
     assert clock.pauses == []

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# What the connection plugin and the benchmarks use of ansible.plugins.connection.
+# What the connection plugin, its tests and the benchmarks use of ansible.plugins.connection.
 
 import typing
 
@@ -14,6 +14,11 @@ class _Become:
 
 class ConnectionBase:
     become: _Become | None
+    _load_name: str
+    def __init__(self, play_context: typing.Any, shell: typing.Any = None) -> None: ...
+    @property
+    def connected(self) -> bool: ...
+    def set_options(self, *, var_options: dict[str, typing.Any] | None = None) -> None: ...
     def get_option(self, name: str) -> typing.Any: ...
     _connected: bool
     _play_context: _PlayContext
