@@ -274,6 +274,7 @@ def test_routes(fabrics: typing.Any, route: typing.Any, key: str, status: str) -
         ({"subnet_manager": ["0xb83fd20300e00000", "0xb83fd20300e00002"]}, {"subnet_manager": ["0xb83fd20300e00002"]}, "the same HCAs"),
         ({"subnet_manager": ["0xb83fd20300e00000", "0xb83fd20300e00002"]}, {"subnet_manager": "0xb83fd20300e00001"}, ""),
         ({"subnet_manager": "any", "device": "1021"}, {"subnet_manager": "any", "device": "101b"}, ""),
+        ({"subnet_manager": "any", "device": "1021"}, {"subnet_manager": "any", "device": "1021"}, "the same HCAs"),
         # an address and a name: whether they meet, only a node can say
         ({"pci": ["0000:3c:00.0"]}, {"netdev": ["ibp60s0"]}, ""),
         ({"vendor": "15b3", "pci": ["0000:3c:00.0"]}, {"vendor": "15b3", "device": "1021", "subnet_manager": "any"}, ""),
