@@ -194,8 +194,8 @@ def test_a_stage_that_was_not_run_alone_says_so(fabrics: typing.Any) -> None:
 # The frame itself
 
 
-def context(stage: str, check_mode: bool = False, **before: Record) -> frame.StageContext:
-    return frame.StageContext(stage, "run-1", now(), now(), check_mode, dict(before))
+def context(stage: str, *before: Record, check_mode: bool = False) -> frame.StageContext:
+    return frame.StageContext(stage, "run-1", now(), now(), check_mode, {item.stage: item for item in before})
 
 
 def record(stage: str, gate: typing.Any = "open", **changes: typing.Any) -> Record:
@@ -203,22 +203,22 @@ def record(stage: str, gate: typing.Any = "open", **changes: typing.Any) -> Reco
 
 
 def test_a_stage_waits_for_what_earlier_stages_would_make_and_for_no_later_ones() -> None:
-    made = {"changes": ("made something",)}
-    assert context("network", True, fabric=record("fabric", **made)).waits()
-    assert not context("network", True, network=record("network", **made), host=record("host", **made)).waits()
-    assert not context("network", False, fabric=record("fabric", **made)).waits()
+    fabric, network, host = (record(stage, changes=("made something",)) for stage in ("fabric", "network", "host"))
+    assert context("network", fabric, check_mode=True).waits()
+    assert not context("network", network, host, check_mode=True).waits()
+    assert not context("network", fabric).waits()
 
 
 def test_a_stage_is_kept_by_an_earlier_gate_and_not_by_its_own(fabrics: typing.Any) -> None:
     ground, wishes = validate.Facts(("worker-1",)), frame.RawIntent(fabrics())
-    kept = frame.may_start(context("network", fabric=record("fabric", "closed")), wishes, ground)
+    kept = frame.may_start(context("network", record("fabric", "closed")), wishes, ground)
     assert kept is not None and kept.closed_by == "fabric"
     for stage in ("network", "host"):
-        assert frame.may_start(context("network", False, **{stage: record(stage, "closed")}), wishes, ground) is None
+        assert frame.may_start(context("network", record(stage, "closed")), wishes, ground) is None
 
 
 def test_an_intent_that_was_judged_in_this_run_is_not_judged_again() -> None:
-    assert frame.may_start(context("network", validate=record("validate")), frame.RawIntent("no list"), validate.Facts()) is None
+    assert frame.may_start(context("network", record("validate")), frame.RawIntent("no list"), validate.Facts()) is None
     refused = frame.may_start(context("network"), frame.RawIntent("no list"), validate.Facts())
     assert refused is not None and refused.gate == "closed"
 
