@@ -10,7 +10,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.device_plugin import why_not_offered
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import current
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import current, others_behind
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import (
     changes,
     firmware_changes,
@@ -265,3 +265,18 @@ def test_a_pool_is_current_when_configuration_count_and_condition_say_so(changed
 def test_a_prefix_is_all_before_the_last_slash_and_another_resource_is_no_evidence() -> None:
     node = ClusterNode("a", {}, allocatable={"nvidia.com/other": 4, "openshift.io/one": 0})
     assert "with another prefix" not in why_not_offered(node, "openshift.io/one", 4)[0]
+
+
+def test_only_nodes_of_the_pool_itself_are_behind() -> None:
+    """Neither those of another pool nor those of none."""
+    gpu, cpu = (MachinePool(name, LabelSelector({"role": name}), wanted_config="b") for name in ("gpu", "cpu"))
+    nodes = [
+        ClusterNode("ours", {"role": "gpu"}, machine_config="b"),
+        ClusterNode("theirs", {"role": "gpu"}, machine_config="a"),
+        ClusterNode("elsewhere", {"role": "cpu"}, machine_config="a"),
+        ClusterNode("nowhere", {}, machine_config="a"),
+    ]
+    behind = others_behind(gpu, (gpu, cpu), nodes, ("ours",))
+    assert behind is not None and [node.name for node in behind] == ["theirs"]
+    assert others_behind(cpu, (gpu, cpu), nodes, ("ours",)) is None
+    assert others_behind(gpu, (gpu, cpu), nodes, ("ours", "theirs")) is None
