@@ -13,7 +13,16 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.device_plugin import why_not_offered
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import nearest_match
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, Patience, judge, judge_node, judge_release, unseen
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import (
+    BOOTS,
+    GRACE,
+    LOSSES,
+    Patience,
+    judge,
+    judge_node,
+    judge_release,
+    unseen,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Judgement, NodeHistory, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup, WantedInterface
@@ -466,3 +475,11 @@ def test_patience_is_not_asked_for_by_a_node_that_was_never_suspect() -> None:
     assert (ready.phase, patience.wake(0.0)) == ("ready", None)
     patience.apply((look(node(allocatable={})),), 0.0)
     assert patience.wake(10_000.0) == 0.0
+
+
+def test_a_node_that_was_just_met_has_gone_through_nothing():
+    """The first boot and the first losses that are seen are not the last ones that it may have."""
+    met, working = NodeHistory(), state(sync_status="InProgress")
+    assert not met.ready
+    for seen in (dataclasses.replace(met, boots=met.boots + BOOTS - 1), dataclasses.replace(met, losses=met.losses + LOSSES - 1)):
+        assert look(dataclasses.replace(working, histories={"kl-a": seen})).node.phase == "waiting"
