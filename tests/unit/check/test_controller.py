@@ -116,3 +116,8 @@ def test_helm_is_told_of_by_the_name_of_its_program():
     for version, status in (("3.8.0", "pass"), ("3.7.9", "fail"), ("", "fail"), ("3.\u0668.0", "fail")):
         found = [finding for finding in check(INTENT, seen(helm=HelmFacts("/opt/helm", version))) if finding.check == "validate.helm"]
         assert [(finding.subject, finding.status) for finding in found] == [("/opt/helm", status)]
+
+
+def test_a_waiver_takes_nothing_from_rights_that_are_there():
+    waived = parse_intent([FABRIC], [{"check": "operators.rights", "reason": "another user applies it"}])
+    assert told(GOOD, waived) == {"library pass", "api_server pass", "rights pass", "helm pass"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 import hypothesis
@@ -10,9 +11,11 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
+from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import describe
+from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 
 NODES = validate.Facts(nodes=("worker-1", "worker-2"), variables=("rdma_fabrics", "rdma_waivers"))
@@ -475,9 +478,9 @@ def test_each_waiver_is_judged_and_two_words_are_a_reason(fabrics: typing.Any) -
 
 
 def test_a_waiver_over_two_stages_is_refused(fabrics: typing.Any) -> None:
-    """``p`` begins platform alone, and ``[pn]`` network as well."""
+    """The first one covers checks of platform alone, the second one those of fabric as well."""
     assert closing(fabrics(), waivers=[{"check": "p*", "reason": "no BMC"}]) == {}
-    assert list(closing(fabrics(), waivers=[{"check": "[pn]*", "reason": "no BMC"}])) == ["validate.waivers on rdma_waivers[0].check"]
+    assert list(closing(fabrics(), waivers=[{"check": "[pf][la][ab]*", "reason": "no BMC"}])) == ["validate.waivers on rdma_waivers[0].check"]
 
 
 def test_an_empty_inventory_hides_no_other_mistake(fabrics: typing.Any) -> None:
@@ -504,7 +507,8 @@ def test_a_release_is_written_in_plain_digits(fabrics: typing.Any) -> None:
         ({"max_tx_rate": -1}, ["max_tx_rate"]),
         ({"min_tx_rate": 100, "max_tx_rate": 100}, []),
         ({"min_tx_rate": 101, "max_tx_rate": 100}, ["min_tx_rate"]),
-        ({"min_tx_rate": 1}, []),
+        ({"min_tx_rate": 100}, []),
+        ({"min_tx_rate": 2, "max_tx_rate": 1}, ["min_tx_rate"]),
         ({"max_tx_rate": 1}, []),
     ],
 )
@@ -512,3 +516,34 @@ def test_limits_of_a_network_s_numbers(fabrics: typing.Any, network: typing.Dict
     _compute, storage = fabrics()
     found = closing([{**storage, "network": {**storage["network"], **network}}])
     assert [finding.subject.rpartition(".")[2] for finding in found.values()] == wrong
+
+
+@pytest.mark.parametrize(
+    ("mode", "pods", "wrong"),
+    [("passthru", 1, []), ("passthru", 2, ["pods_per_node"]), ("passthru", None, ["pods_per_node"]), ("bridge", 1, []), ("bridge", 0, ["pods_per_node"])],
+)
+def test_how_many_pods_share_an_interface(fabrics: typing.Any, mode: str, pods: typing.Optional[int], wrong: typing.List[str]) -> None:
+    compute, _storage = fabrics(
+        profile="macvlan", select={"netdev": ["eth0"], "hcas_per_node": 1}, network__mode=mode, virtual_functions=None, resource_name=None
+    )
+    found = closing([{**compute, **({} if pods is None else {"pods_per_node": pods})}])
+    assert [name.rpartition(".")[2] for name in found if name.endswith("pods_per_node")] == wrong
+
+
+def test_the_first_finding_says_what_was_loaded(fabrics: typing.Any) -> None:
+    first = validate.check(parse_intent(fabrics()), NODES)[0]
+    assert (first.check, first.subject, first.status) == ("validate.intent", "intent", "pass")
+
+
+def test_names_of_a_pool_are_looked_at_beside_the_others(fabrics: typing.Any) -> None:
+    pool = {"type": "nv-ipam", "range": "10.0.0.0/16", "pool": {"name": "Pool", "kind": "IPPool", "namespace": "ops"}}
+    found = closing(fabrics(ipam=pool, network__namespace="My Pods"))
+    assert {"validate.names on rdma_fabrics[0].ipam.pool.name", "validate.names on rdma_fabrics[0].network.namespace"} <= set(found)
+
+
+def test_the_controller_is_judged_with_the_waivers_of_the_intent(fabrics: typing.Any) -> None:
+    denied = RightsFacts(90, (Denied("network", "patch x in y"),))
+    controller = ControllerFacts("/usr/bin/python3", ("network",), library="24.2.0", where="here", named=True, server="v1.34.4", rights=denied)
+    waiver = {"check": "operators.rights", "reason": "another user applies it"}
+    found = closing(fabrics(), dataclasses.replace(NODES, controller=controller), waivers=[waiver])
+    assert [(name, finding.status) for name, finding in found.items()] == [("validate.rights on stage network", "warn")]
