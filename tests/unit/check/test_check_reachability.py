@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import re
 import typing
@@ -151,6 +152,51 @@ def test_a_partition_that_ibping_does_not_use_is_not_proven() -> None:
     assert {finding.status for finding in told} == {"unknown"} and all("They share 0x8001" in finding.why for finding in told)
     rest = [finding for finding in findings if finding.check in ("reachability.port", "reachability.suspect")]
     assert {finding.status for finding in rest} == {"unknown"}
+
+
+def test_one_pair_without_another_partition_is_a_failure_among_those_that_have_one() -> None:
+    both, one = ("0x7fff", "0x8001"), ("0x7fff",)
+    what = facts(lambda client, server, _rail: 500 if client < 4 and server < 4 else 0, pkeys={"worker-1": both, "worker-2": both, "worker-3": one})
+    findings = checked(what)
+    pairs_of = {finding.subject: finding.status for finding in findings if finding.check == "reachability.pair" and "rail 0" in finding.subject}
+    assert pairs_of["compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0"] == "unknown"
+    assert pairs_of["compute rail 0 worker-1 mlx5_0 -> worker-3 mlx5_0"] == "fail"
+    assert port_of(findings, "rail 0 worker-1").status == "fail"
+    (suspect,) = suspects(findings)
+    assert (suspect.subject, suspect.status) == ("compute partition keys", "fail")
+
+
+def port_of(findings: typing.Sequence[Finding], subject: str) -> Finding:
+    (port,) = [finding for finding in findings if finding.check == "reachability.port" and subject in finding.subject]
+    return port
+
+
+def replanned(what: reachability.Facts, lids: typing.Callable[[str, typing.Tuple[int, ...]], typing.Tuple[int, ...]]) -> reachability.Facts:
+    """The same with other LIDs to ping, by node."""
+    plans = {
+        name: dataclasses.replace(part, clients=tuple(dataclasses.replace(task, lids=lids(name, tuple(task.lids))) for task in part.clients))
+        for name, part in what.plan.items()
+    }
+    return dataclasses.replace(what, plan=plans)
+
+
+def test_a_port_that_nobody_was_to_ping_is_not_proven_as_a_server() -> None:
+    findings = checked(replanned(facts(lambda *_pair: 0), lambda _node, lids: tuple(lid for lid in lids if lid != 16)))
+    assert port_of(findings, "rail 0 worker-1").status == "unknown"
+    assert port_of(findings, "rail 1 worker-1").status == port_of(findings, "rail 0 worker-2").status == "pass"
+
+
+def test_a_planned_lid_that_no_port_has_leaves_the_client_unknown() -> None:
+    findings = checked(replanned(facts(lambda *_pair: 0), lambda node, lids: (*lids, 999) if node == "worker-1" else lids))
+    port = port_of(findings, "rail 0 worker-1")
+    assert (port.status, "999" in port.why) == ("unknown", True)
+    assert port_of(findings, "rail 0 worker-2").status == "pass"
+
+
+def test_a_loss_fails_the_ports_at_both_ends() -> None:
+    findings = checked(facts(lambda client, server, rail: 3 * ((client, server, rail) == (1, 2, 0))))
+    failed = {finding.subject for finding in findings if finding.check == "reachability.port" and finding.status == "fail"}
+    assert failed == {"compute rail 0 worker-1 mlx5_0 port 1", "compute rail 0 worker-2 mlx5_0 port 1"}
 
 
 def test_partition_keys_explain_nothing_where_packets_come_back_or_members_are_full() -> None:
