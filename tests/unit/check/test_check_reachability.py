@@ -187,10 +187,50 @@ def test_a_port_that_nobody_was_to_ping_is_not_proven_as_a_server() -> None:
 
 
 def test_a_planned_lid_that_no_port_has_leaves_the_client_unknown() -> None:
-    findings = checked(replanned(facts(lambda *_pair: 0), lambda node, lids: (*lids, 999) if node == "worker-1" else lids))
+    findings = checked(replanned(facts(lambda *_pair: 0), lambda node, lids: (999, *lids) if node == "worker-1" else lids))
     port = port_of(findings, "rail 0 worker-1")
     assert (port.status, "999" in port.why) == ("unknown", True)
+    # the others are judged all the same
+    assert port.measured == "as client 5 of 5, as server 5 of 5"
     assert port_of(findings, "rail 0 worker-2").status == "pass"
+
+
+def answered(what: reachability.Facts, node: str, **changes: typing.Any) -> reachability.Facts:
+    """The same with another answer of ibping, mode ping, of a node."""
+    return dataclasses.replace(what, pings={**what.pings, node: dataclasses.replace(what.pings[node], **changes)})
+
+
+def pair_of(what: reachability.Facts, subject: str) -> Finding:
+    (pair,) = [finding for finding in checked(what) if finding.check == "reachability.pair" and finding.subject == subject]
+    return pair
+
+
+def test_a_ping_that_sent_nothing_lost_nothing_and_proves_nothing() -> None:
+    what = facts(lambda *_pair: 0)
+    silent = tuple(dataclasses.replace(ping, transmitted=0, received=0) for ping in what.pings["worker-1"].value or ())
+    assert pair_of(answered(what, "worker-1", value=silent), "compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0").status == "fail"
+
+
+@pytest.mark.parametrize("changes", [{"error": "torn"}, {"value": None}])
+def test_an_answer_with_an_error_measures_nothing(changes: typing.Any) -> None:
+    pair = pair_of(answered(facts(lambda *_pair: 0), "worker-1", **changes), "compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0")
+    assert pair.status == "unknown"
+
+
+def test_servers_that_gave_an_empty_answer_are_the_cause() -> None:
+    what = facts(lambda _client, server, _rail: 500 * (server == 2))
+    pair = pair_of(dataclasses.replace(what, servers={**what.servers, "worker-2": ObservedServers()}), "compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0")
+    assert (pair.status, "its node gave an empty answer" in pair.why) == ("fail", True)
+
+
+def test_as_many_pairs_as_can_be_read_are_all_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def listed(what: reachability.Facts) -> int:
+        return len([finding for finding in checked(what) if finding.check == "reachability.pair" and "further" not in finding.subject])
+
+    monkeypatch.setattr(pairs, "_MOST_PAIRS", 120)
+    assert listed(facts(lambda *_pair: 0)) == 120
+    monkeypatch.setattr(pairs, "_MOST_PAIRS", 10)
+    assert listed(facts(lambda client, server, rail: 500 * (rail == 1 and 3 in (client, server)))) == 10
 
 
 def test_a_loss_fails_the_ports_at_both_ends() -> None:
