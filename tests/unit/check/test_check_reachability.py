@@ -217,6 +217,37 @@ def test_an_answer_with_an_error_measures_nothing(changes: typing.Any) -> None:
     assert pair.status == "unknown"
 
 
+@pytest.mark.parametrize("kind", ["nodes", "subnets", "servers", "pings", "stopped"])
+@pytest.mark.parametrize("changes", [{"error": "torn"}, {"value": None}])
+def test_each_answer_of_a_node_that_is_torn_or_empty_leaves_it_unknown(kind: str, changes: typing.Any) -> None:
+    what = facts(lambda *_pair: 0)
+    of_kind = getattr(what, kind)
+    findings = checked(dataclasses.replace(what, **{kind: {**of_kind, "worker-2": dataclasses.replace(of_kind["worker-2"], **changes)}}))
+    statuses = {finding.subject: finding.status for finding in findings if finding.check == "reachability.node"}
+    assert statuses == {name: "unknown" if name == "worker-2" else "pass" for name in NODES}
+    if kind in ("nodes", "subnets"):
+        assert not [finding for finding in findings if finding.check == "reachability.port" and "worker-2" in finding.subject]
+
+
+def test_each_answer_that_nobody_asked_for_leaves_the_node_unknown() -> None:
+    what = facts(lambda *_pair: 0)
+    for kind in ("subnets", "servers", "pings", "stopped"):
+        left = {name: answer for name, answer in getattr(what, kind).items() if name != "worker-2"}
+        findings = checked(dataclasses.replace(what, **{kind: left}))
+        (node,) = [finding for finding in findings if finding.check == "reachability.node" and finding.status != "pass"]
+        assert (node.subject, node.status) == ("worker-2", "unknown"), kind
+
+
+def test_a_fabric_without_a_port_is_unknown_and_an_ethernet_one_is_out_of_scope() -> None:
+    what = facts(lambda *_pair: 0)
+    silent = {name: ObservedSubnets(tuple(dataclasses.replace(seen, master=None) for seen in world.subnets())) for name in NODES}
+    for subnets, status in ((silent, "unknown"), (what.subnets, "pass")):
+        findings = reachability.check(world.intent(world.storage(), world.fabric()), dataclasses.replace(what, subnets=subnets))
+        scopes = {finding.subject: finding.status for finding in findings if finding.check == "reachability.scope"}
+        assert scopes == {"storage": "pass", "compute": status}
+    assert [finding.check for finding in reachability.check(world.intent(world.storage()), what)] == ["reachability.scope"]
+
+
 def test_servers_that_gave_an_empty_answer_are_the_cause() -> None:
     what = facts(lambda _client, server, _rail: 500 * (server == 2))
     pair = pair_of(dataclasses.replace(what, servers={**what.servers, "worker-2": ObservedServers()}), "compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0")
