@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
@@ -114,6 +115,9 @@ class World(FakeApi):
     def listing(self, path: str) -> typing.Optional[bytes]:
         if path in self._objects:
             self._ask("list", f"{path}/")
+        elif path in {path_of(kind, NAMESPACE) for kind in IN_NAMESPACE}:
+            # what is in a namespace that is not there is a list without items
+            return json.dumps({"metadata": {"resourceVersion": "1"}, "items": []}).encode()
         return super().listing(path)
 
     def events(self, path: str, version: int, server: typing.Any) -> typing.Iterator[bytes]:

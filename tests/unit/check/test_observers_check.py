@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 import typing
 
 import pytest
+import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.observers import GRACE, Patience, judge, line, selected
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversSeen, Wanted
@@ -66,6 +68,30 @@ def test_what_the_api_server_refuses(message: str, reason: str, command: str) ->
     assert (found.phase, found.reason) == ("waiting", reason)
     assert found.detail.startswith(message[:250]) and command in found.remedy
     assert reason in GRACE
+
+
+CAPTURED = yaml.safe_load((pathlib.Path(__file__).parents[1] / "fixtures/kubernetes/events-of-a-daemonset.yaml").read_text(encoding="utf-8"))["items"]
+
+
+@pytest.mark.parametrize(("number", "reason"), [(0, "pod_security"), (1, "pod_security"), (2, "quota"), (3, "priority_class")])
+def test_events_of_a_real_controller(number: int, reason: str) -> None:
+    daemon = {**DAEMON, "metadata": {**DAEMON["metadata"], "uid": CAPTURED[number]["involvedObject"]["uid"]}}
+    found = one(seen(events=[CAPTURED[number]], daemon=daemon))
+    assert (found.reason, found.detail.startswith('Error creating: pods "linerate-observer-')) == (reason, True)
+    # of the older ones only the last counts
+    parsed = [parse.event(item) for item in CAPTURED if item["involvedObject"]["uid"] == CAPTURED[number]["involvedObject"]["uid"]]
+    assert all(item.warning and item.reason == "FailedCreate" and item.time.startswith("2026-") for item in parsed)
+
+
+def test_the_last_refusal_counts() -> None:
+    first, last = of_daemon(play.SCC, time="2026-01-02T03:04:05Z"), of_daemon(play.QUOTA, time="2026-01-02T03:05:05Z")
+    assert [one(seen(events=events)).reason for events in ([first, last], [last, first])] == ["quota", "quota"]
+
+
+def test_an_event_of_the_newer_api_has_its_time_in_its_series() -> None:
+    item = {**of_daemon(play.SCC), "lastTimestamp": None, "eventTime": "2026-01-02T03:04:05.000000Z"}
+    assert parse.event(item).time == "2026-01-02T03:04:05.000000Z"
+    assert parse.event({**item, "series": {"count": 4, "lastObservedTime": "2026-01-02T03:09:05.000000Z"}}).time == "2026-01-02T03:09:05.000000Z"
 
 
 IMAGE = play.waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/rdma-tools"')

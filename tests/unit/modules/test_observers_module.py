@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import seen_in
 from ansible_collections.linerate.rdma.plugins.modules import observers as module
 from ansible_collections.linerate.rdma.tests.unit import fake_observers as play
 from ansible_collections.linerate.rdma.tests.unit.fake_observers import IMAGE, NAMESPACE, World
@@ -357,6 +358,23 @@ def test_an_api_server_that_tells_nothing_of_the_nodes_proves_nothing(worlds: Wo
         code, answer = call(nodes=["a", "b"], wait_seconds=1)
     # a pod that is ready speaks for itself
     assert (code, stands(answer)) == (0, {"a": "ready", "b": "unread"})
+
+
+def why_none(world: World, node: str) -> str:
+    (observer,) = check.judge([node], seen_in(world.client(world.url), NAMESPACE))
+    return check.line(observer)
+
+
+def test_a_line_says_why_a_node_has_none(worlds: Worlds, call: Call) -> None:
+    world = worlds()
+    assert "no_daemon_set" in why_none(world, "a")
+    world.stand = {"b": play.waiting("ImagePullBackOff", "Back-off pulling image")}
+    call()
+    assert [why_none(world, name)[:40] for name in ("a", "b", "z")] == [
+        "",
+        "node b has no observer (image): ImagePul",
+        "node z has no observer (no_node): the cl",
+    ]
 
 
 def granted() -> typing.Set[typing.Tuple[str, str, str]]:

@@ -347,7 +347,9 @@ DATA.update(
         "kubernetes.observers.holds_back": Data(parser("kubernetes.observers.holds_back"), [GOING], ("",)),
         "kubernetes.observers.observer_set": Data(parser("kubernetes.observers.observer_set"), [OBSERVERS["DaemonSet"]]),
         "kubernetes.observers.observer_pod": Data(parser("kubernetes.observers.observer_pod"), [OBSERVER_POD]),
-        "kubernetes.observers.event": Data(parser("kubernetes.observers.event"), [EVENT], (parser("kubernetes.observers.event")({}),)),
+        "kubernetes.observers.event": Data(
+            parser("kubernetes.observers.event"), [EVENT, *objects("events-of-a-daemonset.yaml", "Event")], (parser("kubernetes.observers.event")({}),)
+        ),
         "kubernetes.observers.image_of_tag": Data(parser("kubernetes.observers.image_of_tag"), [named(image={"dockerImageReference": "r/x@sha256:1"})]),
     }
 )

@@ -50,6 +50,7 @@ _REFUSALS: typing.Tuple[typing.Tuple[str, typing.Pattern[str]], ...] = (
 _NO_RIGHT = re.compile(r"unauthorized|authentication required|denied|no basic auth|\b401\b|\b403\b|pull access", re.IGNORECASE)
 #: events of a pod that is about to start, when it does not
 _START = ("FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedMount", "FailedAttachVolume", "FailedSync", "NetworkNotReady")
+_COMBINED = "(combined from similar events): "
 _FAILED_POD = re.compile(r"Found failed daemon pod [^/\s]+/(\S+) on node ([^\s,]+),")
 
 
@@ -221,10 +222,12 @@ def _time(event: ClusterEvent) -> str:
 def _refused(message: str, namespace: str) -> typing.Tuple[str, str, str]:
     reason = next((name for name, pattern in _REFUSALS if pattern.search(message)), "refused")
     events = f"kubectl get events -n {namespace} --field-selector reason=FailedCreate"
+    # what the recorder of events writes before those that come after many alike
+    message = message[len(_COMBINED) :] if message.startswith(_COMBINED) else message
     remedies = {
         "scc": f"Let the pods use the SCC, or ask the cluster's admin: oc adm policy add-scc-to-user privileged -z {DAEMON_SET} -n {namespace}",
         "pod_security": f"Let it take privileged pods: kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite",
-        "quota": f"Raise the quota, name another priority class, or ask for less; kubectl describe resourcequota -n {namespace} shows what is used",
+        "quota": f"Raise the quota, or set observers_resources or observers_priority_class as it asks: kubectl describe resourcequota -n {namespace}",
         "priority_class": "Name a priority class that is there; kubectl get priorityclass lists them",
         "policy": f"Have the policy that the message names let the pods of namespace {namespace} pass; {events} shows all of it",
         "refused": f"Correct what the API server names; {events} shows all of it",
