@@ -248,7 +248,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         url, length = urllib.parse.urlsplit(self.path), int(self.headers.get("Content-Length") or 0)
         dry_run = dict(urllib.parse.parse_qsl(url.query)).get("dryRun") == "All"
-        code, answer = self.server.api.write(self.command, url.path, json.loads(self.rfile.read(length) or b"{}"), dry_run)
+        body = json.loads(self.rfile.read(length) or b"{}")
+        # tests put functions of their own in its place that know no dry run
+        code, answer = self.server.api.write(self.command, url.path, body, **({"dry_run": True} if dry_run else {}))
         self._answer(code, json.dumps(answer).encode())
 
     do_PUT = do_DELETE = do_PATCH = do_POST

@@ -209,6 +209,29 @@ def test_a_prepared_namespace_keeps_what_is_not_ours(worlds: Worlds, call: Call,
     assert len(world.all("Namespace")) == 1 and (world.all("Pod"), world.all("ServiceAccount")) == ([], [])
 
 
+def test_what_is_not_ours_in_a_prepared_namespace_is_not_removed(worlds: Worlds, call: Call) -> None:
+    world = worlds()
+    world.make_namespace({"linerate.rdma/observers": "prepared", "app.kubernetes.io/managed-by": "linerate.rdma"})
+    world.put("ServiceAccount", {"metadata": {"name": "linerate-observer", "uid": "theirs"}}, NAMESPACE)
+    assert call(state="absent")[1]["changed"] is False
+    assert len(world.all("ServiceAccount")) == len(world.all("Namespace")) == 1
+
+
+def test_another_namespace_of_the_name_is_not_the_one_that_was_deleted(worlds: Worlds, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = worlds()
+    call()
+
+    def replace(path: str, item: Resource) -> None:
+        World._happen(world, path, "DELETED", item)
+        if path == "/api/v1/namespaces":
+            world.make_namespace({})
+
+    monkeypatch.setattr(world, "remove", replace)
+    code, answer = call(state="absent", wait_seconds=2)
+    assert (code, answer["changed"]) == (0, True)
+    assert [item["metadata"]["uid"] for item in world.all("Namespace")] == ["before"]
+
+
 def test_openshift_is_seen_and_brings_its_own_image(worlds: Worlds, call: Call) -> None:
     world = worlds(openshift=True)
     code, answer = call(image="")
@@ -375,6 +398,14 @@ def test_a_line_says_why_a_node_has_none(worlds: Worlds, call: Call) -> None:
         "node b has no observer (image): ImagePul",
         "node z has no observer (no_node): the cl",
     ]
+
+
+def test_events_only_explain(worlds: Worlds, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = worlds()
+    world.stand = {"b": None}
+    call(wait_seconds=0)
+    monkeypatch.setattr(world, "listing", lambda path: None if path.endswith("/events") else World.listing(world, path))
+    assert "(no_pod)" in why_none(world, "b")
 
 
 def granted() -> typing.Set[typing.Tuple[str, str, str]]:

@@ -125,7 +125,7 @@ class _Index:
 
     def judge(self, node: str) -> Observer:
         daemon, pod = self._seen.daemon, self._pod(node)
-        if pod is not None and pod.phase == "ready" and not pod.deleting and daemon is not None and pod.template == daemon.template:
+        if pod is not None and pod.phase == "ready" and daemon is not None and pod.template == daemon.template:
             return Observer(node, "ready", pod=pod.name, uid=pod.uid, container=pod.container, image_id=pod.image_id, restarts=pod.restarts)
         reason, detail, remedy = self._why_not(node, pod)
         return Observer(node, "waiting", reason, both_ends(detail), remedy, pod.name if pod else "", pod.uid if pod else "")

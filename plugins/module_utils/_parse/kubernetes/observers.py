@@ -23,7 +23,7 @@ def owned_namespace(resource: Resource) -> typing.Tuple[typing.Literal["own", "p
     ours = labels.get("app.kubernetes.io/managed-by") == "linerate.rdma"
     if ours and labels.get(LABEL) == OWN:
         return "own", labels.get(_RUN, "")
-    return ("prepared" if not ours and labels.get(LABEL) == PREPARED else "foreign"), ""
+    return ("prepared" if labels.get(LABEL) == PREPARED else "foreign"), ""
 
 
 def holds_back(resource: Resource) -> str:
