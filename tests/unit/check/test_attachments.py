@@ -62,7 +62,7 @@ def intent_of(*fabrics: typing.Dict[str, typing.Any], cluster: typing.Optional[t
     return parse_intent(list(fabrics), None, cluster)
 
 
-def one(profile: str, **changes: int) -> Fabric:
+def one(profile: str, **changes: typing.Any) -> Fabric:
     return intent_of(made(profile, **changes)).fabrics[0]
 
 
@@ -382,7 +382,7 @@ def test_a_network_that_promises_rdma_and_has_none_fails() -> None:
 # Whom a finding accuses
 
 
-def told(fabric, world, *checks, nodes=("a", "b")):
+def told(fabric: Fabric, world: ClusterBefore, *checks: str, nodes: typing.Tuple[str, ...] = ("a", "b")) -> typing.List[typing.Tuple[str, ...]]:
     """Check, subject and status of each finding of the linter."""
     return [(item.check, item.subject, item.status) for item in lint(fabric, world, nodes) if not checks or item.check in checks]
 
@@ -390,16 +390,16 @@ def told(fabric, world, *checks, nodes=("a", "b")):
 BOTH = Surroundings(hcas={"a": NodeHcas((NIC,)), "b": NodeHcas((NIC,))})
 
 
-def with_a(*hcas, **changes):
+def with_a(*hcas: Hca, **changes: typing.Any) -> ClusterBefore:
     """Both nodes, with these HCAs on the first."""
     return dataclasses.replace(BOTH, hcas={**BOTH.hcas, "a": NodeHcas(hcas)}, **changes)
 
 
-def interface(**changes):
+def interface(**changes: typing.Any) -> Hca:
     return dataclasses.replace(NIC, netdevs=(dataclasses.replace(NIC.netdevs[0], **changes),))
 
 
-def test_a_good_network_is_told_of_node_by_node():
+def test_a_good_network_is_told_of_node_by_node() -> None:
     assert told(one("rdma_shared"), BOTH) == [
         ("network.lint_select", "rdma-shared a", "pass"),
         ("network.lint_select", "rdma-shared b", "pass"),
@@ -414,7 +414,7 @@ def test_a_good_network_is_told_of_node_by_node():
     ("world", "status"),
     [(Surroundings(hcas={"b": NodeHcas((NIC,))}), "unknown"), (with_a(), "fail"), (with_a(interface(name="ens2")), "fail"), (BOTH, "pass")],
 )
-def test_what_one_node_lacks_is_told_of_it_and_the_next_is_judged(world, status):
+def test_what_one_node_lacks_is_told_of_it_and_the_next_is_judged(world: ClusterBefore, status: str) -> None:
     assert told(one("macvlan"), world, "network.lint_select") == [("network.lint_select", "macvlan a", status), ("network.lint_select", "macvlan b", "pass")]
 
 
@@ -433,11 +433,13 @@ def test_what_one_node_lacks_is_told_of_it_and_the_next_is_judged(world, status)
         ({}, Surroundings(), [("macvlan", "unknown")]),
     ],
 )
-def test_the_link_of_an_interface_is_told_of_by_its_name(changes, world, expected):
+def test_the_link_of_an_interface_is_told_of_by_its_name(
+    changes: typing.Dict[str, int], world: ClusterBefore, expected: typing.List[typing.Tuple[str, str]]
+) -> None:
     assert told(one("macvlan", **changes), world, "network.lint_link") == [("network.lint_link", subject, status) for subject, status in expected]
 
 
-def test_the_interface_that_is_named_counts_and_not_its_neighbour():
+def test_the_interface_that_is_named_counts_and_not_its_neighbour() -> None:
     """Two interfaces of one HCA: pods are put on the second."""
     two = dataclasses.replace(NIC, netdevs=(Netdev("ens1np1", "aa:bc", 1500, "down"), NIC.netdevs[0]))
     assert told(one("macvlan"), with_a(two), "network.lint_link", nodes=("a",)) == [("network.lint_link", "macvlan", "pass")]
@@ -452,7 +454,7 @@ def test_the_interface_that_is_named_counts_and_not_its_neighbour():
         (dataclasses.replace(BOTH, states={"a": NodeState("a", rdma_mode="shared")}), "pass"),
     ],
 )
-def test_the_rdma_device_is_told_of_its_node(world, status):
+def test_the_rdma_device_is_told_of_its_node(world: ClusterBefore, status: str) -> None:
     assert told(one("rdma_shared"), world, "network.lint_rdma") == [
         ("network.lint_rdma", "rdma-shared a", status),
         ("network.lint_rdma", "rdma-shared b", "pass"),
@@ -474,17 +476,17 @@ PART = {"rdmaSharedDevicePlugin": "{}"}
         ((NicPolicy("other", "ignore", False), NicPolicy("nic-cluster-policy", "ready", False, PART)), ["fail", "warn"]),
     ],
 )
-def test_the_policy_of_the_operator_is_told_of_the_fabric(policies, statuses):
+def test_the_policy_of_the_operator_is_told_of_the_fabric(policies: typing.Tuple[NicPolicy, ...], statuses: typing.List[str]) -> None:
     world = dataclasses.replace(BOTH, nic_policies=policies)
     assert told(one("rdma_shared"), world, "network.lint_operator") == [("network.lint_operator", "rdma-shared", status) for status in statuses]
 
 
-def test_an_interface_without_a_pool_needs_no_policy_of_the_operator():
+def test_an_interface_without_a_pool_needs_no_policy_of_the_operator() -> None:
     assert told(one("host_device"), dataclasses.replace(BOTH, nic_policies=(NicPolicy("other"),)), "network.lint_operator") == []
     assert told(one("host_device", resource_name="nic"), BOTH, "network.lint_operator") == [("network.lint_operator", "host-device", "pass")]
 
 
-def test_where_each_node_stands_is_told_of_it():
+def test_where_each_node_stands_is_told_of_it() -> None:
     target = dataclasses.replace(TARGET, nodes=("a", "b"))
     world = dataclasses.replace(READY, nodes={**READY.nodes, "b": ClusterNode("b", ready=True, allocatable={"rdma/shared": 7})})
     found = [item.node for item in judge((target,), world)]
@@ -492,13 +494,13 @@ def test_where_each_node_stands_is_told_of_it():
     assert "has no share for the node" in found[1].detail
 
 
-def test_kinds_of_which_nothing_was_reported_are_missing():
+def test_kinds_of_which_nothing_was_reported_are_missing() -> None:
     for kind, suspect in (("NicClusterPolicy", "not_reported"), ("IPPool.nv-ipam.nvidia.com", "no_share")):
         (found,) = judge((TARGET,), dataclasses.replace(READY, reports={name: seen for name, seen in REPORTS.items() if name != kind}))
         assert (found.node.phase, found.suspect) == ("waiting", suspect)
 
 
-def test_a_network_that_needs_neither_pool_nor_object_is_ready():
+def test_a_network_that_needs_neither_pool_nor_object_is_ready() -> None:
     bare = dataclasses.replace(TARGET, objects=(), pool="", resource="")
     (found,) = judge((bare,), dataclasses.replace(READY, reports={}))
     assert (found.node.fabric, found.node.node, found.node.phase) == ("roce", "a", "ready")

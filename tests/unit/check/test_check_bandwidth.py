@@ -262,7 +262,7 @@ def test_rails_are_judged_by_themselves() -> None:
     assert found(given, "fleet", "compute a -> b rail 0", RAILS).expected.endswith("(0.93 of the best pair of the rail, 373.00 Gb/s)")
     # each of the two HCAs is a card of its own, with a slot of its own
     own = tuple(dataclasses.replace(pod, physical_function=f"0000:{pod.rail}c:00.0") for pod in rail_pods("a", "b"))
-    given = dataclasses.replace(given, bandwidth=dataclasses.replace(given.bandwidth, pods=own))
+    given = dataclasses.replace(given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pods=own))
     assert floor_of(given, "compute a -> b rail 0", RAILS) == pytest.approx(368.0)
     assert found(given, "pod", "compute a rail 1", RAILS).status == "pass"
 
@@ -476,14 +476,14 @@ def test_old_speeds_are_told_with_their_encoding() -> None:
 
 
 @pytest.mark.parametrize("words", ["undefined (8)", "4X", "25.78125 Gbps"])
-def test_what_iblinkinfo_says_in_other_words_is_not_known(words):
+def test_what_iblinkinfo_says_in_other_words_is_not_known(words: str) -> None:
     # a port that could be what it is says nothing
     given = slower(97.0, slow={"b": words}, rate=100.0)
     assert links(given)["compute b mlx5_0"].status == "unknown"
     assert found(given, "floor", AB).status == "unknown"
 
 
-def changed(node, seen=None, **of_port):
+def changed(node: str, seen: typing.Optional[typing.Dict[str, typing.Any]] = None, **of_port: None) -> typing.Dict[str, typing.Any]:
     """Facts of which the port of a node is another one."""
     seen = seen or ground("ab")
     (hca,) = seen["hcas"][node].value.hcas
@@ -491,7 +491,7 @@ def changed(node, seen=None, **of_port):
     return seen
 
 
-def test_a_port_without_a_width_can_be_compared_with_nothing():
+def test_a_port_without_a_width_can_be_compared_with_nothing() -> None:
     given = facts(seen=changed("b", ground("ab", slow={"b": "106.25 Gbps"}), width=None))
     assert (links(given)["compute a mlx5_0"].status, links(given)["compute b mlx5_0"].status) == ("pass", "unknown")
 
@@ -506,21 +506,21 @@ def test_a_port_without_a_width_can_be_compared_with_nothing():
         ({"topology": None, "error": "ibnetdiscover: no answer"}, "unknown", "ibnetdiscover: no answer"),
     ],
 )
-def test_what_was_not_read_of_a_fabric_is_not_taken_for_the_best_that_a_link_can_be(changes, status, text):
+def test_what_was_not_read_of_a_fabric_is_not_taken_for_the_best_that_a_link_can_be(changes: typing.Dict[str, typing.Any], status: str, text: str) -> None:
     seen = ground("ab")
     seen["topologies"] = {"a": ObservedTopologies(tuple(dataclasses.replace(one, **changes) for one in seen["topologies"]["a"].value))}
     finding = links(facts(seen=seen))["compute b mlx5_0"]
     assert (finding.status, text in finding.why) == (status, True)
 
 
-def test_an_hca_without_a_pci_address_has_no_link_to_judge():
+def test_an_hca_without_a_pci_address_has_no_link_to_judge() -> None:
     seen = ground("ab")
     (hca,) = seen["hcas"]["b"].value.hcas
     seen["hcas"]["b"] = ObservedHcas(NodeHcas((dataclasses.replace(hca, pci=None),)))
     assert links(facts(seen=seen))["compute b"].status == "unknown"
 
 
-def test_the_intent_tells_what_the_links_shall_be():
+def test_the_intent_tells_what_the_links_shall_be() -> None:
     pods = tuple(dataclasses.replace(pod, rate_gbps=100.0) for pod in PODS)
     given = slower(97.0, pods, rate=100.0)
     assert {found(given, "floor", AB).status, links(given)["compute a mlx5_0"].status} == {"pass"}
@@ -785,7 +785,7 @@ def test_other_stages_take_the_sound_figures_of_all_fabrics() -> None:
     figures = [(one.fabric, one.client, one.server) for one in sound(wanted.fabrics, typing.cast(BandwidthFacts, given.bandwidth), given).pairs]
     assert figures == [("compute", "b", "a"), ("compute", "a", "c"), ("pods", "a", "b"), ("pods", "b", "a")]
     # the slow one is below the floor of its links, and there is no other to compare it with
-    passed, failed = verdicts(wanted.fabrics[0], given.bandwidth.pods, [pair("b", "a", 340.0)], given)
+    passed, failed = verdicts(wanted.fabrics[0], typing.cast(BandwidthFacts, given.bandwidth).pods, [pair("b", "a", 340.0)], given)
     assert not passed and failed == {frozenset(((0, "a"), (0, "b")))}
 
 

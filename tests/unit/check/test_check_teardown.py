@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts, OperatorInstallation
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
@@ -86,12 +87,12 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
     assert why in finding.why
 
 
-def told(facts, intent=INTENT):
+def told(facts: Facts, intent: Intent = INTENT) -> typing.List[typing.Tuple[str, ...]]:
     """Check, subject and status of each finding."""
     return [(finding.check, finding.subject, finding.status) for finding in check(intent, facts)]
 
 
-def test_each_finding_accuses_its_own_object_and_node():
+def test_each_finding_accuses_its_own_object_and_node() -> None:
     """A node that is left is not excused by one that is not."""
     sync = SyncFacts(True, False, 9.0, (SyncNode("other", "worker-2", "ready", ""), *GONE.nodes, SyncNode("storage", "worker-3", "waiting", "has 4")))
     facts = Facts(
@@ -116,7 +117,7 @@ def test_each_finding_accuses_its_own_object_and_node():
     ]
 
 
-def test_a_fabric_without_functions_leaves_none():
+def test_a_fabric_without_functions_leaves_none() -> None:
     macvlan = dataclasses.replace(INTENT.fabrics[0], profile="macvlan", virtual_functions=0, resource_name="")
     facts = Facts(("worker-1",), removed("deleted"), drop_ins={"worker-1": ObservedText("absent")})
     assert told(facts, dataclasses.replace(INTENT, fabrics=(macvlan,))) == [("teardown.object", "Pod test/p", "pass"), ("teardown.drop_in", "worker-1", "pass")]

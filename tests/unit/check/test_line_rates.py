@@ -206,18 +206,20 @@ def test_what_packets_leave_of_pcie() -> None:
         (PcieLink(32.0, 16, 32.0, 16, None, 16), 16, 16, False, False),
     ],
 )
-def test_what_card_and_slot_leave_of_a_pcie_link(link, now, could, down, slot_known):
+def test_what_card_and_slot_leave_of_a_pcie_link(link: PcieLink, now: typing.Optional[int], could: typing.Optional[int], down: bool, slot_known: bool) -> None:
     found = pcie_of(link)
     assert (found.now, found.could) == tuple(None if lanes is None else sustained_gbps(32.0, lanes) for lanes in (now, could))
     assert (found.trained_down, found.slot_known) == (down, slot_known)
 
 
-def of_nic(netdevs, ports):
+def of_nic(
+    netdevs: typing.Tuple[typing.Tuple[typing.Optional[float], ...], ...], ports: typing.Tuple[typing.Tuple[str, typing.Optional[float]], ...]
+) -> typing.Tuple[typing.Optional[float], typing.Optional[float]]:
     """What is told of a NIC with these interfaces (speed, supported, partner) and ports (state, rate)."""
-    (hca,) = nic(100.0).value.hcas
+    (hca,) = typing.cast(NodeHcas, nic(100.0).value).hcas
     made = (dataclasses.replace(hca.netdevs[0], speed_gbps=now, supported_gbps=card, partner_gbps=partner) for now, card, partner in netdevs)
-    ports = (dataclasses.replace(hca.ports[0], number=number, state=state, rate_gbps=rate) for number, (state, rate) in enumerate(ports, 1))
-    nodes = {"a": NodeHcas((dataclasses.replace(hca, netdevs=tuple(made), ports=tuple(ports)),))}
+    made_ports = (dataclasses.replace(hca.ports[0], number=number, state=state, rate_gbps=rate) for number, (state, rate) in enumerate(ports, 1))
+    nodes = {"a": NodeHcas((dataclasses.replace(hca, netdevs=tuple(made), ports=tuple(made_ports)),))}
     found = line_rates(intent().fabrics[0], nodes, {}, {}, {})[0]["a", "0000:3c:00.0"]
     return found.now, found.could
 
@@ -235,11 +237,16 @@ def of_nic(netdevs, ports):
         (((None, 200.0, 100.0),), (), None, 100.0),
     ],
 )
-def test_several_interfaces_and_ports_of_a_nic(netdevs, ports, now, could):
+def test_several_interfaces_and_ports_of_a_nic(
+    netdevs: typing.Tuple[typing.Tuple[typing.Optional[float], ...], ...],
+    ports: typing.Tuple[typing.Tuple[str, typing.Optional[float]], ...],
+    now: typing.Optional[float],
+    could: float,
+) -> None:
     assert of_nic(netdevs, ports) == (now, could)
 
 
-def test_slow_ports_of_a_kind_are_no_fault_of_each_other():
+def test_slow_ports_of_a_kind_are_no_fault_of_each_other() -> None:
     # 100 Mb/s, of a driver that does not tell more; and one that is down
     found = judged({"a": nic(0.1), "b": nic(0.1), "c": nic(None, state="DOWN")})
     assert {found["link", f"storage {name} mlx5_0"].status for name in "abc"} == {"unknown"}

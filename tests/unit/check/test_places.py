@@ -82,7 +82,8 @@ def rails_of(first: Cables, other: Cables, without_pci: bool = False) -> typing.
     :param first: of each node of the most frequent model, the leaf of each HCA; None where the topology does not show it
     :param without_pci: node z of the most frequent model has one HCA more, without a PCI address and without a port
     """
-    members, nodes, links = {}, [], []
+    members, nodes = {}, []
+    links: typing.List[Link] = []
     for model, cables in ((1, first), (2, other)):
         for node, leaves in cables.items():
             made = []

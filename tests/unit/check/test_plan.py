@@ -585,7 +585,7 @@ def test_only_a_pod_that_runs_and_that_nobody_makes_again_is_lost(changes: typin
     assert told(dataclasses.replace(world, pods=(pod,)), MORE, nodes=("n0",))[0] == ("network.disruption", "n0", status)
 
 
-def test_a_roll_takes_pods_that_a_drain_would_have_left():
+def test_a_roll_takes_pods_that_a_drain_would_have_left() -> None:
     plain = dataclasses.replace(POD, node="n0", requests=(), owner="")
     assert told(dataclasses.replace(rolling(1, machines=1), pods=(plain,)), POLICY, nodes=("n0",))[0] == ("network.disruption", "n0", "warn")
 
