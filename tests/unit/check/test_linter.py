@@ -48,8 +48,11 @@ FABRIC = load(
 )
 
 
-def changed(policy: Policy, **values: typing.Any) -> Policy:
-    return dataclasses.replace(policy, **values)
+Item = typing.TypeVar("Item", Policy, StateInterface)
+
+
+def changed(item: Item, **values: typing.Any) -> Item:
+    return dataclasses.replace(item, **values)
 
 
 def beside(*others: Policy) -> ClusterBefore:
@@ -309,13 +312,13 @@ def test_any_two_policies_get_a_finding_on_each_node_and_never_a_crash(policy: P
 # Whom a finding accuses, and the edges of the rules
 
 
-def told(findings, *rules):
+def told(findings: typing.Tuple[Finding, ...], *rules: str) -> typing.List[typing.Tuple[str, ...]]:
     """Rule, subject and status of each finding."""
     found = [(item.check.partition("lint_")[2], item.subject, item.status) for item in findings]
     return [item for item in found if not rules or item[0] in rules]
 
 
-def test_a_rule_that_is_broken_does_not_hold_as_well():
+def test_a_rule_that_is_broken_does_not_hold_as_well() -> None:
     findings = told(lint(FABRIC, (changed(STORAGE, vfs_count=8),), WORLD, ("w1",)))
     assert findings == [
         ("select", "storage w1", "pass"),
@@ -324,7 +327,7 @@ def test_a_rule_that_is_broken_does_not_hold_as_well():
     ]
 
 
-def test_a_fabric_is_not_held_back_for_the_policy_of_another():
+def test_a_fabric_is_not_held_back_for_the_policy_of_another() -> None:
     other = dataclasses.replace(FABRIC, name="other", resource_name="other")
     policies = [("storage", STORAGE), ("other", changed(BROADCOM, name="other", rdma=False, vfs_count=9))]
     findings = lint_all((FABRIC, other), policies, WORLD, ("w1",))
@@ -343,12 +346,12 @@ def test_a_fabric_is_not_held_back_for_the_policy_of_another():
         (STORAGE, ("w1",), "pass"),
     ],
 )
-def test_what_is_selected_is_told_of_its_node(policy, nodes, status):
+def test_what_is_selected_is_told_of_its_node(policy: Policy, nodes: typing.Tuple[str, ...], status: str) -> None:
     world = dataclasses.replace(WORLD, nodes={**WORLD.nodes, "w3": ClusterNode("w3", LABEL, True)})
     assert [item for item in told(lint(FABRIC, (policy,), world, nodes), "select") if item[1] != "storage"] == [("select", f"storage {nodes[0]}", status)]
 
 
-def test_rules_of_nodes_that_nobody_reported_are_unknown_of_the_fabric():
+def test_rules_of_nodes_that_nobody_reported_are_unknown_of_the_fabric() -> None:
     findings = told(lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, states={}), ("w1",)), "functions", "overlap", "link", "rdma")
     assert findings == [(rule, "storage", "unknown") for rule in ("functions", "overlap", "link", "rdma")]
 
@@ -365,7 +368,9 @@ def test_rules_of_nodes_that_nobody_reported_are_unknown_of_the_fabric():
         (True, (), "shared", [("rdma", "storage", "pass")]),
     ],
 )
-def test_the_rdma_mode_is_told_of_its_node(rdma, plugins, mode, expected):
+def test_the_rdma_mode_is_told_of_its_node(
+    rdma: bool, plugins: typing.Tuple[typing.Dict[str, str], ...], mode: str, expected: typing.List[typing.Tuple[str, ...]]
+) -> None:
     fabric = dataclasses.replace(FABRIC, rdma=rdma, network=dataclasses.replace(FABRIC.network, meta_plugins=plugins))
     world = dataclasses.replace(WORLD, states={"w1": dataclasses.replace(WORLD.states["w1"], rdma_mode=mode)})
     assert told(lint(fabric, (STORAGE,), world, ("w1",)), "rdma") == expected
@@ -401,7 +406,7 @@ def test_the_rdma_mode_is_told_of_its_node(rdma, plugins, mode, expected):
         (changed(STORAGE, vendor="15b3", device="10c9"), ["policy", "select"]),
     ],
 )
-def test_the_last_policy_that_is_right_and_the_first_that_is_not(policy, rules):
+def test_the_last_policy_that_is_right_and_the_first_that_is_not(policy: Policy, rules: typing.List[str]) -> None:
     assert sorted({item.check.partition("lint_")[2] for item in objections(policy, WORLD)}) == rules
 
 
@@ -419,7 +424,7 @@ def test_the_last_policy_that_is_right_and_the_first_that_is_not(policy, rules):
         ({"link_type": "eth"}, STORAGE, []),
     ],
 )
-def test_what_the_function_itself_shows_counts(changes, policy, rules):
+def test_what_the_function_itself_shows_counts(changes: typing.Dict[str, typing.Any], policy: Policy, rules: typing.List[str]) -> None:
     world = dataclasses.replace(WORLD, states={"w1": NodeState("w1", interfaces=(dataclasses.replace(IGB, **changes),))})
     assert sorted({item.check.partition("lint_")[2] for item in objections(policy, world)}) == rules
 
@@ -452,13 +457,13 @@ def test_what_the_function_itself_shows_counts(changes, policy, rules):
         (STORAGE, changed(BROADCOM, exclude_topology=True), False),
     ],
 )
-def test_policies_meet_where_their_functions_do(policy, other, met):
+def test_policies_meet_where_their_functions_do(policy: Policy, other: Policy, met: bool) -> None:
     found = [(item.node, item.function) for item in objections(policy, beside(other)) if item.check == "network.lint_overlap"]
     assert bool(found) == met
     assert not met or found[0] in (("", ""), ("w1", "eth1"))
 
 
-def test_each_objection_is_told_of_the_node_and_the_function():
+def test_each_objection_is_told_of_the_node_and_the_function() -> None:
     two = dataclasses.replace(
         WORLD, nodes={**WORLD.nodes, "w2": ClusterNode("w2", LABEL, True)}, states={**WORLD.states, "w2": NodeState("w2", interfaces=(changed(IGB, name=""),))}
     )
@@ -469,7 +474,7 @@ def test_each_objection_is_told_of_the_node_and_the_function():
     assert [(item.check, item.node, item.function) for item in found] == [("network.lint_overlap", "w1", "eth1")]
 
 
-def test_a_policy_is_right_as_long_as_one_node_reports_what_it_takes():
+def test_a_policy_is_right_as_long_as_one_node_reports_what_it_takes() -> None:
     states = {"w1": NodeState("w1", interfaces=(MLX,)), "w2": WORLD.states["w1"]}
     world = dataclasses.replace(WORLD, nodes={name: ClusterNode(name, LABEL, True) for name in ("w1", "w2")}, states=states)
     assert objections(STORAGE, world) == ()
@@ -479,40 +484,40 @@ def test_a_policy_is_right_as_long_as_one_node_reports_what_it_takes():
 
 
 @pytest.mark.parametrize(("driver", "most"), [("igb", 9216), ("ixgbe", 9710), ("i40e", 9702), ("ice", 9702), ("bnxt_en", 9500)])
-def test_each_driver_takes_its_own_mtu(driver, most):
+def test_each_driver_takes_its_own_mtu(driver: str, most: int) -> None:
     world = dataclasses.replace(WORLD, states={"w1": NodeState("w1", interfaces=(dataclasses.replace(IGB, driver=driver),))})
     assert objections(changed(STORAGE, mtu=most), world) == ()
     assert [item.check for item in objections(changed(STORAGE, mtu=most + 1), world)] == ["network.lint_link"]
 
 
-def test_a_nic_that_the_operator_does_not_support_is_not_selected():
+def test_a_nic_that_the_operator_does_not_support_is_not_selected() -> None:
     world = dataclasses.replace(WORLD, supported=NICS[1:])
     findings = told(lint(FABRIC, (changed(STORAGE, vendor="", device="", pf_names=("eth1",)),), world, ("w1",)), "select")
     assert findings == [("select", "storage w1", "fail"), ("select", "storage", "fail")]
 
 
-def test_the_rdma_device_of_another_function_is_none_of_this_one():
+def test_the_rdma_device_of_another_function_is_none_of_this_one() -> None:
     bare = Hca("eth4", pci=PciFunction(BNX.address, "14e4", "16d7", "0200", "bnxt_en"))
     good = Hca("mlx5_0", "mlx5_0", pci=PciFunction(MLX.address, "15b3", "1021", "0207", "mlx5_core"))
     for hcas, found in (((bare, good), ["network.lint_rdma"]), ((good,), []), ((Hca("soft"), bare), ["network.lint_rdma"])):
         assert [item.check for item in objections(BROADCOM, dataclasses.replace(WORLD, hcas={"w1": NodeHcas(hcas)}))] == found
 
 
-def test_a_policy_that_the_webhook_refuses_does_not_hide_the_next_one():
+def test_a_policy_that_the_webhook_refuses_does_not_hide_the_next_one() -> None:
     first = changed(STORAGE, name="a", root_devices=(IGB.address,))
     second = changed(STORAGE, name="b", resource_name="b", vendor="", device="", pf_names=("eth1",))
     found = objections(changed(STORAGE, root_devices=(IGB.address,)), beside(first, second))
     assert [(item.node, item.function) for item in found] == [("", ""), ("w1", "eth1")]
 
 
-def test_the_webhook_compares_what_is_written_of_one_name():
+def test_the_webhook_compares_what_is_written_of_one_name() -> None:
     """Other names are no overlap, and a name without a range is none with a name that has one."""
     assert objections(changed(STORAGE, pf_names=("eth1#0-3",)), beside(changed(BROADCOM, pf_names=("eth4#0-3",)))) == ()
     whole = objections(changed(STORAGE, pf_names=("eth1",)), beside(changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-1",))))
     assert [(item.node, item.function) for item in whole] == [("w1", "eth1")]
 
 
-def test_what_is_there_before_comes_from_what_was_seen_and_asked_for():
+def test_what_is_there_before_comes_from_what_was_seen_and_asked_for() -> None:
     policy = NicPolicy("nic-cluster-policy", "ready")
     seen = OperatorFacts(
         (), (), (), tuple(WORLD.nodes.values()), states=tuple(WORLD.states.values()), policies=(STORAGE,), supported_nics=NICS, nic_policies=(policy,)
