@@ -6,23 +6,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: pod
-short_description: Runs tasks in a container of a pod, through the API server
+short_description: Run tasks in a container of a pod, through the API server
 version_added: "1.0.0"
 author: The linerate.rdma authors (@linerate)
 description:
-  - For nodes that nobody can reach by ssh, or that have no Python. A privileged pod on each of them has both, and the API server leads there.
-  - Needs neither C(kubectl) nor any other program on the controller, and no token is on a command line.
-  - A task has succeeded only when the container itself said how the command ended, and that all of its input arrived. What the API server says does not
-    count, since it says success as well for a stream that a proxy cut in the middle. A host is unreachable then, with the number of bytes that came.
-  - A command is started again only where it certainly had not begun, that is to say when the API server refuses, or is overloaded.
+  - For nodes that Ansible cannot reach by ssh, or that have no Python. A privileged pod on each node has Python, and is reached through the API server.
+  - The controller needs neither C(kubectl) nor another program. No token appears on a command line.
+  - A task succeeds only if the container itself confirms how the command ended and that all of its input arrived. The answer of the API server does not
+    count, because it also reports success for a stream that a proxy cut off. The host is then unreachable, with the number of bytes that arrived.
+  - The plugin starts a command again only if it certainly had not begun, because the API server refused or was overloaded.
 notes:
-  - Switch O(pipelining) on and set C(ansible_python_interpreter), so that a task is one connection. Without it, and for files, the container needs a
-    folder that it may write. Name it in C(ansible_remote_tmp), such as C(/tmp/.ansible).
-  - A file goes through the memory of the controller as a whole.
-  - Each worker of Ansible loads the library kubernetes anew, which costs half a second of a processor for each host and task. Where the parent has loaded
-    it already, as an inventory plugin does, workers inherit it.
-  - C(become) works as long as it asks for no password.
-  - What the user must be allowed to do is C(get) and C(create) of C(pods/exec) in the namespace.
+  - Enable O(pipelining) and set C(ansible_python_interpreter), so that a task needs only one connection. Without pipelining, and for file transfers, the
+    container needs a writable folder. Set it in C(ansible_remote_tmp), for example C(/tmp/.ansible).
+  - A file passes through the memory of the controller as a whole.
+  - Each worker of Ansible loads the library C(kubernetes) again. This needs half a second of CPU time per host and task. If the parent process has already
+    loaded the library, as the inventory plugin does, the workers inherit it.
+  - C(become) works if it asks for no password.
+  - The user needs the rights C(get) and C(create) on C(pods/exec) in the namespace.
 requirements:
   - kubernetes >= 24.2.0 (on the controller)
   - sh, head and cat (in the container)
@@ -36,7 +36,7 @@ options:
       - name: ansible_pod_name
   node:
     description:
-      - Name of a node. The pod is then the one of M(linerate.rdma.observers) on this node, and O(pod) does not count.
+      - Name of a node. The connection then uses the pod of M(linerate.rdma.observers) on this node, and ignores O(pod).
       - M(linerate.rdma.observers) must have started it in O(namespace).
     type: str
     vars:
@@ -49,19 +49,19 @@ options:
       - name: rdma_observers_namespace
       - name: ansible_pod_namespace
   container:
-    description: Name of the container. A pod that has one only does not need it.
+    description: Name of the container. Not needed if the pod has only one container.
     type: str
     default: ""
     vars:
       - name: ansible_pod_container
   connect_timeout:
-    description: Seconds for each step of the connection, and again until the container says that it is there.
+    description: Maximum time in seconds for each step of the connection, and again until the container answers.
     type: float
     default: 30
     vars:
       - name: ansible_pod_connect_timeout
   exec_timeout:
-    description: Seconds that a command may take. It may run on in the container when they are over.
+    description: Maximum time in seconds for a command. After that, the command may continue to run in the container.
     type: float
     default: 3600
     vars:
@@ -134,7 +134,7 @@ options:
     vars:
       - name: ansible_pod_ca_cert
   validate_certs:
-    description: Whether the API server must be the one that its certificate says.
+    description: Whether to verify the certificate of the API server.
     type: bool
     env:
       - name: K8S_AUTH_VERIFY_SSL
@@ -149,7 +149,7 @@ options:
     vars:
       - name: ansible_pod_proxy
   no_proxy:
-    description: Hosts that the proxy is not for, with commas between them.
+    description: Hosts for which the proxy is not used, separated by commas.
     type: str
     env:
       - name: K8S_AUTH_NO_PROXY

@@ -6,40 +6,40 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: nodes
-short_description: The nodes of a cluster, reached by pods or by ssh
+short_description: List the nodes of a cluster, reached through observer pods or by ssh
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Puts the nodes of a Kubernetes or OpenShift cluster into the group C(rdma_nodes), under the names that the cluster has for them. A kubeconfig is enough.
-  - A node is reached by its observer, a pod (see R(linerate.rdma.pod,ansible_collections.linerate.rdma.pod_connection)), and needs neither ssh nor Python.
-    Nodes that O(ssh) selects are reached by ssh, at their internal IP address.
-  - The file's name ends with C(linerate.rdma.yml) or C(linerate.rdma.yaml).
-  - It finds the API server as the modules of the collection do, by O(kubeconfig) and O(context), by the variables C(K8S_AUTH_*) and C(KUBECONFIG) of the
-    environment, else as C(kubectl) does.
+  - Adds the nodes of a Kubernetes or OpenShift cluster to the group C(rdma_nodes), under their Kubernetes names. It needs only a kubeconfig.
+  - Ansible reaches a node through its observer, a pod (see R(linerate.rdma.pod,ansible_collections.linerate.rdma.pod_connection)). The node needs neither
+    ssh nor Python. Ansible reaches nodes that O(ssh) selects by ssh, at their internal IP address.
+  - The name of the file must end with C(linerate.rdma.yml) or C(linerate.rdma.yaml).
+  - Finds the API server like the modules of the collection. It uses O(kubeconfig) and O(context), or the environment variables C(K8S_AUTH_*) and
+    C(KUBECONFIG), or the same default as C(kubectl).
 options:
   plugin:
-    description: Marks the file as one for this plugin.
+    description: Name of this plugin.
     type: str
     required: true
     choices: [linerate.rdma.nodes]
   kubeconfig:
     description:
       - Path of a kubeconfig, or the configuration itself.
-      - The plugin hands it on as the variable C(rdma_kubeconfig), so that the playbooks ask the same cluster.
+      - The plugin also sets the variable C(rdma_kubeconfig), so that the playbooks use the same cluster.
     type: raw
   context:
-    description: Context of the kubeconfig. Without it the current one counts.
+    description: Context of the kubeconfig. The default is the current context.
     type: str
   selector:
-    description: Label selector of the nodes. The default leaves out the control plane. An empty text selects all nodes.
+    description: Label selector of the nodes. The default leaves out the control plane. An empty string selects all nodes.
     type: str
     default: "!node-role.kubernetes.io/control-plane"
   ssh:
-    description: Label selector of those of the nodes that are reached by ssh. Without it there are none.
+    description: Label selector of the nodes that Ansible reaches by ssh. By default, there are none.
     type: str
   namespace:
-    description: Namespace of the observers. The plugin hands it on as the variable C(rdma_observers_namespace) where it is not the default.
+    description: Namespace of the observers. If it is not the default, the plugin also sets the variable C(rdma_observers_namespace).
     type: str
     default: linerate-observers
   python:
@@ -50,9 +50,9 @@ extends_documentation_fragment:
   - ansible.builtin.constructed
 notes:
   - >-
-    Besides C(rdma_nodes) a node is in groups that tell its operating system (C(os_...)), its model (C(model_...)), its MachineConfigPool (C(pool_...)), its
-    zone (C(zone_...)) and its leaf (C(leaf_...)), each where the cluster knows it.
-  - For O(compose), O(groups) and O(keyed_groups) a node has the variables C(labels), C(address) and C(node).
+    A node is also in groups for its operating system (C(os_...)), its model (C(model_...)), its MachineConfigPool (C(pool_...)), its zone (C(zone_...)) and
+    its leaf (C(leaf_...)), if the cluster provides the value.
+  - O(compose), O(groups) and O(keyed_groups) can use the variables C(labels), C(address) and C(node) of a node.
 requirements:
   - kubernetes >= 24.2.0
 """

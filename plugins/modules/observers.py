@@ -7,24 +7,24 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: observers
-short_description: Starts privileged pods through which nodes are seen that nobody can log in to, and removes them
+short_description: Start or remove observer pods, which give access to nodes without ssh
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - With O(state=present) it makes a namespace, and in it a DaemonSet whose pods see the host. They are privileged, in the host's network and with its
-    processes, and have C(/) of the host below C(/host), read-only. They have no token, so they can do nothing in the cluster. They tolerate every taint.
-  - It changes nothing outside of this namespace. No node gets a label, and no custom resource is made.
-  - It waits until each node has an observer, or waiting does not help those any more that have none. It is no failure of the module when a node has
-    none; RV(nodes) has the reason in the words of the API server, the scheduler or the kubelet, for whoever judges it.
-  - What a run has left that was killed is removed first. Observers that belong to no run stay until somebody removes them; see O(keep).
-  - With O(state=absent) it removes the namespace, and waits until it is gone. A namespace that is not the collection's is refused.
-  - Where the user may make no privileged namespace, an admin prepares one, with C(docs/rbac-observers.yml). In such a namespace the module makes and
-    removes its DaemonSet and ServiceAccount alone.
-  - On OpenShift, which it knows by the API group C(security.openshift.io), the pods are admitted by a Role for the SCC C(privileged) in this namespace.
+  - O(state=present) creates a namespace with a DaemonSet whose pods see the host. The pods are privileged and use the network and the processes of the
+    host. They mount C(/) of the host read-only at C(/host). They tolerate every taint. They have no token, so they cannot use the API server.
+  - The module changes nothing outside of this namespace. It labels no node and creates no custom resource.
+  - It waits until every node has an observer, or until waiting cannot help the remaining nodes. It does not fail if a node has no observer.
+    RV(nodes) shows the reason, with the message of the API server, the scheduler or the kubelet.
+  - It first removes observers of a run that was killed. Observers that belong to no run remain until somebody removes them; see O(keep).
+  - O(state=absent) removes the namespace and waits until it is gone. The module refuses to remove a namespace that the collection did not create.
+  - If the user may not create a privileged namespace, an admin prepares one with C(docs/rbac-observers.yml). In such a namespace the module creates and
+    removes only its DaemonSet and its ServiceAccount.
+  - On OpenShift, which it recognises by the API group C(security.openshift.io), a Role in this namespace admits the pods with the SCC C(privileged).
 options:
   state:
-    description: Whether the observers are there.
+    description: Whether to start or to remove the observers.
     type: str
     choices: [present, absent]
     default: present
@@ -34,8 +34,9 @@ options:
     default: linerate-observers
   image:
     description:
-      - Image of the observers, with its digest. What a tag names may differ from node to node, so that a tag is warned of.
-      - The default is the cluster's own image on OpenShift, C(openshift/tools:latest). Other clusters have none. C(docs/observers.md) has a Containerfile.
+      - Image of the observers, with its digest. A tag may stand for different images on different nodes, so the module warns of tags.
+      - The default on OpenShift is the image of the cluster, C(openshift/tools:latest). Other clusters have no default. C(docs/observers.md) has a
+        Containerfile.
     type: str
   image_pull_secrets:
     description: Names of pull secrets in O(namespace).
@@ -49,8 +50,8 @@ options:
     default: IfNotPresent
   nodes:
     description:
-      - Nodes that are to have an observer, as the cluster names them. The default is those of the run, with O(facts_dir), unless O(node_selector) is given.
-      - Without any of them all nodes with Linux are.
+      - Kubernetes names of the nodes that need an observer. The default is the nodes of the run, with O(facts_dir), unless O(node_selector) is set.
+      - If none of these is set, all Linux nodes need one.
     type: list
     elements: str
     default: []
@@ -60,47 +61,49 @@ options:
     default: {}
   priority_class:
     description:
-      - Priority class of the pods. V(system-node-critical) has them started on full nodes; some clusters forbid it outside of their own namespaces.
+      - Priority class of the pods. V(system-node-critical) starts them also on full nodes. Some clusters forbid it outside of their own namespaces.
     type: str
     default: ""
   lifetime:
-    description: Seconds after which a container ends itself, and with it what hangs in it. The kubelet starts it anew.
+    description: Time in seconds after which a container ends itself and everything that runs in it. The kubelet then restarts it.
     type: int
     default: 14400
   resources:
-    description: Requests and limits of the container, as Kubernetes writes them. The default asks for 10m of CPU and 64Mi, and gets 512Mi at most.
+    description: Requests and limits of the container, in Kubernetes syntax. The default requests 10m CPU and 64Mi memory, and limits memory to 512Mi.
     type: dict
   keep:
-    description: Whether the observers stay when the run ends. They belong to no run then.
+    description: Whether the observers remain after the run. They then belong to no run.
     type: bool
     default: false
   wait_seconds:
-    description: Limit of the wait for the pods, and of that for what is to go.
+    description: Maximum time in seconds to wait for the pods, and again for objects that are removed.
     type: int
     default: 300
-  progress_file:
-    description: File to which a line is added whenever the count of ready nodes or a reason changes. Without it the lines go to Ansible's output.
-    type: path
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
+  - linerate.rdma._options.progress
   - kubernetes.core.k8s_auth_options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
+    description: Can run in check mode and predict changes without making them.
     support: full
-    description: Asks the API server by its dry run, starts no pod, and does not wait.
+    details:
+      - The module uses the dry run of the API server. It starts no pod and does not wait.
   diff_mode:
+    description: Returns what changed or would change, in diff mode.
     support: full
-    description: Shows each object before and after, without what only the API server writes.
+    details:
+      - The diff leaves out fields that only the API server writes.
   idempotent:
+    description: A second run with the same arguments reports no change.
     support: full
-    description: Observers that are as they are asked for stay as they are.
 """
 
 EXAMPLES = r"""
-- name: See the nodes through observers
+- name: Read nodes through observers
   block:
     - name: Start an observer on each node with GPUs
       linerate.rdma.observers:
@@ -121,24 +124,24 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changes:
-  description: One line for each object that was written or removed, or would be.
+  description: One line for each object that was written or removed, or would be in check mode.
   returned: success
   type: list
   elements: str
   sample: [created Namespace linerate-observers]
 nodes:
   description:
-    - For each node its C(phase) (V(ready), V(waiting), V(failed)), C(reason) in a word, C(detail) in the words of who refused it, and C(remedy).
-    - Of a node that has an observer C(pod), C(uid), C(container), C(image_id), and C(restarts) of its container.
+    - For each node its C(phase) (V(ready), V(waiting) or V(failed)), the C(reason) as one word, the C(detail) as a message, and the C(remedy).
+    - If the node has an observer, also its C(pod), C(uid), C(container), C(image_id) and the C(restarts) of the container.
   returned: O(state=present)
   type: list
   elements: dict
 ready:
-  description: How many nodes have an observer.
+  description: Number of nodes with an observer.
   returned: O(state=present)
   type: int
 missing:
-  description: How many have none.
+  description: Number of nodes without an observer.
   returned: O(state=present)
   type: int
 namespace:
@@ -150,13 +153,17 @@ image:
   returned: O(state=present)
   type: str
 timed_out:
-  description: Whether the limit was reached while some node could still have become ready.
+  description: Whether the maximum time was reached while a node could still have become ready.
   returned: O(state=present)
   type: bool
 waited_seconds:
-  description: How long it took.
+  description: Duration of the wait in seconds.
   returned: O(state=present)
   type: float
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import time
