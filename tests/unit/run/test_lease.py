@@ -412,11 +412,11 @@ def test_a_module_works_under_a_thread_that_renews(api: FakeApi, clock: Clock, m
     take(mine, clock)
     renewed, put = threading.Event(), api.write
 
-    def write(method: str, path: str, body: typing.Dict[str, typing.Any]) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
+    def write(method: str, path: str, body: typing.Dict[str, typing.Any], dry_run: bool = False) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
         renewed.set()
-        return put(method, path, body)
+        return put(method, path, body, dry_run)
 
-    api.write = write  # type: ignore[assignment, method-assign]
+    api.write = write  # type: ignore[method-assign]
     with mine.working(stays=True):
         assert renewed.wait(10)
     assert spec(api)[1] == BETWEEN
@@ -442,10 +442,10 @@ def test_a_module_whose_ansible_playbook_is_gone_ends(api: FakeApi, clock: Clock
 
 
 def test_a_refused_right_is_no_wait(api: FakeApi, clock: Clock) -> None:
-    def refuse(method: str, path: str, body: typing.Dict[str, typing.Any]) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
+    def refuse(method: str, path: str, body: typing.Dict[str, typing.Any], dry_run: bool = False) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
         return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "may not create leases"}
 
-    api.write = refuse  # type: ignore[assignment, method-assign]
+    api.write = refuse  # type: ignore[method-assign]
     with pytest.raises(ApiError, match=r"docs/rbac\.yml"):
         take(keeper(api, clock), clock)
     assert clock.pauses == []
