@@ -222,7 +222,8 @@ def test_an_answer_with_an_error_measures_nothing(changes: typing.Any) -> None:
 def test_each_answer_of_a_node_that_is_torn_or_empty_leaves_it_unknown(kind: str, changes: typing.Any) -> None:
     what = facts(lambda *_pair: 0)
     of_kind = getattr(what, kind)
-    findings = checked(dataclasses.replace(what, **{kind: {**of_kind, "worker-2": dataclasses.replace(of_kind["worker-2"], **changes)}}))
+    left: typing.Dict[str, typing.Any] = {kind: {**of_kind, "worker-2": dataclasses.replace(of_kind["worker-2"], **changes)}}
+    findings = checked(dataclasses.replace(what, **left))
     statuses = {finding.subject: finding.status for finding in findings if finding.check == "reachability.node"}
     assert statuses == {name: "unknown" if name == "worker-2" else "pass" for name in NODES}
     if kind in ("nodes", "subnets"):
@@ -232,8 +233,8 @@ def test_each_answer_of_a_node_that_is_torn_or_empty_leaves_it_unknown(kind: str
 def test_each_answer_that_nobody_asked_for_leaves_the_node_unknown() -> None:
     what = facts(lambda *_pair: 0)
     for kind in ("subnets", "servers", "pings", "stopped"):
-        left = {name: answer for name, answer in getattr(what, kind).items() if name != "worker-2"}
-        findings = checked(dataclasses.replace(what, **{kind: left}))
+        left: typing.Dict[str, typing.Any] = {kind: {name: answer for name, answer in getattr(what, kind).items() if name != "worker-2"}}
+        findings = checked(dataclasses.replace(what, **left))
         (node,) = [finding for finding in findings if finding.check == "reachability.node" and finding.status != "pass"]
         assert (node.subject, node.status) == ("worker-2", "unknown"), kind
 

@@ -112,12 +112,12 @@ def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent() 
     assert {finding.check for finding in validate.check(INTENT, validate.Facts(("a",)))} & {"validate.library", "validate.api_server"} == set()
 
 
-def test_helm_is_told_of_by_the_name_of_its_program():
+def test_helm_is_told_of_by_the_name_of_its_program() -> None:
     for version, status in (("3.8.0", "pass"), ("3.7.9", "fail"), ("", "fail"), ("3.\u0668.0", "fail")):
         found = [finding for finding in check(INTENT, seen(helm=HelmFacts("/opt/helm", version))) if finding.check == "validate.helm"]
         assert [(finding.subject, finding.status) for finding in found] == [("/opt/helm", status)]
 
 
-def test_a_waiver_takes_nothing_from_rights_that_are_there():
+def test_a_waiver_takes_nothing_from_rights_that_are_there() -> None:
     waived = parse_intent([FABRIC], [{"check": "operators.rights", "reason": "another user applies it"}])
     assert told(GOOD, waived) == {"library pass", "api_server pass", "rights pass", "helm pass"}

@@ -477,7 +477,7 @@ def test_patience_is_not_asked_for_by_a_node_that_was_never_suspect() -> None:
     assert patience.wake(10_000.0) == 0.0
 
 
-def test_a_node_that_was_just_met_has_gone_through_nothing():
+def test_a_node_that_was_just_met_has_gone_through_nothing() -> None:
     """The first boot and the first losses that are seen are not the last ones that it may have."""
     met, working = NodeHistory(), state(sync_status="InProgress")
     assert not met.ready
