@@ -87,6 +87,7 @@ seconds:
   sample: 7.4
 """
 
+import dataclasses
 import time
 import typing
 
@@ -108,7 +109,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     fact = folder.value("observers")
     if fact is None:
         raise RdmaError("this run has no observers", "Start them in the same run with the module linerate.rdma.observers")
-    observers = load(ObserversFacts, fact, "observers")
+    # the fact is the module's whole answer, and says besides what it changed
+    known = {field.name for field in dataclasses.fields(ObserversFacts)}
+    observers = load(ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers")
     asked = Asked(tuple(options["kinds"]), tuple(options["sysfs"]), tuple(options["netdevs"]), options["python"], options["seconds"])
     unanswered = 0
     for node, shown in look(connect(module), observers.namespace, observers.nodes, asked, options["parallel"]):
