@@ -152,8 +152,61 @@ def _plain_type(cls: typing.Any) -> typing.Any:
 def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
     """The same as ``load``, slowly, with the path of what is wrong.
 
-    :raises LoadError: as ``load`` says
+    :raises LoadError: the first mistake, as ``load`` says
     """
+    value, problems = load_all(cls, data, path)
+    if problems:
+        raise problems[0]
+    return value
+
+
+def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Tuple[typing.Any, typing.Tuple[LoadError, ...]]:
+    """The value and all mistakes, in the order of the data; a missing key stands behind the keys of its mapping.
+
+    A dataclass with a mistake is there all the same: what could not be read of it raises ``Unread`` when it is asked for (see ``partial``).
+    Any other value with a mistake is None.
+    """
+    problems: typing.List[LoadError] = []
+    value = _collect(cls, data, path, problems)
+    return (None if value is _HOLE else value), tuple(problems)
+
+
+class Unread(Exception):
+    """Somebody asked for what could not be read; that it can't be read was told already."""
+
+
+#: in the place of a value that could not be read
+_HOLE = object()
+
+
+def partial(cls: typing.Any, values: typing.Mapping[str, typing.Any], unread: typing.Collection[str]) -> typing.Any:
+    """An instance of a dataclass of which some fields are not known. What is in neither argument has its default.
+
+    :param unread: fields that raise ``Unread`` when they are asked for; so does a comparison, which would ask for all of them
+    """
+    made = object.__new__(_partial_class(cls, frozenset(unread)))
+    for field in dataclasses.fields(cls):
+        if field.name in values:
+            value = values[field.name]
+        elif field.name in unread:
+            continue
+        else:
+            value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        object.__setattr__(made, field.name, value)
+    return made
+
+
+def _unread(*_arguments: typing.Any) -> typing.Any:
+    raise Unread
+
+
+@functools.lru_cache(maxsize=None)
+def _partial_class(cls: typing.Any, unread: typing.FrozenSet[str]) -> typing.Any:
+    return type(cls.__name__, (cls,), {"__eq__": _unread, "__hash__": _unread, **dict.fromkeys(unread, property(_unread))})
+
+
+def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+    """The value, a partial one, or ``_HOLE``; what is wrong goes into ``problems``."""
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
     if cls is typing.Any:
@@ -161,40 +214,58 @@ def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.An
     if origin is typing.Union:
         if data is None:
             return None
-        return load_exactly(next(argument for argument in arguments if argument is not type(None)), data, path)
+        return _collect(next(argument for argument in arguments if argument is not type(None)), data, path, problems)
     if origin is typing.Literal:
-        if data not in arguments:
-            allowed = ", ".join(str(argument) for argument in arguments)
-            raise LoadError(path, f"'{data}'", f"one of: {allowed}{nearest(str(data), map(str, arguments))}")
-        return data
+        if data in arguments:
+            return data
+        allowed = ", ".join(str(argument) for argument in arguments)
+        problems.append(LoadError(path, f"'{data}'", f"one of: {allowed}{nearest(str(data), map(str, arguments))}"))
+        return _HOLE
     if origin is tuple:
         if not isinstance(data, (list, tuple)):
-            raise LoadError(path, _seen(data), "a list")
-        return tuple(load_exactly(arguments[0], item, f"{path}[{index}]") for index, item in enumerate(data))
+            problems.append(LoadError(path, _seen(data), "a list"))
+            return _HOLE
+        items = tuple([_collect(arguments[0], item, f"{path}[{index}]", problems) for index, item in enumerate(data)])
+        return _HOLE if any(item is _HOLE for item in items) else items
     if origin is dict:
-        if not isinstance(data, dict):
-            raise LoadError(path, _seen(data), "a mapping")
-        return {load_exactly(str, key, f"{path} (key)"): load_exactly(arguments[1], item, _join(path, key)) for key, item in data.items()}
+        return _collect_dict(arguments[1], data, path, problems)
     if dataclasses.is_dataclass(cls):
-        return _load_dataclass(cls, data, path)
-    return _load_plain(cls, data, path)
+        return _collect_dataclass(cls, data, path, problems)
+    try:
+        return _load_plain(cls, data, path)
+    except LoadError as error:
+        problems.append(error)
+        return _HOLE
 
 
-def _load_dataclass(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
+def _collect_dict(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
     if not isinstance(data, dict):
-        raise LoadError(path, _seen(data), "a mapping")
+        problems.append(LoadError(path, _seen(data), "a mapping"))
+        return _HOLE
+    items = [(_collect(str, key, f"{path} (key)", problems), _collect(cls, item, _join(path, key), problems)) for key, item in data.items()]
+    return _HOLE if any(key is _HOLE or item is _HOLE for key, item in items) else dict(items)
+
+
+def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
     fields = {field.name: field for field in dataclasses.fields(cls)}
-    for key in data:
-        if key not in fields:
-            raise LoadError(_join(path, key), "unknown key", f"one of: {', '.join(fields)}{nearest(str(key), fields)}")
-    hints = _hints(cls)
-    values = {}
+    if not isinstance(data, dict):
+        problems.append(LoadError(path, _seen(data), "a mapping"))
+        return partial(cls, {}, tuple(fields))
+    hints, values, unread = _hints(cls), {}, set()
+    for key, item in data.items():
+        if key in fields:
+            values[key] = _collect(hints[key], item, _join(path, key), problems)
+        else:
+            problems.append(LoadError(_join(path, key), "unknown key", f"one of: {', '.join(fields)}{nearest(str(key), fields)}"))
+            # it may be any of those that are not there, misspelt
+            unread.update(fields.keys() - data.keys())
     for name, field in fields.items():
-        if name in data:
-            values[name] = load_exactly(hints[name], data[name], _join(path, name))
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise LoadError(_join(path, name), "missing", _describe(hints[name]))
-    return cls(**values)
+        if name not in data and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            problems.append(LoadError(_join(path, name), "missing", _describe(hints[name])))
+            unread.add(name)
+    unread.update(name for name, value in values.items() if value is _HOLE)
+    # not by its own __init__, which may refuse what is not whole
+    return partial(cls, {name: value for name, value in values.items() if name not in unread}, unread) if problems else cls(**values)
 
 
 @functools.lru_cache(maxsize=None)

@@ -12,18 +12,20 @@ import typing
 from .._model.errors import RdmaError
 from .._model.findings import Waiver
 from .._model.intent import ClusterIntent, Fabric, Intent
-from .._model.load import LoadError, load
+from .._model.load import LoadError, load_all, partial
 
 
 class IntentError(RdmaError):
     """An intent that does not fit its schema.
 
     :ivar problems: one for each place that is wrong, in the order of the variables; paths as the user wrote them
+    :ivar partial: what could be read; the rest raises ``Unread`` when it is asked for
     """
 
-    def __init__(self, problems: typing.Sequence[LoadError]) -> None:
+    def __init__(self, problems: typing.Sequence[LoadError], partial_intent: Intent) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
+        self.partial = partial_intent
 
 
 def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typing.Any = None) -> Intent:
@@ -32,15 +34,18 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     :param fabrics: value of ``rdma_fabrics``, a list of mappings
     :param waivers: value of ``rdma_waivers``; None when the user has none
     :param cluster: value of ``rdma_cluster``; None leaves the defaults
-    :raises IntentError: with one problem for each fabric, waiver and variable that is wrong (each names its first mistake only)
+    :raises IntentError: with all mistakes of all three
     """
     problems: typing.List[LoadError] = []
-    loaded_fabrics = _load_list(Fabric, _listed(fabrics), "rdma_fabrics", problems)
-    loaded_waivers = _load_list(Waiver, [] if waivers is None else waivers, "rdma_waivers", problems)
-    loaded_cluster = _load_one(ClusterIntent, {} if cluster is None else cluster, "rdma_cluster", problems)
+    values = {
+        "fabrics": _load_list(Fabric, _listed(fabrics), "rdma_fabrics", problems),
+        "waivers": _load_list(Waiver, [] if waivers is None else waivers, "rdma_waivers", problems),
+        "cluster": _load_one(ClusterIntent, {} if cluster is None else cluster, "rdma_cluster", problems),
+    }
+    read = {name: value for name, value in values.items() if value is not None}
     if problems:
-        raise IntentError(problems)
-    return Intent(fabrics=loaded_fabrics, waivers=loaded_waivers, cluster=loaded_cluster)
+        raise IntentError(problems, partial(Intent, read, values.keys() - read.keys()))
+    return Intent(**read)
 
 
 def _listed(fabrics: typing.Any) -> typing.Any:
@@ -56,18 +61,18 @@ def _with_managers(fabric: typing.Any) -> typing.Any:
     return {**fabric, "select": {**select, "subnet_manager": [] if manager is None else [manager]}}
 
 
-def _load_list(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Tuple[typing.Any, ...]:
+def _load_list(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Optional[typing.Tuple[typing.Any, ...]]:
+    """None where it is no list, or no fabric is in it."""
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, "missing" if data is None else f"a {type(data).__name__}", "a list of mappings"))
-        return ()
+        return None
     if not data and cls is Fabric:
         problems.append(LoadError(path, "an empty list", "one fabric at least"))
-    return tuple(_load_one(cls, item, f"{path}[{index}]", problems) for index, item in enumerate(data))
+        return None
+    return tuple([_load_one(cls, item, f"{path}[{index}]", problems) for index, item in enumerate(data)])
 
 
 def _load_one(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
-    try:
-        return load(cls, data, path)
-    except LoadError as error:
-        problems.append(error)
-        return None
+    value, found = load_all(cls, data, path)
+    problems += found
+    return value
