@@ -29,6 +29,10 @@ class RawIntent:
         """:raises IntentError: they don't fit the schema"""
         return parse_intent(self.fabrics, self.waivers, self.cluster)
 
+    def variables(self) -> typing.Dict[str, typing.Any]:
+        """By their names, in the order in which they are judged: which file each of them comes from is not known here."""
+        return {"rdma_fabrics": self.fabrics, "rdma_waivers": self.waivers, "rdma_cluster": self.cluster}
+
 
 @dataclasses.dataclass(frozen=True)
 class StageContext:
@@ -78,13 +82,26 @@ def judge_stage(
     try:
         intent = raw.intent()
     except IntentError as error:
-        return record_of(context, validate.refuse(error.problems, context.stage), ())
+        return record_of(context, _refused(context.stage, error, raw, facts), ())
     try:
         findings = check(intent, load(facts_class, facts, f"{context.stage}_facts"))
+        if context.stage == "validate":
+            findings = validate.in_order(findings, raw.variables())
     except LoadError as error:
         why = f"The role of the stage gathered facts that its check can't read: {error}."
         findings = (_error(context.stage, str(error), why, "This is a mistake in the collection, not in your cluster: please report it with this text."),)
     return record_of(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
+
+
+def _refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) -> typing.Sequence[Finding]:
+    """Findings of a stage whose intent could not be loaded. That it means something is for validate alone to say."""
+    if stage != "validate":
+        return validate.refuse(error.problems, stage)
+    try:
+        seen = load(validate.Facts, facts, "validate_facts")
+    except LoadError:
+        return validate.refuse(error.problems, stage)
+    return validate.in_order(validate.mistakes(error.problems, error.partial, seen), raw.variables())
 
 
 def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts) -> Record:
@@ -92,8 +109,8 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
     try:
         intent = raw.intent()
     except IntentError as error:
-        return record_of(context, validate.refuse(error.problems), ())
-    return record_of(context, validate.check(intent, facts), intent.waivers)
+        return record_of(context, validate.in_order(validate.mistakes(error.problems, error.partial, facts), raw.variables()))
+    return record_of(context, validate.in_order(validate.check(intent, facts), raw.variables()), intent.waivers)
 
 
 def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:

@@ -251,16 +251,20 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: t
     if not isinstance(data, dict):
         problems.append(LoadError(path, _seen(data), "a mapping"))
         return partial(cls, {}, tuple(fields))
-    hints, values, unread = _hints(cls), {}, set()
+    hints, values = _hints(cls), {}
+    unread: typing.Set[str] = set()
+    misspelt: typing.Set[str] = set()
     for key, item in data.items():
         if key in fields:
             values[key] = _collect(hints[key], item, _join(path, key), problems)
         else:
-            problems.append(LoadError(_join(path, key), "unknown key", f"one of: {', '.join(fields)}{nearest(str(key), fields)}"))
+            hint = nearest(str(key), fields)
+            problems.append(LoadError(_join(path, key), "unknown key", f"one of: {', '.join(fields)}{hint}"))
             # it may be any of those that are not there, misspelt
             unread.update(fields.keys() - data.keys())
+            misspelt.update(name for name in fields if f"'{name}'" in hint)
     for name, field in fields.items():
-        if name not in data and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+        if name not in data and name not in misspelt and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             problems.append(LoadError(_join(path, name), "missing", _describe(hints[name])))
             unread.add(name)
     unread.update(name for name, value in values.items() if value is _HOLE)

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import describe
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Denied, RightsFacts
@@ -142,7 +142,8 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
         ({"select__pci": ["3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci[0]", "'3c:00.0'"),
         ({"select__pci": ["0000:3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci", "1 named"),
         ({"select__vendor": "0x15b3"}, "validate.select on rdma_fabrics[0].select.vendor", "'0x15b3'"),
-        ({"virtual_functions": 0}, "validate.numbers on rdma_fabrics[0].virtual_functions", "0 VFs a physical function"),
+        ({"virtual_functions": 0}, "validate.profile on rdma_fabrics[0].virtual_functions", "0"),
+        ({"virtual_functions": -1}, "validate.numbers on rdma_fabrics[0].virtual_functions", "-1 VFs a physical function"),
         ({"virtual_functions": 129}, "validate.numbers on rdma_fabrics[0].virtual_functions", "129 VFs a physical function"),
         ({"select__hcas_per_node": 0}, "validate.numbers on rdma_fabrics[0].select.hcas_per_node", "0 HCAs"),
         ({"mtu": 9}, "validate.numbers on rdma_fabrics[0].mtu", "9 bytes"),
@@ -547,3 +548,139 @@ def test_the_controller_is_judged_with_the_waivers_of_the_intent(fabrics: typing
     waiver = {"check": "operators.rights", "reason": "another user applies it"}
     found = closing(fabrics(), dataclasses.replace(NODES, controller=controller), waivers=[waiver])
     assert [(name, finding.status) for name, finding in found.items()] == [("validate.rights on stage network", "warn")]
+def said_at_once(
+    fabrics: typing.Any, waivers: typing.Any = None, cluster: typing.Any = None, facts: validate.Facts = NODES, stage: str = "validate"
+) -> typing.List[str]:
+    """What stage validate has against these variables, in its order: 'check on subject'."""
+    record = judge_stage(StageContext(stage, "r", "s", "f", False, {}), RawIntent(fabrics, waivers, cluster), to_data(facts))
+    return [f"{judged.finding.check} on {judged.finding.subject}" for judged in record.judged if judged.finding.status != PASS]
+
+
+def test_no_mistake_hides_another(fabrics: typing.Any) -> None:
+    """Types, unknown keys and meanings, of all fabrics and variables, in the order in which they were written."""
+    line_rate = {"fraction": 3, "fleet_fraction": 4, "expected_gbps": 0, "floor_gbps": 0}
+    ipam = {"ipam__range": "x", "ipam__gateway": "y", "ipam__exclude": ["z"], "ipam__routes": [{"dst": "far"}, {"dts": "10.0.0.0/8"}]}
+    wrong = fabrics(virtual_functions="8", resource_name="mlx-compute", mtux=9, pods__seconds=0, line_rate=line_rate, **ipam)
+    wrong[1].update(mtu=9, select={"vendor": "0x1", "hcas_per_node": "1", "device": "10C9"})
+    waivers = [{"check": "nope", "reason": 5}, {"check": 5, "reason": "one"}, "no mapping"]
+    cluster = {"wait_seconds": 0, "host": {"memlock": {"by": "x", "limit_gib": 0}, "machine_role": "A b"}, "disruption": "rebot", "operator_namespace": "A"}
+    assert said_at_once(wrong, waivers, cluster, validate.Facts(variables=("rdma_fabric",))) == [
+        "validate.nodes on inventory",
+        "validate.variables on rdma_fabric",
+        "validate.intent on rdma_fabrics[0].virtual_functions",
+        "validate.names on rdma_fabrics[0].resource_name",
+        "validate.ipam on rdma_fabrics[0].ipam.range",
+        "validate.gateway on rdma_fabrics[0].ipam.gateway",
+        "validate.ipam on rdma_fabrics[0].ipam.exclude[0]",
+        "validate.routes on rdma_fabrics[0].ipam.routes[0].dst",
+        "validate.intent on rdma_fabrics[0].ipam.routes[1].dts",
+        "validate.intent on rdma_fabrics[0].mtux",
+        "validate.pods on rdma_fabrics[0].pods.seconds",
+        "validate.line_rate on rdma_fabrics[0].line_rate.fraction",
+        "validate.line_rate on rdma_fabrics[0].line_rate.fleet_fraction",
+        "validate.line_rate on rdma_fabrics[0].line_rate.expected_gbps",
+        "validate.line_rate on rdma_fabrics[0].line_rate.floor_gbps",
+        "validate.line_rate on rdma_fabrics[0].line_rate.reason",
+        "validate.select on rdma_fabrics[1].select.vendor",
+        "validate.intent on rdma_fabrics[1].select.hcas_per_node",
+        "validate.select on rdma_fabrics[1].select.device",
+        "validate.numbers on rdma_fabrics[1].mtu",
+        "validate.waivers on rdma_waivers[0].check",
+        "validate.intent on rdma_waivers[0].reason",
+        "validate.intent on rdma_waivers[1].check",
+        "validate.waivers on rdma_waivers[1].reason",
+        "validate.intent on rdma_waivers[2]",
+        "validate.cluster on rdma_cluster.wait_seconds",
+        "validate.intent on rdma_cluster.host.memlock.by",
+        "validate.host on rdma_cluster.host.memlock.limit_gib",
+        "validate.host on rdma_cluster.host.machine_role",
+        "validate.intent on rdma_cluster.disruption",
+        "validate.cluster on rdma_cluster.operator_namespace",
+    ]
+
+
+def test_all_of_a_mapping_s_keys_are_looked_at(fabrics: typing.Any) -> None:
+    said = problems(fabrics(mtu="9000", virtual_functions="8", rail="leaf", network={"nmae": "x"}))
+    assert [text.partition(";")[0] for text in said] == [
+        "rdma_fabrics[0].virtual_functions: '8' (string)",
+        "rdma_fabrics[0].network.nmae: unknown key",
+        "rdma_fabrics[0].network.namespace: missing",
+        "rdma_fabrics[0].mtu: '9000' (string)",
+        "rdma_fabrics[0].rail: unknown key",
+    ]
+
+
+def test_a_misspelt_key_is_not_missing_as_well(fabrics: typing.Any) -> None:
+    assert said_at_once(fabrics(), [{"check": "platform.bios", "reson": "no BMC here"}]) == ["validate.intent on rdma_waivers[0].reson"]
+    # nor is its fabric told to be without virtual functions
+    assert said_at_once(fabrics(virtual_functions=None, virtual_function=8)) == ["validate.intent on rdma_fabrics[0].virtual_function"]
+
+
+@pytest.mark.parametrize(
+    ("change", "also"),
+    [
+        ({"profile": "sriov_infinband"}, {}),
+        ({"name": 5}, {}),
+        ({"network": "sriov-ib-compute"}, {}),
+        ({"select": "any"}, {}),
+        ({"select__hcas_per_node": "4"}, {}),
+        ({"virtual_functions": "8"}, {"ipam__range": "100.100.0.0/27"}),
+        ({"ipam": "100.100.0.0/22"}, {}),
+        ({"ipam__range": 5}, {}),
+        ({"line_rate": 0.9}, {}),
+        ({"pods__seconds": "10"}, {"pods__limit_seconds": 1}),
+    ],
+)
+def test_what_could_not_be_read_is_told_once_and_nothing_is_guessed_of_it(
+    fabrics: typing.Any, change: typing.Dict[str, typing.Any], also: typing.Dict[str, typing.Any]
+) -> None:
+    """Nothing is said that would need the value: not even what would be wrong with each."""
+    ((place, _value),) = change.items()
+    assert said_at_once(fabrics(**change, **also)) == [f"validate.intent on rdma_fabrics[0].{place.replace('__', '.')}"]
+
+
+def test_a_variable_that_is_none_at_all_hides_no_other(fabrics: typing.Any) -> None:
+    cluster = {"training": {"fabric": "compute", "ranks": 1}}
+    assert said_at_once("compute", "all", cluster) == [
+        "validate.intent on rdma_fabrics",
+        "validate.intent on rdma_waivers",
+        "validate.cluster on rdma_cluster.training.ranks",
+    ]
+    assert said_at_once(fabrics(mtu=9), None, 5) == ["validate.numbers on rdma_fabrics[0].mtu", "validate.intent on rdma_cluster"]
+
+
+def test_fabrics_that_can_be_read_are_compared_beside_one_that_can_t(fabrics: typing.Any) -> None:
+    _compute, storage = fabrics()
+    assert {"validate.unique_names on name storage", "validate.claims on rdma_fabrics[2].select"} < set(
+        said_at_once([*fabrics(name=5)[:1], storage, {**storage, "mtu": "9000"}])
+    )
+
+
+def test_a_stage_after_it_tells_the_shape_alone(fabrics: typing.Any) -> None:
+    wrong = fabrics(virtual_functions="8", mtu=9)
+    assert said_at_once(wrong, stage="discover") == ["discover.intent on rdma_fabrics[0].virtual_functions"]
+
+
+WRONG = some.sampled_from([None, "x", "x-", -1, 0, 9, 1.5, True, [], ["x"], [5], {}, {"x": 1}])
+
+
+@hypothesis.given(
+    first=some.dictionaries(
+        some.sampled_from(["name", "profile", "mtu", "virtual_functions", "rails", "ipam", "select", "network", "pods"]), WRONG, max_size=3
+    ),
+    second=some.dictionaries(some.sampled_from(["name", "mtu", "virtual_functions", "rails", "ipam", "select", "network", "rail"]), WRONG, max_size=3),
+    cluster=some.dictionaries(some.sampled_from(["wait_seconds", "host", "training", "measures", "node_selector", "network_operator"]), WRONG, max_size=3),
+)
+@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+def test_each_mistake_of_a_fabric_is_told_whatever_is_wrong_in_the_others(
+    fabrics: typing.Any, first: typing.Dict[str, typing.Any], second: typing.Dict[str, typing.Any], cluster: typing.Dict[str, typing.Any]
+) -> None:
+    """What is wrong in one place alone is told as well when other places are wrong."""
+    _compute, storage = fabrics()
+    one, other = [{**fabrics()[0], **first}, storage], [fabrics()[0], {**storage, **second}]
+    both = said_at_once([one[0], other[1]], None, cluster)
+    assert len(set(both)) == len(both)
+    for alone in (said_at_once(one), said_at_once(other), said_at_once(fabrics(), None, cluster)):
+        # two of one name, or of one network, is about more than one place
+        of_one = {text for text in alone if "unique_names" not in text and "training" not in text and "claims" not in text and "disjoint" not in text}
+        assert of_one <= set(both)

@@ -7,9 +7,11 @@ from __future__ import annotations
 import typing
 
 from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.intent import Fabric, Intent, Ipam, NvIpamPool
+from ..._model.intent import Fabric, Intent, Ipam, NvIpamPool, Route
+from ..._model.load import Unread
 from ..._model.profiles import pods_on_a_node, traits
-from ..._parse.kubernetes.addresses import Blocks, Network, Pool, RangeError, parse_blocks, parse_network, parse_networks, parse_range
+from ..._model.told import told, told_by
+from ..._parse.kubernetes.addresses import Blocks, Network, Pool, RangeError, is_address, parse_blocks, parse_network, parse_networks, parse_range
 
 Nodes = typing.Sequence[str]
 
@@ -18,7 +20,7 @@ def check(intent: Intent, nodes: Nodes) -> typing.Tuple[Finding, ...]:
     """Findings on the addresses of each fabric, then on all of them together."""
     findings: typing.List[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
-        findings += _check_fabric(fabric, f"rdma_fabrics[{index}].ipam", nodes)
+        findings += told(_check_fabric, fabric, f"rdma_fabrics[{index}].ipam", nodes)
     return (*findings, *_check_disjoint(intent))
 
 
@@ -59,23 +61,72 @@ def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, re
     return Finding(check_id, subject, FAIL, measured, expected, why, remedy)
 
 
-def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.List[Finding]:
-    ipam = fabric.ipam
-    if ipam is None:
+def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Finding]:
+    if fabric.ipam is None:
         # whether the profile does without is validate.profile's to say
-        return []
-    foreign = _check_keys(ipam, path)
-    if foreign:
-        return foreign
+        return
+    wrong = told(_check_pool, fabric.ipam, path)
+    if wrong:
+        places = {finding.subject for finding in wrong}
+        yield from wrong
+        yield from (finding for finding in told_by((_gateway_alone, _exclude_alone, _routes_alone), fabric.ipam, path) if finding.subject not in places)
+        return
     try:
-        pool = pool_of(ipam)
+        findings = _check_addresses(fabric, fabric.ipam, path, nodes)
+    except Unread:
+        # what is not known is part of the arithmetic
+        findings = told_by((_gateway_alone, _exclude_alone, _routes_alone), fabric.ipam, path)
+    yield from findings
+
+
+def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
+    """Why the keys of an ipam mapping mean nothing together."""
+    foreign = _check_keys(ipam, path)
+    yield from foreign
+    if not foreign:
+        try:
+            pool_of(ipam)
+        except RangeError as error:
+            yield _bad("validate.ipam", f"{path}.{error.field}", f"'{error.seen}'", error.expected, error.why, error.remedy)
+
+
+def _gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
+    """A gateway that is on no network at all."""
+    if ipam.gateway is not None and not is_address(ipam.gateway):
+        remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
+        yield _bad("validate.gateway", f"{path}.gateway", f"'{ipam.gateway}'", "an address in range", "A pod can't reach what is no address.", remedy)
+
+
+def _exclude_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
+    """Exclusions that are no networks."""
+    for index, item in enumerate(ipam.exclude):
+        try:
+            parse_network(item)
+        except RangeError as error:
+            yield _bad("validate.ipam", f"{path}.exclude[{index}]", f"'{item}'", error.expected, error.why, error.remedy)
+
+
+def _routes_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
+    """Routes that lead to no network."""
+    for index, route in enumerate(ipam.routes):
+        yield from told(_route_alone, route, f"{path}.routes[{index}].dst")
+
+
+def _route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
+    try:
+        parse_network(route.dst)
     except RangeError as error:
-        return [_bad("validate.ipam", f"{path}.{error.field}", f"'{error.seen}'", error.expected, error.why, error.remedy)]
+        yield _bad("validate.routes", place, f"'{route.dst}'", error.expected, error.why, error.remedy)
+
+
+def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> typing.List[Finding]:
+    """Are they enough, and do gateway and routes go with them?"""
+    pool = pool_of(ipam)
     findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} takes")]
     if isinstance(pool, Blocks):
-        findings.append(_check_blocks(fabric, pool, path, max(1, len(nodes))))
+        findings += told(_blocks, fabric, pool, path, max(1, len(nodes)))
     else:
-        findings.append(_check_capacity(fabric, pool, path, max(1, len(nodes))))
+        findings += told(_capacity, fabric, pool, path, max(1, len(nodes)))
         findings += _check_gateway(ipam, pool, path)
     return findings + _check_routes(ipam, pool.network, path)
 
@@ -101,6 +152,14 @@ def _check_keys(ipam: Ipam, path: str) -> typing.List[Finding]:
         for is_wrong, key, expected, why in wrong
         if is_wrong
     ]
+
+
+def _blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> typing.Iterator[Finding]:
+    yield _check_blocks(fabric, pool, path, nodes)
+
+
+def _capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> typing.Iterator[Finding]:
+    yield _check_capacity(fabric, pool, path, nodes)
 
 
 def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Finding:
@@ -190,11 +249,11 @@ def _check_disjoint(intent: Intent) -> typing.Tuple[Finding, ...]:
     pools: typing.List[typing.Tuple[str, Network]] = []
     findings: typing.List[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
-        if fabric.ipam is None:
-            continue
         try:
+            if fabric.ipam is None:
+                continue
             path, network = f"rdma_fabrics[{index}].ipam.range", parse_range(fabric.ipam.range).network
-        except RangeError:
+        except (RangeError, Unread):
             continue  # named already, by its own finding
         for other_path, other in pools:
             if network.version == other.version and network.overlaps(other):

@@ -16,6 +16,7 @@ from ..._model.comparison import FabricBandwidth, Figure, Kind, Measure
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import kind_of
+from ..._model.told import told, told_by
 from .advice import Advice, advise
 from .scaling import CLOSE, Row, figure_of, rows
 
@@ -179,41 +180,83 @@ def _nodes(number: int) -> str:
 # The intent's own part, for stage validate
 
 
-def mistakes(intent: Intent) -> typing.Iterator[typing.Tuple[str, str, str]]:
+#: path, what is there and what should be
+Mistake = typing.Tuple[str, str, str]
+
+
+def mistakes(intent: Intent) -> typing.Iterator[Mistake]:
     """Path, what is there and what should be, of each mistake in ``rdma_cluster.measures``."""
-    kinds = {fabric.name: kind_of(fabric) for fabric in intent.fabrics}
-    names = [measure.name for measure in intent.cluster.measures]
+    kinds = next(iter(told(_kinds, intent)), None)
+    seen: typing.Set[str] = set()
     for index, measure in enumerate(intent.cluster.measures):
         path = f"rdma_cluster.measures[{index}]"
-        if names.index(measure.name) != index:
-            yield f"{path}.name", f"'{measure.name}' again", "a name of its own"
-        if not measure.figures:
-            yield f"{path}.figures", "no figure", "one figure at least"
-        if measure.single_node is not None and (measure.per_node or not _usable(measure.single_node)):
-            yield f"{path}.single_node", f"{measure.single_node:g}", "none beside per_node" if measure.per_node else "a figure above 0"
-        if not 0 < measure.enough <= 1:
-            yield f"{path}.enough", f"{measure.enough:g}", "more than 0, at most 1"
-        yield from _figure_mistakes(measure, path, kinds)
+        yield from told(_same_measure, measure, path, seen)
+        yield from told_by((_no_figure, _single_node, _enough), measure, path)
+        yield from told(_figure_mistakes, measure, path, kinds)
 
 
-def _figure_mistakes(measure: Measure, path: str, kinds: typing.Mapping[str, Kind]) -> typing.Iterator[typing.Tuple[str, str, str]]:
+def _kinds(intent: Intent) -> typing.Iterator[typing.Mapping[str, Kind]]:
+    """One mapping; none where a fabric could not be read."""
+    yield {fabric.name: kind_of(fabric) for fabric in intent.fabrics}
+
+
+def _same_measure(measure: Measure, path: str, seen: typing.Set[str]) -> typing.Iterator[Mistake]:
+    if measure.name in seen:
+        yield f"{path}.name", f"'{measure.name}' again", "a name of its own"
+    seen.add(measure.name)
+
+
+def _no_figure(measure: Measure, path: str) -> typing.Iterator[Mistake]:
+    if not measure.figures:
+        yield f"{path}.figures", "no figure", "one figure at least"
+
+
+def _single_node(measure: Measure, path: str) -> typing.Iterator[Mistake]:
+    if measure.single_node is not None and (measure.per_node or not _usable(measure.single_node)):
+        yield f"{path}.single_node", f"{measure.single_node:g}", "none beside per_node" if measure.per_node else "a figure above 0"
+
+
+def _enough(measure: Measure, path: str) -> typing.Iterator[Mistake]:
+    if not 0 < measure.enough <= 1:
+        yield f"{path}.enough", f"{measure.enough:g}", "more than 0, at most 1"
+
+
+def _figure_mistakes(measure: Measure, path: str, kinds: typing.Optional[typing.Mapping[str, Kind]]) -> typing.Iterator[Mistake]:
+    """:param kinds: of the fabrics; None where they are not known"""
     seen: typing.Set[typing.Tuple[str, int]] = set()
     others: typing.Dict[str, typing.Optional[Kind]] = {}
     for index, figure in enumerate(measure.figures):
         where = f"{path}.figures[{index}]"
-        if figure.nodes < 2:
-            yield f"{where}.nodes", str(figure.nodes), "2 nodes at least; the figure of one node is single_node"
-        if not _usable(figure.value):
-            yield f"{where}.value", f"{figure.value:g}", "a figure above 0"
-        if (figure.network, figure.nodes) in seen:
-            yield where, f"{figure.network} on {figure.nodes} nodes again", "one figure of a network and number of nodes"
-        seen.add((figure.network, figure.nodes))
-        if figure.network in kinds and figure.kind not in (None, kinds[figure.network]):
-            yield f"{where}.kind", str(figure.kind), f"{kinds[figure.network]}, which the profile of this fabric says, or none"
-        if figure.network not in kinds and figure.kind is None:
-            yield f"{where}.kind", "missing", f"what '{figure.network}' is, since it is no fabric of the intent"
-        if others.setdefault(figure.network, figure.kind) != figure.kind:
-            yield f"{where}.kind", str(figure.kind), f"{others[figure.network]}, as before for this network"
+        yield from told_by((_too_few_nodes, _unusable_value), figure, where)
+        yield from told(_figure_again, figure, where, seen)
+        yield from told(_figure_kind, figure, where, kinds, others)
+
+
+def _too_few_nodes(figure: Figure, where: str) -> typing.Iterator[Mistake]:
+    if figure.nodes < 2:
+        yield f"{where}.nodes", str(figure.nodes), "2 nodes at least; the figure of one node is single_node"
+
+
+def _unusable_value(figure: Figure, where: str) -> typing.Iterator[Mistake]:
+    if not _usable(figure.value):
+        yield f"{where}.value", f"{figure.value:g}", "a figure above 0"
+
+
+def _figure_again(figure: Figure, where: str, seen: typing.Set[typing.Tuple[str, int]]) -> typing.Iterator[Mistake]:
+    if (figure.network, figure.nodes) in seen:
+        yield where, f"{figure.network} on {figure.nodes} nodes again", "one figure of a network and number of nodes"
+    seen.add((figure.network, figure.nodes))
+
+
+def _figure_kind(
+    figure: Figure, where: str, kinds: typing.Optional[typing.Mapping[str, Kind]], others: typing.Dict[str, typing.Optional[Kind]]
+) -> typing.Iterator[Mistake]:
+    if kinds is not None and figure.network in kinds and figure.kind not in (None, kinds[figure.network]):
+        yield f"{where}.kind", str(figure.kind), f"{kinds[figure.network]}, which the profile of this fabric says, or none"
+    if kinds is not None and figure.network not in kinds and figure.kind is None:
+        yield f"{where}.kind", "missing", f"what '{figure.network}' is, since it is no fabric of the intent"
+    if others.setdefault(figure.network, figure.kind) != figure.kind:
+        yield f"{where}.kind", str(figure.kind), f"{others[figure.network]}, as before for this network"
 
 
 def _usable(value: float) -> bool:

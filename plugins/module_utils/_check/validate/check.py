@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import functools
+import operator
 import re
 import typing
 
 from ..._model.controller import ControllerFacts
-from ..._model.findings import FAIL, WARN, Finding, Waiver, never_waived, ok
-from ..._model.host_intent import Kubelet
-from ..._model.intent import Fabric, Intent
+from ..._model.findings import FAIL, PASS, WARN, Finding, Waiver, never_waived, ok
+from ..._model.host_intent import HostNeeds, Kubelet, Memlock
+from ..._model.intent import ClusterIntent, Fabric, Intent, LineRate
 from ..._model.load import LoadError, nearest
 from ..._model.profiles import pods_on_a_node, traits
+from ..._model.told import told, told_by
 from ..addresses import arithmetic as ranges
 from ..compare import check as compare
 from ..ids import CHECKS
@@ -51,6 +54,8 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _GUID = re.compile(r"0x[0-9a-f]{16}")
 _CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
+# a step of a path: a key, or an index
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,9})\]", re.ASCII)
 _PCI_ID = re.compile(r"[0-9a-f]{4}")
 
 # the Mellanox plugin of the operator raises NUM_OF_VFS up to this; no other NIC that it knows has more
@@ -72,20 +77,58 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """Judge the meaning of the intent. One finding at least for each fabric, waiver and for the inventory."""
-    findings = [ok("validate.intent", "intent", f"{len(intent.fabrics)} fabrics, {len(intent.waivers)} waivers", "types and keys of the schema")]
+    """Judge the meaning of the intent. One finding at least for each fabric, waiver and for the inventory, unless a part of it could not be read."""
+    findings = told(_read, intent)
     findings += _check_nodes(facts.nodes)
     findings += _check_variables(facts.variables)
-    for index, fabric in enumerate(intent.fabrics):
-        findings += _check_fabric(fabric, f"rdma_fabrics[{index}]")
+    findings += told(_check_fabrics, intent)
     findings += conflicts.check(intent)
-    findings += ranges.check(intent, facts.nodes)
-    findings += _check_cluster(intent)
-    findings += _check_host(intent)
-    findings += _check_measures(intent)
-    for index, waiver in enumerate(intent.waivers):
-        findings += _check_waiver(waiver, f"rdma_waivers[{index}]")
+    findings += told(ranges.check, intent, facts.nodes)
+    findings += told(_check_cluster, intent)
+    findings += told(_check_host, intent)
+    findings += told(_check_measures, intent)
+    findings += told(_check_waivers, intent)
     return (*findings, *controller.check(intent, facts.controller))
+
+
+def mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """Findings for an intent that could not be loaded: what is wrong in its shape, and what is wrong all the same in the rest of it.
+
+    :param intent: the part that could be read
+    """
+    # which rights are needed is not known, so none of them was asked for
+    rest = [finding for finding in check(intent, facts) if finding.status != PASS and finding.check != "validate.rights"]
+    places = {problem.path for problem in problems}
+    return (*refuse(problems), *(finding for finding in rest if finding.subject not in places))
+
+
+def in_order(findings: typing.Iterable[Finding], variables: typing.Mapping[str, typing.Any]) -> typing.Tuple[Finding, ...]:
+    """Findings in the order in which the user wrote what they are about; a key that is not there stands behind its mapping's others.
+
+    What is about no place in the variables keeps its order: the intent and the inventory first, what several fabrics share and the controller last.
+
+    :param variables: the user's variables by name, as they came
+    """
+    return tuple(sorted(findings, key=functools.partial(_position, variables)))
+
+
+def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> typing.Tuple[int, ...]:
+    """Where the finding's subject is in the variables: the number of each step in what it is a step of."""
+    if finding.subject in ("intent", "inventory") or finding.check == "validate.variables":
+        return (-1,)
+    position: typing.List[int] = []
+    place: typing.Any = variables
+    for key, index in _STEP.findall(finding.subject):
+        if index:
+            position.append(int(index))
+            place = place[int(index)] if isinstance(place, (list, tuple)) and int(index) < len(place) else None
+        elif isinstance(place, typing.Mapping):
+            keys = list(map(str, place))
+            position.append(keys.index(key) if key in keys else len(keys))
+            place = place.get(key)
+        else:
+            position.append(0)
+    return tuple(position)
 
 
 def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> typing.Tuple[Finding, ...]:
@@ -130,198 +173,320 @@ def _check_variables(variables: typing.Tuple[str, ...]) -> typing.List[Finding]:
     return findings or [ok("validate.variables", "inventory", "no unknown rdma_ variable", "no unknown rdma_ variable")]
 
 
-def _check_fabric(fabric: Fabric, path: str) -> typing.List[Finding]:
-    return (
-        profile_keys.check(fabric, path)
-        + _check_names(fabric, path)
-        + _check_select(fabric, path)
-        + _check_numbers(fabric, path)
-        + _check_line_rate(fabric, path)
-        + _check_pods(fabric, path)
-    )
+def _read(intent: Intent) -> typing.Iterator[Finding]:
+    yield ok("validate.intent", "intent", f"{len(intent.fabrics)} fabrics, {len(intent.waivers)} waivers", "types and keys of the schema")
+
+
+def _check_fabrics(intent: Intent) -> typing.Iterator[Finding]:
+    rules = (profile_keys.check, _check_names, _check_select, _check_numbers, _check_line_rate, _check_pods)
+    for index, fabric in enumerate(intent.fabrics):
+        yield from told_by(rules, fabric, f"rdma_fabrics[{index}]")
 
 
 def _check_names(fabric: Fabric, path: str) -> typing.List[Finding]:
-    findings = []
-    if fabric.resource_name and (not _RESOURCE.fullmatch(fabric.resource_name) or len(fabric.resource_name) > 63):
-        why = "The webhook of the SR-IOV operator and the device plugins refuse it: releases up to 1.6 and OpenShift's reject a hyphen."
-        expected = "up to 63 letters, digits and underscores, with a letter or digit at both ends"
-        findings.append(_bad("names", f"{path}.resource_name", f"'{fabric.resource_name}'", expected, why, "Write mlx_compute instead of mlx-compute."))
-    names = [("name", fabric.name), ("network.namespace", fabric.network.namespace)]
-    if fabric.network.name:
-        names.append(("network.name", fabric.network.name))
-    if fabric.pool is not None:
-        names += [("ipam.pool.name", fabric.pool.name), ("ipam.pool.namespace", fabric.pool.namespace)]
-    for what, name in names:
-        if not _LABEL.fullmatch(name) or len(name) > 63:
-            expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
-            why = "It becomes the name of a Kubernetes object, and the API server refuses this one."
-            findings.append(_bad("names", f"{path}.{what}", f"'{name}'", expected, why, "Rename it."))
+    findings = told(_resource, fabric, path)
+    for what in ("name", "network.namespace", "network.name", "pool.name", "pool.namespace"):
+        findings += told(_name, fabric, path, what)
     return findings or [ok("validate.names", path, "all valid", "names that the API server and the operator's webhook take")]
 
 
+def _resource(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if fabric.resource_name and (not _RESOURCE.fullmatch(fabric.resource_name) or len(fabric.resource_name) > 63):
+        why = "The webhook of the SR-IOV operator and the device plugins refuse it: releases up to 1.6 and OpenShift's reject a hyphen."
+        expected = "up to 63 letters, digits and underscores, with a letter or digit at both ends"
+        yield _bad("names", f"{path}.resource_name", f"'{fabric.resource_name}'", expected, why, "Write mlx_compute instead of mlx-compute.")
+
+
+def _name(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
+    of_pool = what.startswith("pool.")
+    if of_pool and fabric.pool is None:
+        return
+    name = operator.attrgetter(what)(fabric)
+    if what == "network.name" and not name:
+        # whether the profile does without is validate.profile's to say
+        return
+    if not _LABEL.fullmatch(name) or len(name) > 63:
+        expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
+        why = "It becomes the name of a Kubernetes object, and the API server refuses this one."
+        yield _bad("names", f"{path}.ipam.{what}" if of_pool else f"{path}.{what}", f"'{name}'", expected, why, "Rename it.")
+
+
 def _check_select(fabric: Fabric, path: str) -> typing.List[Finding]:
-    select, path = fabric.select, f"{path}.select"
-    findings: typing.List[Finding] = []
     if not traits(fabric).members:
-        return findings
-    infiniband = traits(fabric).link != "Ethernet"
-    if select.subnet_manager and not infiniband:
+        return []
+    path = f"{path}.select"
+    findings = told_by((_subnet_manager, _selector, _pci_addresses, _vendor, _device, _enough_addresses, _enough_names), fabric, path)
+    return findings or [ok("validate.select", path, "usable", f"names HCAs in a way that profile {fabric.profile} can follow")]
+
+
+def _subnet_manager(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    managers = fabric.select.subnet_manager
+    if managers and traits(fabric).link == "Ethernet":
         why = f"The profile {fabric.profile} is Ethernet, and Ethernet has no subnet manager."
         remedy = "Remove subnet_manager and name the NICs by pci, netdev, or vendor and device."
-        findings.append(_bad("select", f"{path}.subnet_manager", ", ".join(select.subnet_manager), "no subnet_manager", why, remedy))
-    elif select.subnet_manager != ("any",):
-        for index, guid in enumerate(select.subnet_manager):
+        yield _bad("select", f"{path}.subnet_manager", ", ".join(managers), "no subnet_manager", why, remedy)
+    elif managers != ("any",):
+        for index, guid in enumerate(managers):
             if not _GUID.fullmatch(guid):
                 why = "A subnet manager is known by the GUID of its port, as sminfo prints it."
                 expected = "'any' alone, or 0x and 16 lower-case hex digits"
                 remedy = "Copy the sm guid out of sminfo, with its leading zeros."
-                place = f"{path}.subnet_manager" + (f"[{index}]" if len(select.subnet_manager) > 1 else "")
-                findings.append(_bad("select", place, f"'{guid}'", expected, why, remedy))
+                place = f"{path}.subnet_manager" + (f"[{index}]" if len(managers) > 1 else "")
+                yield _bad("select", place, f"'{guid}'", expected, why, remedy)
+
+
+def _selector(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    select = fabric.select
     if not (select.subnet_manager or select.pci or select.netdev or select.vendor or select.device):
         why = "Nothing says which HCAs of a node belong to this fabric."
-        expected = "subnet_manager, pci, netdev, or vendor and device" if infiniband else "pci, netdev, or vendor and device"
-        findings.append(_bad("select", path, "only hcas_per_node", expected, why, "Add one of them; for InfiniBand 'subnet_manager: any' is the simplest."))
-    for index, address in enumerate(select.pci):
+        ethernet = traits(fabric).link == "Ethernet"
+        expected = "pci, netdev, or vendor and device" if ethernet else "subnet_manager, pci, netdev, or vendor and device"
+        yield _bad("select", path, "only hcas_per_node", expected, why, "Add one of them; for InfiniBand 'subnet_manager: any' is the simplest.")
+
+
+def _pci_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    for index, address in enumerate(fabric.select.pci):
         if not _PCI.fullmatch(address):
             why = "sysfs and the operator compare PCI addresses as text, in the kernel's form."
             remedy = "Copy the address out of 'lspci -D', in lower case."
-            findings.append(_bad("select", f"{path}.pci[{index}]", f"'{address}'", "dddd:bb:dd.f, such as 0000:3c:00.0", why, remedy))
-    for what, value in (("vendor", select.vendor), ("device", select.device)):
-        if value is not None and not _PCI_ID.fullmatch(value):
-            why = "PCI ids are compared as text."
-            expected = "four lower-case hex digits in quotes, such as '15b3'"
-            findings.append(_bad("select", f"{path}.{what}", f"'{value}'", expected, why, "Copy it out of 'lspci -nn'."))
+            yield _bad("select", f"{path}.pci[{index}]", f"'{address}'", "dddd:bb:dd.f, such as 0000:3c:00.0", why, remedy)
+
+
+def _vendor(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _pci_id(f"{path}.vendor", fabric.select.vendor)
+
+
+def _device(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _pci_id(f"{path}.device", fabric.select.device)
+
+
+def _pci_id(place: str, value: typing.Optional[str]) -> typing.Iterator[Finding]:
+    if value is not None and not _PCI_ID.fullmatch(value):
+        expected = "four lower-case hex digits in quotes, such as '15b3'"
+        yield _bad("select", place, f"'{value}'", expected, "PCI ids are compared as text.", "Copy it out of 'lspci -nn'.")
+
+
+def _enough_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _enough(fabric, f"{path}.pci", fabric.select.pci)
+
+
+def _enough_names(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _enough(fabric, f"{path}.netdev", fabric.select.netdev)
+
+
+def _enough(fabric: Fabric, place: str, items: typing.Tuple[str, ...]) -> typing.Iterator[Finding]:
     # a list of PCI addresses may be longer than one node's share, since nodes may differ; a shorter one can never be enough
-    for what, items in (("pci", select.pci), ("netdev", select.netdev)):
-        if items and len(set(items)) < select.hcas_per_node:
-            why = "A node can't have more HCAs on this fabric than the list names."
-            remedy = "List all of them, or lower hcas_per_node."
-            findings.append(_bad("select", f"{path}.{what}", f"{len(set(items))} named", f"{select.hcas_per_node} (hcas_per_node)", why, remedy))
-    return findings or [ok("validate.select", path, "usable", f"names HCAs in a way that profile {fabric.profile} can follow")]
+    if items and len(set(items)) < fabric.select.hcas_per_node:
+        why = "A node can't have more HCAs on this fabric than the list names."
+        remedy = "List all of them, or lower hcas_per_node."
+        yield _bad("select", place, f"{len(set(items))} named", f"{fabric.select.hcas_per_node} (hcas_per_node)", why, remedy)
 
 
 def _check_numbers(fabric: Fabric, path: str) -> typing.List[Finding]:
-    findings, its = [], traits(fabric)
-    for what, value, low, high, unit in (
-        ("select.hcas_per_node", fabric.select.hcas_per_node if its.members else None, 1, 64, "HCAs"),
-        ("virtual_functions", fabric.virtual_functions if its.functions else None, 1, _MOST_VIRTUAL_FUNCTIONS, "VFs a physical function"),
-        ("mtu", fabric.mtu, 576, 65520, "bytes"),
-    ):
-        if value is not None and not low <= value <= high:
-            why = "Out of what any HCA and its driver can do; the operator would refuse it, or fail on the node."
-            findings.append(_bad("numbers", f"{path}.{what}", f"{value} {unit}", f"{low} to {high} {unit}", why, "Correct the number."))
+    findings = told_by((_hcas, _functions, _mtu), fabric, path)
     return findings or [ok("validate.numbers", path, f"{fabric.select.hcas_per_node} HCAs, {pods_on_a_node(fabric)} pods a node", "numbers that an HCA can do")]
+
+
+def _hcas(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if traits(fabric).members:
+        yield from _within(f"{path}.select.hcas_per_node", fabric.select.hcas_per_node, 1, 64, "HCAs")
+
+
+def _functions(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    # that there must be some is validate.profile's to say
+    if traits(fabric).functions and fabric.virtual_functions:
+        yield from _within(f"{path}.virtual_functions", fabric.virtual_functions, 1, _MOST_VIRTUAL_FUNCTIONS, "VFs a physical function")
+
+
+def _mtu(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if fabric.mtu is not None:
+        yield from _within(f"{path}.mtu", fabric.mtu, 576, 65520, "bytes")
+
+
+def _within(place: str, value: int, low: int, high: int, unit: str) -> typing.Iterator[Finding]:
+    if not low <= value <= high:
+        why = "Out of what any HCA and its driver can do; the operator would refuse it, or fail on the node."
+        yield _bad("numbers", place, f"{value} {unit}", f"{low} to {high} {unit}", why, "Correct the number.")
 
 
 def _check_line_rate(fabric: Fabric, path: str) -> typing.List[Finding]:
     rate, path = fabric.line_rate, f"{path}.line_rate"
-    for what, fraction, usual in (("fraction", rate.fraction, 0.92), ("fleet_fraction", rate.fleet_fraction, 0.93)):
-        if not 0 < fraction <= 1:
-            why = "No link carries more than its rate, and a floor of nothing proves nothing."
-            return [_bad("line_rate", f"{path}.{what}", f"{fraction}", "more than 0, at most 1", why, f"Use {usual}, or a figure that you can defend.")]
+    findings = told(_fraction, f"{path}.fraction", operator.attrgetter("fraction"), rate, 0.92)
+    findings += told(_fraction, f"{path}.fleet_fraction", operator.attrgetter("fleet_fraction"), rate, 0.93)
+    findings += told_by((_expected_rate, _floor, _reason), rate, path)
+    if findings:
+        return findings
+    if rate.floor_gbps is not None:
+        return [ok("validate.line_rate", path, f"{rate.floor_gbps:g} Gb/s, because: {rate.reason}", "an absolute floor has a reason")]
+    of = f"{rate.expected_gbps:g} Gb/s or PCIe" if rate.expected_gbps is not None else "what link and PCIe can do"
+    return [ok("validate.line_rate", path, f"{rate.fraction:.0%} of the slower of {of}", "a floor that means something")]
+
+
+def _fraction(place: str, read: typing.Callable[[LineRate], float], rate: LineRate, usual: float) -> typing.Iterator[Finding]:
+    fraction = read(rate)
+    if not 0 < fraction <= 1:
+        why = "No link carries more than its rate, and a floor of nothing proves nothing."
+        yield _bad("line_rate", place, f"{fraction}", "more than 0, at most 1", why, f"Use {usual}, or a figure that you can defend.")
+
+
+def _expected_rate(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     if rate.expected_gbps is not None and not 0 < rate.expected_gbps < float("inf"):
         why = "No link has this rate."
         remedy = "Write the rate of the links, such as 400; or leave it out, and what both ends of each link can do counts."
-        return [_bad("line_rate", f"{path}.expected_gbps", f"{rate.expected_gbps} Gb/s", "more than 0 Gb/s", why, remedy)]
-    if rate.floor_gbps is None:
-        of = f"{rate.expected_gbps:g} Gb/s or PCIe" if rate.expected_gbps is not None else "what link and PCIe can do"
-        return [ok("validate.line_rate", path, f"{rate.fraction:.0%} of the slower of {of}", "a floor that means something")]
-    if not 0 < rate.floor_gbps < float("inf"):
+        yield _bad("line_rate", f"{path}.expected_gbps", f"{rate.expected_gbps} Gb/s", "more than 0 Gb/s", why, remedy)
+
+
+def _floor(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+    if rate.floor_gbps is not None and not 0 < rate.floor_gbps < float("inf"):
         why = "A floor that any figure reaches, or none can, proves nothing."
-        return [_bad("line_rate", f"{path}.floor_gbps", f"{rate.floor_gbps} Gb/s", "more than 0 Gb/s", why, "Correct it, or use the fraction.")]
-    if not (rate.reason or "").strip():
+        yield _bad("line_rate", f"{path}.floor_gbps", f"{rate.floor_gbps} Gb/s", "more than 0 Gb/s", why, "Correct it, or use the fraction.")
+
+
+def _reason(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+    if rate.floor_gbps is not None and not (rate.reason or "").strip():
         why = "An absolute floor hides how fast the link could be, so the report must say why it was chosen."
-        return [_bad("line_rate", f"{path}.reason", "no reason", "a reason beside floor_gbps", why, "Add reason, or remove floor_gbps and use the fraction.")]
-    return [ok("validate.line_rate", path, f"{rate.floor_gbps:g} Gb/s, because: {rate.reason}", "an absolute floor has a reason")]
+        yield _bad("line_rate", f"{path}.reason", "no reason", "a reason beside floor_gbps", why, "Add reason, or remove floor_gbps and use the fraction.")
 
 
 def _check_pods(fabric: Fabric, path: str) -> typing.List[Finding]:
-    pods, findings = fabric.pods, []
-    for what, value in (
-        ("pods.message_bytes", pods.message_bytes),
-        ("pods.iterations", pods.iterations),
-        ("pods.seconds", pods.seconds),
-        ("bandwidth.rounds", fabric.bandwidth.rounds),
-    ):
-        if value is not None and value < 1:
-            findings.append(_bad("pods", f"{path}.{what}", str(value), "1 at least", "ib_write_bw would refuse it or measure nothing.", "Correct the number."))
+    findings: typing.List[Finding] = []
+    for what in ("pods.message_bytes", "pods.iterations", "pods.seconds", "bandwidth.rounds"):
+        findings += told(_at_least_one, fabric, path, what)
+    findings += told(_limit, fabric, path)
+    return findings or [
+        ok("validate.pods", f"{path}.pods", f"{fabric.pods.seconds} s, at most {fabric.pods.limit_seconds} s", "a measurement that fits its limit")
+    ]
+
+
+def _at_least_one(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
+    value = operator.attrgetter(what)(fabric)
+    if value is not None and value < 1:
+        yield _bad("pods", f"{path}.{what}", str(value), "1 at least", "ib_write_bw would refuse it or measure nothing.", "Correct the number.")
+
+
+def _limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    pods = fabric.pods
     if pods.limit_seconds <= pods.seconds:
         why = "Each command would be stopped before its measurement ends."
         remedy = "Leave room for connecting: limit_seconds should be twice seconds at least."
-        findings.append(_bad("pods", f"{path}.pods.limit_seconds", f"{pods.limit_seconds} s", f"more than {pods.seconds} s (seconds)", why, remedy))
-    return findings or [ok("validate.pods", f"{path}.pods", f"{pods.seconds} s, at most {pods.limit_seconds} s", "a measurement that fits its limit")]
+        yield _bad("pods", f"{path}.pods.limit_seconds", f"{pods.limit_seconds} s", f"more than {pods.seconds} s (seconds)", why, remedy)
 
 
 def _check_cluster(intent: Intent) -> typing.List[Finding]:
     cluster = intent.cluster
-    findings = []
+    findings = told_by((_node_selector, _wait_seconds, _node_pool, _release, _driver, _operator_namespace), cluster)
+    findings += told_by((_training_fabric, _training_ranks), intent)
+    return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace}", "usable values")]
+
+
+def _node_selector(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if not cluster.node_selector:
         why = "An empty selector takes every node of the cluster, control plane included, and the operator drains and reboots what it takes."
         remedy = "Name a label that only RDMA nodes have, or remove the key for the default."
-        findings.append(_bad("cluster", "rdma_cluster.node_selector", "no label", "one label at least", why, remedy))
+        yield _bad("cluster", "rdma_cluster.node_selector", "no label", "one label at least", why, remedy)
+
+
+def _wait_seconds(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.wait_seconds < 1:
-        why = "Nothing is ready at once."
-        findings.append(_bad("cluster", "rdma_cluster.wait_seconds", f"{cluster.wait_seconds} s", "1 s at least", why, "Correct it."))
+        yield _bad("cluster", "rdma_cluster.wait_seconds", f"{cluster.wait_seconds} s", "1 s at least", "Nothing is ready at once.", "Correct it.")
+
+
+def _node_pool(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.node_pool is not None and cluster.node_pool.max_unavailable < 1:
         why = "No node would ever get its turn, and the wait would end with its time."
         expected = "1 node at least"
-        findings.append(_bad("cluster", "rdma_cluster.node_pool.max_unavailable", str(cluster.node_pool.max_unavailable), expected, why, "Correct it."))
+        yield _bad("cluster", "rdma_cluster.node_pool.max_unavailable", str(cluster.node_pool.max_unavailable), expected, why, "Correct it.")
+
+
+def _release(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if not _RELEASE.fullmatch(cluster.network_operator.version):
         why = "Images of NVIDIA's network operator are named after its releases, and there would be none of this name."
-        expected = "a release, such as v26.4.1"
         seen = f"'{cluster.network_operator.version}'"
-        findings.append(_bad("cluster", "rdma_cluster.network_operator.version", seen, expected, why, "Copy it out of the operator's release notes."))
+        remedy = "Copy it out of the operator's release notes."
+        yield _bad("cluster", "rdma_cluster.network_operator.version", seen, "a release, such as v26.4.1", why, remedy)
+
+
+def _driver(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.network_operator.ofed_driver is not None and cluster.disruption == "none":
         why = "A driver that is loaded anew takes the RDMA devices from all pods of the node, so the operator drains it."
         remedy = "Allow drains in rdma_cluster.disruption, or leave the driver to the nodes."
         expected = "no driver with disruption: none"
-        findings.append(_bad("cluster", "rdma_cluster.network_operator.ofed_driver", cluster.network_operator.ofed_driver, expected, why, remedy))
+        yield _bad("cluster", "rdma_cluster.network_operator.ofed_driver", cluster.network_operator.ofed_driver, expected, why, remedy)
+
+
+def _operator_namespace(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if not _LABEL.fullmatch(cluster.operator_namespace):
         why = "It is the name of a namespace, and the API server knows no such one."
         expected = "lower-case letters, digits and hyphens"
-        findings.append(_bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", expected, why, "Correct the name."))
-    findings += _check_training(intent)
-    return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace}", "usable values")]
+        yield _bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", expected, why, "Correct the name.")
 
 
 def _check_host(intent: Intent) -> typing.List[Finding]:
-    findings, path = [], "rdma_cluster.host"
-    memlock, why = intent.cluster.host.memlock, "Without a size nobody knows what was meant, and none at all has to be asked for."
-    if memlock is not None and (memlock.limit_gib is None) != memlock.unlimited:
+    host, path, findings = intent.cluster.host, "rdma_cluster.host", []
+    findings += told(_check_memlock, host, path)
+    findings += told_by((_machine_role, _kernel_arguments), host, path)
+    findings += told(_check_kubelet, host, path)
+    return findings or [ok("validate.host", path, "usable values", "usable values")]
+
+
+def _check_memlock(host: HostNeeds, path: str) -> typing.List[Finding]:
+    return [] if host.memlock is None else told_by((_memlock, _limit_gib, _proof_mib), host.memlock, f"{path}.memlock")
+
+
+def _memlock(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
+    if (memlock.limit_gib is None) != memlock.unlimited:
         measured = f"limit_gib {memlock.limit_gib}, unlimited {memlock.unlimited}"
-        findings.append(_bad("host", f"{path}.memlock", measured, "limit_gib, or unlimited: true", why, "Give the size that the jobs register, in GiB."))
-    if memlock is not None and memlock.limit_gib is not None and not 1 <= memlock.limit_gib <= 1 << 20:
-        findings.append(_bad("host", f"{path}.memlock.limit_gib", str(memlock.limit_gib), "1 to 1048576 GiB", "No job can work with it.", "Correct it."))
-    if memlock is not None and not 1 <= memlock.proof_mib <= min(2047, (memlock.limit_gib or 2) << 10):
+        why = "Without a size nobody knows what was meant, and none at all has to be asked for."
+        yield _bad("host", path, measured, "limit_gib, or unlimited: true", why, "Give the size that the jobs register, in GiB.")
+
+
+def _limit_gib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
+    if memlock.limit_gib is not None and not 1 <= memlock.limit_gib <= 1 << 20:
+        yield _bad("host", f"{path}.limit_gib", str(memlock.limit_gib), "1 to 1048576 GiB", "No job can work with it.", "Correct it.")
+
+
+def _proof_mib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
+    if not 1 <= memlock.proof_mib <= min(2047, (memlock.limit_gib or 2) << 10):
         why = "The proof registers one buffer, which ibv_rc_pingpong makes at most 2 GiB large, and no larger than the limit."
-        findings.append(_bad("host", f"{path}.memlock.proof_mib", f"{memlock.proof_mib} MiB", "1 to 2047 MiB, and within limit_gib", why, "Lower it."))
-    if not _LABEL.fullmatch(intent.cluster.host.machine_role):
+        yield _bad("host", f"{path}.proof_mib", f"{memlock.proof_mib} MiB", "1 to 2047 MiB, and within limit_gib", why, "Lower it.")
+
+
+def _machine_role(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
+    if not _LABEL.fullmatch(host.machine_role):
         why = "It becomes a label, and a part of the name of a MachineConfig."
-        findings.append(_bad("host", f"{path}.machine_role", f"'{intent.cluster.host.machine_role}'", "worker, or the name of a pool", why, "Correct it."))
-    for index, argument in enumerate(intent.cluster.host.kernel_arguments):
+        yield _bad("host", f"{path}.machine_role", f"'{host.machine_role}'", "worker, or the name of a pool", why, "Correct it.")
+
+
+def _kernel_arguments(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
+    for index, argument in enumerate(host.kernel_arguments):
         if not argument.strip() or argument.split() != [argument]:
             why = "The MachineConfig would be degraded, and its pool with it."
-            findings.append(_bad("host", f"{path}.kernel_arguments[{index}]", f"'{argument}'", "one argument without spaces", why, "List each one by itself."))
-    kubelet = intent.cluster.host.kubelet
-    return [*findings, *(_check_kubelet(kubelet, f"{path}.kubelet") if kubelet else ())] or [ok("validate.host", path, "usable values", "usable values")]
+            yield _bad("host", f"{path}.kernel_arguments[{index}]", f"'{argument}'", "one argument without spaces", why, "List each one by itself.")
 
 
-def _check_kubelet(kubelet: Kubelet, path: str) -> typing.List[Finding]:
-    findings = []
+def _check_kubelet(host: HostNeeds, path: str) -> typing.List[Finding]:
+    return [] if host.kubelet is None else told_by((_settings, _scope, _reserved_cpus), host.kubelet, f"{path}.kubelet")
+
+
+def _settings(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
     if kubelet == Kubelet(pool_labels=kubelet.pool_labels):
         why = "A KubeletConfig without a setting reboots the nodes for nothing."
-        findings.append(_bad("host", path, "no setting", "one setting at least", why, "Say topology_manager_policy, or remove the key."))
+        yield _bad("host", path, "no setting", "one setting at least", why, "Say topology_manager_policy, or remove the key.")
+
+
+def _scope(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
     if kubelet.topology_manager_scope and kubelet.topology_manager_policy in (None, "none"):
         why = "The scope says of what the policy holds, so without a policy it says nothing."
         expected = "topology_manager_policy beside it"
-        findings.append(_bad("host", f"{path}.topology_manager_scope", kubelet.topology_manager_scope, expected, why, "Name a policy: single-numa-node."))
+        yield _bad("host", f"{path}.topology_manager_scope", kubelet.topology_manager_scope, expected, why, "Name a policy: single-numa-node.")
+
+
+def _reserved_cpus(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
     cpus = kubelet.reserved_system_cpus
     if cpus is not None and not _is_cpu_list(cpus):
         why = "The kubelet would not start with it, and OpenShift hands it on unread: the nodes would not come back."
         expected = "numbers and rising ranges without spaces, such as 0-1,32"
-        findings.append(_bad("host", f"{path}.reserved_system_cpus", f"'{cpus}'", expected, why, "Copy CPUs of each NUMA node out of 'lscpu -e'."))
-    return findings
+        yield _bad("host", f"{path}.reserved_system_cpus", f"'{cpus}'", expected, why, "Copy CPUs of each NUMA node out of 'lscpu -e'.")
 
 
 def _is_cpu_list(text: str) -> bool:
@@ -331,44 +496,65 @@ def _is_cpu_list(text: str) -> bool:
 
 
 def _check_measures(intent: Intent) -> typing.List[Finding]:
-    why = "Stage compare would compare what is not alike, or divide by nothing."
-    findings = [_bad("measures", path, seen, expected, why, "Correct the figure.") for path, seen, expected in compare.mistakes(intent)]
+    findings = told(_measures, intent)
     return findings or [ok("validate.measures", "rdma_cluster.measures", f"{len(intent.cluster.measures)} measures", "figures that can be compared")]
 
 
-def _check_training(intent: Intent) -> typing.List[Finding]:
-    training, findings = intent.cluster.training, []
+def _measures(intent: Intent) -> typing.Iterator[Finding]:
+    why = "Stage compare would compare what is not alike, or divide by nothing."
+    for path, seen, expected in compare.mistakes(intent):
+        yield _bad("measures", path, seen, expected, why, "Correct the figure.")
+
+
+def _training_fabric(intent: Intent) -> typing.Iterator[Finding]:
+    training = intent.cluster.training
+    if training is None or training.fabric is None:
+        return
     names = [fabric.name for fabric in intent.fabrics]
-    if training is not None and training.fabric not in (None, *names):
-        expected = f"one of: {', '.join(names)}{nearest(str(training.fabric), names)}"
+    if training.fabric not in names:
+        expected = f"one of: {', '.join(names)}{nearest(training.fabric, names)}"
         why = "The HCAs of this fabric are those that the job must use."
-        findings.append(_bad("cluster", "rdma_cluster.training.fabric", f"'{training.fabric}'", expected, why, "Name a fabric of rdma_fabrics."))
+        yield _bad("cluster", "rdma_cluster.training.fabric", f"'{training.fabric}'", expected, why, "Name a fabric of rdma_fabrics.")
+
+
+def _training_ranks(intent: Intent) -> typing.Iterator[Finding]:
+    training = intent.cluster.training
     if training is not None and training.ranks is not None and training.ranks < 2:
         why = "A job of one rank uses no network, so its log proves nothing."
-        findings.append(_bad("cluster", "rdma_cluster.training.ranks", str(training.ranks), "2 ranks at least", why, "Correct the number."))
-    return findings
+        yield _bad("cluster", "rdma_cluster.training.ranks", str(training.ranks), "2 ranks at least", why, "Correct the number.")
+
+
+def _check_waivers(intent: Intent) -> typing.Iterator[Finding]:
+    for index, waiver in enumerate(intent.waivers):
+        yield from told(_check_waiver, waiver, f"rdma_waivers[{index}]")
 
 
 def _check_waiver(waiver: Waiver, path: str) -> typing.List[Finding]:
-    findings = []
+    findings = told_by((_waiver_reason, _waived), waiver, path)
+    return findings or [ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")]
+
+
+def _waiver_reason(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
     if len(waiver.reason.split()) < 2:
         why = "The report prints the reason to those who have to trust the run."
-        findings.append(_bad("waivers", f"{path}.reason", f"'{waiver.reason}'", "a reason in words", why, "Say why going on is right all the same."))
+        yield _bad("waivers", f"{path}.reason", f"'{waiver.reason}'", "a reason in words", why, "Say why going on is right all the same.")
+
+
+def _waived(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
     covered = fnmatch.filter(CHECKS, waiver.check)
     stages = {check_id.partition(".")[0] for check_id in covered}
-    remedy = "Copy the id from the report."
+    place, seen, remedy = f"{path}.check", f"'{waiver.check}'", "Copy the id from the report."
     if not covered:
         expected = f"id of a check, such as platform.bios; * stands for any text{nearest(waiver.check, CHECKS)}"
         why = "No check has such an id, so the waiver would cover nothing."
-        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", expected, why, remedy))
+        yield _bad("waivers", place, seen, expected, why, remedy)
     elif len(stages) > 1:
         why = "A waiver that covers several stages at once makes the verdict worthless."
-        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", "checks of one stage", why, remedy))
+        yield _bad("waivers", place, seen, "checks of one stage", why, remedy)
     elif stages == {"validate"}:
         why = "An intent that contradicts itself can be corrected by who wrote it; there is nothing to waive."
-        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", "a check of another stage", why, "Correct the intent instead."))
+        yield _bad("waivers", place, seen, "a check of another stage", why, "Correct the intent instead.")
     elif all(map(never_waived, covered)):
         why = "It stands for a stage that failed or did not run, and such a stage has proven nothing."
         remedy = "Remove the waiver, and correct what keeps the stage from running."
-        findings.append(_bad("waivers", f"{path}.check", f"'{waiver.check}'", "a check of what a stage looks at", why, remedy))
-    return findings or [ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")]
+        yield _bad("waivers", place, seen, "a check of what a stage looks at", why, remedy)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import collections
 import itertools
+import operator
 import typing
 
 from ..._model.findings import FAIL, Finding, ok
 from ..._model.intent import Fabric, Intent
+from ..._model.load import Unread
 from ..._model.profiles import is_infiniband, isolates_rdma, owns_rdma, traits
+from ..._model.told import told, told_by
 
 #: profiles that may stand on the same HCAs: neither takes them from the other
 _TOGETHER = tuple(
@@ -35,7 +38,7 @@ _TOGETHER = tuple(
 
 def check(intent: Intent) -> typing.List[Finding]:
     """Names, HCAs and RDMA modes: one finding for each conflict, or one pass for each of the three."""
-    return [*_names(intent), *_claims(intent), *_modes(intent)]
+    return told_by((_names, _claims, _modes), intent)
 
 
 def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
@@ -44,16 +47,19 @@ def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, re
 
 def _names(intent: Intent) -> typing.List[Finding]:
     findings: typing.List[Finding] = []
-    for what, names, why in (
-        ("name", [fabric.name for fabric in intent.fabrics], "Findings and objects are told apart by the fabric's name."),
-        ("resource_name", [fabric.resource_name for fabric in intent.fabrics], "The device plugin would put the devices of two fabrics into one pool."),
+    for what, name_of, why in (
+        ("name", operator.attrgetter("name"), "Findings and objects are told apart by the fabric's name."),
+        ("resource_name", operator.attrgetter("resource_name"), "The device plugin would put the devices of two fabrics into one pool."),
         # the attachment objects of most profiles live in the operator's namespace or in none, whatever namespace their pods are in
-        ("network.name", [fabric.network.name for fabric in intent.fabrics], "Both would be the same object."),
-        ("ipam.pool", [f"{fabric.pool.namespace}/{fabric.pool.name}" for fabric in intent.fabrics if fabric.pool], "Each would make another pool of it."),
+        ("network.name", operator.attrgetter("network.name"), "Both would be the same object."),
+        ("ipam.pool", _pool, "Each would make another pool of it."),
     ):
         places = collections.defaultdict(list)
-        for index, name in enumerate(names):
-            places[name].append(index)
+        for index, fabric in enumerate(intent.fabrics):
+            try:
+                places[name_of(fabric)].append(index)
+            except Unread:
+                continue
         for name, where in places.items():
             if len(where) > 1 and name:
                 measured = f"{len(where)} fabrics: {', '.join(f'rdma_fabrics[{index}]' for index in where)}"
@@ -61,16 +67,24 @@ def _names(intent: Intent) -> typing.List[Finding]:
     return findings or [ok("validate.unique_names", "rdma_fabrics", "all different", "name, resource_name, network.name and pool differ")]
 
 
+def _pool(fabric: Fabric) -> str:
+    """Empty without one, and such fabrics have none in common."""
+    return f"{fabric.pool.namespace}/{fabric.pool.name}" if fabric.pool else ""
+
+
 def _claims(intent: Intent) -> typing.List[Finding]:
     """No two fabrics may take an HCA from each other."""
     findings = []
     for (before, other), (index, fabric) in itertools.combinations(enumerate(intent.fabrics), 2):
-        claim = _shared_claim(fabric, other)
-        if claim:
-            expected = f"nothing that rdma_fabrics[{before}].select takes as well"
-            remedy = "Say in one of the two which HCAs it leaves to the other."
-            findings.append(_bad("claims", f"rdma_fabrics[{index}].select", claim, expected, _why(fabric, other), remedy))
+        findings += told(_claim, fabric, other, f"rdma_fabrics[{index}].select", f"rdma_fabrics[{before}].select")
     return findings or [ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", "no HCA that two of them select")]
+
+
+def _claim(fabric: Fabric, other: Fabric, place: str, other_place: str) -> typing.Iterator[Finding]:
+    claim = _shared_claim(fabric, other)
+    if claim:
+        remedy = "Say in one of the two which HCAs it leaves to the other."
+        yield _bad("claims", place, claim, f"nothing that {other_place} takes as well", _why(fabric, other), remedy)
 
 
 def _why(fabric: Fabric, other: Fabric) -> str:

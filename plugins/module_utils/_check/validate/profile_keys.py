@@ -10,8 +10,9 @@ from __future__ import annotations
 import typing
 
 from ..._model.findings import FAIL, Finding, ok
-from ..._model.intent import Fabric, Network, Select
+from ..._model.intent import Fabric, Select
 from ..._model.profiles import IPOIB, PROFILES, attachment_kind, traits
+from ..._model.told import told
 
 #: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
 _KEYS = {
@@ -37,10 +38,18 @@ def check(fabric: Fabric, path: str) -> typing.List[Finding]:
 
     :param path: of the fabric in the intent
     """
-    mistakes = [*_foreign(fabric), *_needed(fabric), *_interface(fabric), *_rates(fabric.network)]
-    remedy = "Correct the key, or take another profile; docs/intent.md lists what each of them takes."
-    findings = [Finding("validate.profile", f"{path}.{key}", FAIL, seen, expected, why, remedy) for key, seen, expected, why in mistakes]
+    findings = [
+        finding
+        for rule in (_foreign, _functions, _resource, _addresses, _network, _select, _rdma, _interface, _rates)
+        for finding in told(_told, rule, fabric, path)
+    ]
     return findings or [ok("validate.profile", path, fabric.profile, f"the keys that one of these takes: {', '.join(PROFILES)}")]
+
+
+def _told(rule: typing.Callable[[Fabric], typing.Iterable[Mistake]], fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    remedy = "Correct the key, or take another profile; docs/intent.md lists what each of them takes."
+    for key, seen, expected, why in rule(fabric):
+        yield Finding("validate.profile", f"{path}.{key}", FAIL, seen, expected, why, remedy)
 
 
 def _foreign(fabric: Fabric) -> typing.Iterator[Mistake]:
@@ -56,24 +65,43 @@ def _foreign(fabric: Fabric) -> typing.Iterator[Mistake]:
             yield path, str(value), f"no {key} on InfiniBand", "An IPoIBNetwork has none; its MTU is that of the partition."
 
 
-def _needed(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _functions(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = traits(fabric), fabric.profile
     if its.functions != bool(fabric.virtual_functions):
         why = "Pods of this profile get virtual functions." if its.functions else "This profile makes no virtual functions."
         yield "virtual_functions", str(fabric.virtual_functions), "1 at least" if its.functions else f"none with {profile}", why
+
+
+def _resource(fabric: Fabric) -> typing.Iterator[Mistake]:
+    its, profile = traits(fabric), fabric.profile
     if its.resource == "needed" and not fabric.resource_name:
         yield "resource_name", "none", "a name", "Pods ask for the interface by the name of a resource."
     if its.resource == "none" and fabric.resource_name:
         yield "resource_name", fabric.resource_name, f"none with {profile}", "No device plugin has a part in this profile."
+
+
+def _addresses(fabric: Fabric) -> typing.Iterator[Mistake]:
+    its, profile = traits(fabric), fabric.profile
     if its.members != (fabric.ipam is not None):
         why = "Pods need addresses on the fabric." if its.members else "Pods have their addresses of the cluster's own network already."
         yield "ipam", "none" if its.members else "a mapping", "a mapping" if its.members else f"none with {profile}", why
+
+
+def _network(fabric: Fabric) -> typing.Iterator[Mistake]:
+    its, profile = traits(fabric), fabric.profile
     if its.members != bool(fabric.network.name):
         why = "Pods name the attachment in their annotation." if its.members else "Pods need no attachment."
         yield "network.name", f"'{fabric.network.name}'", "a name" if its.members else f"none with {profile}", why
+
+
+def _select(fabric: Fabric) -> typing.Iterator[Mistake]:
+    its, profile = traits(fabric), fabric.profile
     if not its.members and fabric.select != Select(0):
         yield "select", "a mapping", f"none with {profile}", "No HCA belongs to it alone."
-    if profile == "rdma_shared" and not fabric.rdma:
+
+
+def _rdma(fabric: Fabric) -> typing.Iterator[Mistake]:
+    if fabric.profile == "rdma_shared" and not fabric.rdma:
         yield "rdma", "false", "true", "Without RDMA this is the profile macvlan or ipoib."
 
 
@@ -85,7 +113,7 @@ def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:
     if len(fabric.select.netdev) != 1:
         why = "The attachment names one interface, the same on each node."
         yield "select.netdev", f"{len(fabric.select.netdev)} named", "the name of one", f"{why} For several rails, declare one fabric per rail."
-    if fabric.select.hcas_per_node != 1:
+    if fabric.select.hcas_per_node > 1:
         why = "One interface is one HCA. For several rails, declare one fabric per rail."
         yield "select.hcas_per_node", str(fabric.select.hcas_per_node), "1", why
     if fabric.network.mode == "passthru" and fabric.pods_per_node != 1:
@@ -95,8 +123,9 @@ def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:
         yield "pods_per_node", str(fabric.pods_per_node), "1 at least", "A network without pods proves nothing."
 
 
-def _rates(network: Network) -> typing.Iterator[Mistake]:
+def _rates(fabric: Fabric) -> typing.Iterator[Mistake]:
     """Values that the API server or the kernel would refuse, or take for something else."""
+    network = fabric.network
     if network.vlan is not None and not 0 <= network.vlan <= 4094:
         yield "network.vlan", str(network.vlan), "0 to 4094", "The API server takes 4095 and 4096, the sriov CNI plugin refuses them, and pods would not start."
     if network.vlan_qos is not None and not 0 <= network.vlan_qos <= 7:

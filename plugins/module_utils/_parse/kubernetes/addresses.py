@@ -204,6 +204,11 @@ def parse_network(text: str) -> Network:
         raise RangeError("", text, _EXAMPLE, f"It can't be read: {error}.", "Correct it.") from error
 
 
+def is_address(text: str) -> bool:
+    """Whether it is an address of either version."""
+    return _address_or_none(text) is not None
+
+
 def _plain(text: str) -> Network:
     inner, network = _split(text)
     if inner is not None:
