@@ -22,7 +22,7 @@ Profile = typing.Literal["sriov_infiniband", "sriov_ethernet", "rdma_shared", "h
 class Select:
     """Which HCAs or NICs of a node belong to the fabric.
 
-    :ivar subnet_manager: ("any",), or the GUIDs (0x...) of the subnet managers of the fabric, of which the port must see one. InfiniBand only
+    :ivar subnet_manager: ``any`` alone, or the GUIDs (0x...) of the subnet managers of the fabric, of which the port must see one. InfiniBand only
     :ivar hcas_per_node: how many physical functions each node must have on this fabric
     :ivar pci: PCI addresses, 0000:3c:00.0
     :ivar netdev: names of the PFs' netdevs
