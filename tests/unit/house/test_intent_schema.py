@@ -63,7 +63,9 @@ def wished(cls: typing.Any) -> some.SearchStrategy[typing.Any]:
         return some.lists(wished(arguments[0]), max_size=2)
     if origin is dict:
         return some.dictionaries(TEXT, wished(arguments[1]), max_size=2)
-    hints, needed, free = typing.get_type_hints(cls), {}, {}
+    hints = typing.get_type_hints(cls)
+    needed: typing.Dict[str, some.SearchStrategy[typing.Any]] = {}
+    free: typing.Dict[str, some.SearchStrategy[typing.Any]] = {}
     for field in dataclasses.fields(cls):
         has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         (free if has_default else needed)[field.name] = wished(hints[field.name])
@@ -124,7 +126,7 @@ def test_what_is_damaged_is_taken_or_refused_by_both(variables: Data, draw: some
     damaged = copy.deepcopy(variables)
     container, key = draw.draw(some.sampled_from([place for place in places(damaged) if place[1] != "ntp_servers"]))
     how = draw.draw(some.sampled_from(["other", "gone", "more"]))
-    wrong = draw.draw(some.sampled_from([None, True, 0, -1, 1.5, "x", "any", "leaf", [], ["x"], [5], [{}], {}, {"x": 1}]))
+    wrong: typing.Any = draw.draw(some.sampled_from([None, True, 0, -1, 1.5, "x", "any", "leaf", [], ["x"], [5], [{}], {}, {"x": 1}]))
     if how == "other":
         container[key] = wrong
     elif how == "gone" and not (container is damaged and key == "rdma_fabrics"):

@@ -548,6 +548,8 @@ def test_the_controller_is_judged_with_the_waivers_of_the_intent(fabrics: typing
     waiver = {"check": "operators.rights", "reason": "another user applies it"}
     found = closing(fabrics(), dataclasses.replace(NODES, controller=controller), waivers=[waiver])
     assert [(name, finding.status) for name, finding in found.items()] == [("validate.rights on stage network", "warn")]
+
+
 def said_at_once(
     fabrics: typing.Any, waivers: typing.Any = None, cluster: typing.Any = None, facts: validate.Facts = NODES, stage: str = "validate"
 ) -> typing.List[str]:
