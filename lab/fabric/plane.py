@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import typing
 
 from dev.steps import StepError
@@ -25,6 +26,8 @@ from .topology import SUBNET_MANAGERS, Node, Topology
 PRIORITIES = (15, 14)
 TOOL_LIMIT = 20.0
 READY_LIMIT = 30.0
+#: least seconds between two orders to sweep
+SWEEP_LIMIT = 6.0
 
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _SMINFO = re.compile(r"sm lid (\d+) sm guid (0x[0-9a-f]+), activity count \d+ priority (\d+) state \d+ (\S+)")
@@ -248,7 +251,7 @@ class FabricPlane:
     # what is asked
 
     def wait_ready(self, item: Topology, master: str = SUBNET_MANAGERS[0], standby: typing.Optional[str] = SUBNET_MANAGERS[1]) -> None:
-        """Wait until one manager is master, the other standby, and all ports know it and are active.
+        """Wait until one manager is master, the other standby, all ports know it and are active, and the master knows the other.
 
         :param standby: None: there is none
         :raises StepError: it did not come to that within 30 s
@@ -271,7 +274,15 @@ class FabricPlane:
                 for node, seen_port in self.ports(item).items():
                     if not (seen_port.active and seen_port.lid == node.lid and seen_port.sm_lid == managers[master].lid):
                         lacks.append(f"{node.description}: state {seen_port.state}, LID {seen_port.lid}, LID of its subnet manager {seen_port.sm_lid}")
+            # a master that swept before the other was up learns of it by a trap alone, and a trap may be lost
+            if not lacks and self._listed_managers(item) < len(wanted):
+                lacks.append("the subnet administration does not list the other manager")
+                if time.monotonic() - asked[0] > SWEEP_LIMIT:
+                    asked[0] = time.monotonic()
+                    self.processes.signal(self.manager_process(item, master), signal.SIGHUP)
             return lacks
+
+        asked = [0.0]
 
         def ready() -> bool:
             seen[:] = missing()
@@ -282,6 +293,10 @@ class FabricPlane:
                 f"{item.fabric.name} is not ready after {READY_LIMIT:.0f} s: {'; '.join(seen[:4])}",
                 f"read the logs {self.processes.logs}/opensm-{item.fabric.name}-*.log; 'make lab-down' and start again",
             )
+
+    def _listed_managers(self, item: Topology) -> int:
+        """How many managers the subnet administration has a record of."""
+        return self.run(item, item.managers[-1], "saquery", "SMIR").stdout.count("SMInfoRecord dump")
 
     def ports(self, item: Topology) -> typing.Dict[Node, port.PortState]:
         """State of the port of each HCA, also of those that no MAD reaches.
