@@ -88,7 +88,7 @@ class ExecServer:
         self.pinged = threading.Event()
         self.most = self.now = 0
         self.protocols, self.latency, self.tls, self.environment = tuple(protocols), latency, tls, environment
-        self.lock = threading.Lock()
+        self.lock = threading.Condition()
         self._server = _Listener(("127.0.0.1", 0), self)
 
     @property
@@ -102,6 +102,11 @@ class ExecServer:
     def __exit__(self, *_error: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+    def wait_for(self, number: int, seconds: float = 30) -> bool:
+        """Until so many execs are open; whether that was so in time."""
+        with self.lock:
+            return self.lock.wait_for(lambda: self.now == number, seconds)
 
     def fault(self, pod: str) -> Fault:
         """Of the next exec of the pod."""
@@ -159,11 +164,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         with api.lock:
             api.now += 1
             api.most = max(api.most, api.now)
+            api.lock.notify_all()
         try:
             _Exec(api, self.request, typing.cast(typing.BinaryIO, self.rfile), chosen, fault).run(api.queries[-1])
         finally:
             with api.lock:
                 api.now -= 1
+                api.lock.notify_all()
 
     def _say(self, status: int, body: typing.Mapping[str, typing.Any]) -> None:
         data = json.dumps(body).encode()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import concurrent.futures
 import hashlib
 import pathlib
 import select
@@ -22,9 +23,10 @@ from kubernetes.dynamic import DynamicClient
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import channels, kubernetes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import channels, kubernetes, pod_exec
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits, NoAnswer, run, run_on_many
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import BEGIN, STDERR, STDOUT
 from ansible_collections.linerate.rdma.tests.unit.exec_server import V4, V5, ExecServer, Fault
 from lab.pki import Pki
 
@@ -55,28 +57,32 @@ FRAMES = [
 
 
 class Rude:
-    """Opens a websocket, sends some bytes, and hangs up."""
+    """Opens a websocket, sends some bytes, and hangs up; over TLS it waits until the client does."""
 
-    def __init__(self, sent: bytes) -> None:
-        self._sent = sent
+    def __init__(self, sent: bytes, tls: typing.Optional[ssl.SSLContext] = None) -> None:
+        self._sent, self._tls = sent, tls
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def __enter__(self) -> str:
         self._thread.start()
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def __exit__(self, *_error: object) -> None:
         self._thread.join(30)
         self._listener.close()
 
     def _serve(self) -> None:
-        with self._listener.accept()[0] as connection:
+        accepted = self._listener.accept()[0]
+        with self._tls.wrap_socket(accepted, server_side=True) if self._tls else accepted as connection:
             head = connection.recv(65536).decode()
             key = next(line.split(": ")[1] for line in head.split("\r\n") if line.lower().startswith("sec-websocket-key"))
             accept = base64.b64encode(hashlib.sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode()).digest()).decode()
             lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Accept: {accept}"]
-            connection.sendall("\r\n".join([*lines, f"Sec-WebSocket-Protocol: {V5}", "", ""]).encode() + self._sent)
+            connection.sendall("\r\n".join([*lines, f"Sec-WebSocket-Protocol: {V5}", "", ""]).encode())
+            connection.sendall(self._sent)
+            while self._tls and connection.recv(65536):
+                pass
 
 
 def cluster(url: str, **options: typing.Any) -> Cluster:
@@ -240,11 +246,15 @@ def test_a_flood_ends_with_its_limit(server: ExecServer) -> None:
 def test_another_thread_may_close_what_one_waits_for(server: ExecServer) -> None:
     for _number in range(20):
         shell = cluster(server.url).shell("observers", "pod", "main", ["sleep", "600"], time.monotonic)
-        waits = threading.Thread(target=shell.wait_for, args=("never", 600))
-        waits.start()
-        shell.close()
-        waits.join(30)
-        assert not waits.is_alive() and not shell.open
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            waits = pool.submit(shell.wait_for, "never", 600)
+            shell.close()
+            assert waits.result(30) is False and not shell.open
+    opened = cluster(server.url).exec(pod(), ["sleep", "600"])
+    # at the moment between a look at it and its use
+    opened._socket.shutdown()
+    opened.update(0)
+    assert (opened.open, opened.lost) == (False, "closed here")
 
 
 def test_the_streams_of_something_else_are_told_from_those_of_our_shell(server: ExecServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,18 +304,90 @@ def test_who_stops_listening_waits_for_nobody() -> None:
         assert sum(here.asked.values()) < 50
 
 
+def test_who_stops_listening_leaves_what_runs() -> None:
+    with ExecServer() as here:
+        here.faults["first"] = Fault(refuse=404, words="not found")
+        answers = run_on_many(cluster(here.url), [pod(name) for name in ("first", "second")], ["sleep", "600"])
+        assert next(iter(answers))[0] == pod("first")
+        assert here.wait_for(1)
+        answers.close()  # type: ignore[attr-defined]
+        assert here.wait_for(0)
+
+
+class Slow:
+    """A cluster whose pod begins after 30 s, ends after 60 and is heard of for the last time after 90, by a clock that goes on by 10 s with each update."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.open, self.lost, self._said = True, "", [(30, STDOUT, BEGIN)]
+
+    def exec(self, _container: Container, _command: typing.Sequence[str], seconds: float) -> Slow:
+        return self
+
+    def update(self, _seconds: float) -> None:
+        self.now += 10
+
+    def take(self, channel: int) -> bytes:
+        due = [entry for entry in self._said if entry[0] <= self.now and entry[1] == channel]
+        self._said = [entry for entry in self._said if entry not in due]
+        return b"".join(data for _time, _channel, data in due)
+
+    def write(self, data: bytes) -> None:
+        token = data.split()[0] if data.strip() else b""
+        if len(data.split()) == 2:
+            self._said += [(60, channel, b"\n@linerate-end %s 0\n" % token) for channel in (STDOUT, STDERR)]
+        elif token:
+            self._said.append((90, STDOUT, b"\n@linerate-heard %s\n" % token))
+        else:
+            self.open = False
+
+    def close(self) -> None:
+        self.open = False
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [(Limits(connect=30, run=60), ""), (Limits(connect=20, run=600), "did not begin within 20 s"), (Limits(connect=600, run=50), "no end within 50 s")],
+)
+def test_each_limit_has_its_own_clock(limits: Limits, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Slow()
+    monkeypatch.setattr(f"{pod_exec.__name__}.time.monotonic", lambda: slow.now)
+    if not said:
+        assert run(typing.cast(Cluster, slow), pod(), ["true"], limits=limits) == Answer(0, b"", b"")
+        return
+    with pytest.raises(RdmaError, match=said):
+        run(typing.cast(Cluster, slow), pod(), ["true"], limits=limits)
+
+
+def test_frames_that_come_together_are_read_one_after_the_other(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that ends TLS sends several frames in one record: what is decrypted already shows in no poll."""
+    monkeypatch.setattr(channels, "BURST", 1)
+    pki = Pki(tmp_path, "")
+    pki.identity("server", "server", hosts=["127.0.0.1"])
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(pki.path("server.crt"), pki.path("server.key"))
+    with Rude(b"".join(frame(2, b"\1" + word) for word in (b"one", b"two", b"three")), tls) as url:
+        opened = cluster(url, ssl_ca_cert=str(pki.path("ca.crt"))).exec(pod(), ["true"])
+        words = []
+        for _number in range(3):
+            opened.update(5)
+            words.append(opened.take(1))
+        opened.close()
+    assert words == [b"one", b"two", b"three"]
+
+
 def test_a_silent_connection_is_kept_open_by_pings(server: ExecServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "QUIET_SECONDS", 0.05)
     over = threading.Event()
 
     def leave() -> None:
-        if server.pinged.wait(30):
-            over.set()
+        server.pinged.wait(30)
+        over.set()
 
     threading.Thread(target=leave, daemon=True).start()
     with pytest.raises(NoAnswer):
         run(cluster(server.url), pod(), ["sleep", "600"], over=over)
-    assert over.is_set()
+    assert server.pinged.is_set()
 
 
 def test_through_a_proxy() -> None:
