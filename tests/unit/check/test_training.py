@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Select, Training
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import PodFunction, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclDevice, NcclLog, NcclRoute, PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
@@ -335,3 +335,104 @@ def test_problems(text: str, status: str) -> None:
 
 def test_every_kind_of_problem_has_a_cause() -> None:
     assert set(CAUSES) == set(typing.get_args(nccl_problem.Kind))
+
+
+# several hosts, processes and networks
+
+
+def statuses(findings: typing.Iterable[Finding], what: str) -> typing.Dict[str, str]:
+    return {finding.subject: finding.status for finding in findings if finding.check == f"training.{what}"}
+
+
+def log_of(job: typing.Optional[Job] = None) -> NcclLog:
+    return parse((job or Job(hcas=tuple(FUNCTIONS))).lines())
+
+
+def replaced_devices(log: NcclLog, change: typing.Callable[[NcclDevice], typing.Optional[NcclDevice]]) -> NcclLog:
+    """The log with each process's devices as ``change`` makes them; None leaves one out."""
+    processes = [dataclasses.replace(item, devices=tuple(new for device in item.devices for new in [change(device)] if new)) for item in log.processes]
+    return dataclasses.replace(log, processes=tuple(processes))
+
+
+def test_a_communicator_within_a_node_does_not_hide_that_the_job_spans_nodes() -> None:
+    log = log_of()
+    (job,) = log.communicators
+    inner = dataclasses.replace(job, name="inner", size=2, ranks=tuple(dataclasses.replace(rank, nodes=1) for rank in job.ranks[:2]))
+    findings = check(intent(), facts(log=dataclasses.replace(log, communicators=(job, inner))))
+    assert set(statuses(findings, "hcas").values()) == {PASS}
+
+
+def test_two_jobs_within_their_nodes_prove_nothing_of_either() -> None:
+    log = log_of()
+    (job,) = log.communicators
+    halves = [
+        dataclasses.replace(job, name=name, size=2, ranks=tuple(dataclasses.replace(rank, nodes=1) for rank in ranks))
+        for name, ranks in (("a", job.ranks[:2]), ("b", job.ranks[2:]))
+    ]
+    findings = check(intent(), facts(log=dataclasses.replace(log, communicators=tuple(halves))))
+    assert statuses(findings, "hcas") == {"job-worker-0": UNKNOWN, "job-worker-1": UNKNOWN}
+
+
+def test_each_host_answers_for_its_own_interface() -> None:
+    log = log_of()
+    # one process of the host is enough to break it
+    first, *rest = log.processes
+    findings = check(intent(), facts(log=dataclasses.replace(log, processes=(dataclasses.replace(first, oob_interface="lo"), *rest))))
+    assert statuses(findings, "oob") == {"job-worker-0": FAIL, "job-worker-1": PASS}
+
+
+def test_each_host_without_a_fabric_or_a_pod_is_said() -> None:
+    ethernet = dataclasses.replace(intent().fabrics[0], profile="sriov_ethernet", rdma=False)
+    assert statuses(check(Intent((ethernet,)), facts()), "hcas") == {"job-worker-0": UNKNOWN, "job-worker-1": UNKNOWN}
+    findings = check(intent(), facts(pods=(pod(*ETHERNET[1]),)))
+    assert statuses(findings, "hcas") == {"job-worker-0": UNKNOWN, "compute job-worker-1": PASS}
+
+
+def test_ways_inside_the_node_do_not_hide_those_over_the_network() -> None:
+    log = log_of()
+    (job,) = log.communicators
+    ranks = tuple(dataclasses.replace(rank, routes=tuple(sorted(rank.routes, key=inside_first))) for rank in job.ranks)
+    findings = check(intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(job, ranks=ranks),))))
+    assert judge(findings).open and statuses(findings, "hcas") == {"compute job-worker-0": PASS, "compute job-worker-1": PASS}
+
+
+def inside_first(route: NcclRoute) -> bool:
+    return route.transport == "NET"
+
+
+def test_the_second_pci_function_of_an_hca_is_the_hca() -> None:
+    def direct(device: NcclDevice) -> NcclDevice:
+        return dataclasses.replace(device, name=f"{device.name}+{device.name}_dma")
+
+    assert judge(check(intent(), facts(log=replaced_devices(log_of(), direct)))).open
+
+
+def test_a_device_without_a_name_leaves_an_idle_rail_unknown() -> None:
+    def all_but_the_first(device: NcclDevice) -> typing.Optional[NcclDevice]:
+        return device if device.index else None
+
+    findings = check(intent(), facts(log=replaced_devices(log_of(), all_but_the_first)))
+    assert set(statuses(findings, "hcas").values()) == set(statuses(findings, "rails").values()) == {UNKNOWN}
+
+
+def test_nodes_that_did_not_answer_leave_the_rails_unknown() -> None:
+    findings = check(intent(), facts(hcas={"worker-1": hcas(1), "worker-2": ObservedHcas(error="ssh: timed out")}))
+    assert statuses(findings, "rails") == {"compute job-worker-0": PASS, "compute job-worker-1": UNKNOWN}
+    silent = {"worker-1": ObservedSubnets(subnets()), "worker-2": ObservedSubnets(error="ssh: timed out")}
+    assert statuses(check(intent(), facts(subnets=silent)), "hcas") == {"compute job-worker-0": PASS, "compute job-worker-1": PASS}
+
+
+def test_interfaces_of_other_networks_are_none_of_the_fabric_s() -> None:
+    more = tuple(pod(*place, functions=(*(pod(*place).functions or ()), PodFunction("test/storage", "net9"))) for place in ETHERNET)
+    assert judge(check(intent(), facts(pods=more))).open
+
+
+def test_hcas_of_the_node_without_an_rdma_device_or_an_address() -> None:
+    bare = {name: ObservedHcas(NodeHcas((*(seen.value or NodeHcas(())).hcas, Hca("rxe0", "rxe0", ())))) for name, seen in facts().hcas.items()}
+    assert judge(check(intent(), facts(hcas=bare))).open
+
+
+def test_a_pod_that_got_the_physical_function_itself() -> None:
+    given = tuple(PodFunction("test/sriov-ib", f"net{number}", address, device) for number, (device, address) in enumerate(RAILS, 1))
+    job = Job(hcas=tuple(device for device, _address in RAILS))
+    assert judge(check(intent(), facts(job, pods=tuple(pod(*place, functions=given) for place in ETHERNET)))).open
