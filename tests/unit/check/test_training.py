@@ -436,3 +436,54 @@ def test_a_pod_that_got_the_physical_function_itself() -> None:
     given = tuple(PodFunction("test/sriov-ib", f"net{number}", address, device) for number, (device, address) in enumerate(RAILS, 1))
     job = Job(hcas=tuple(device for device, _address in RAILS))
     assert judge(check(intent(), facts(job, pods=tuple(pod(*place, functions=given) for place in ETHERNET)))).open
+
+
+# what the log says of communicators
+
+
+@pytest.mark.parametrize("small_first", [True, False])
+def test_the_size_of_the_job_is_that_of_its_largest_communicator(small_first: bool) -> None:
+    log = log_of()
+    (job,) = log.communicators
+    both = (dataclasses.replace(job, name="inner", size=2, ranks=job.ranks[:2]), job)
+    findings = check(intent(ranks=4), facts(log=dataclasses.replace(log, communicators=both if small_first else both[::-1])))
+    assert statuses(findings, "ranks")["job"] == PASS
+    assert "job-worker-0 rank 0" in statuses(findings, "channels") and "job-worker-0 rank 0 of communicator inner" in statuses(findings, "channels")
+
+
+def test_releases_that_do_not_say_how_many_nodes() -> None:
+    """Before 2.20 only the hosts in the log tell that a job spans nodes."""
+    old = Job(release=(2, 18, 6), hcas=tuple(FUNCTIONS))
+    assert set(statuses(check(intent(), facts(old)), "hcas").items()) == {("compute job-worker-0", PASS), ("compute job-worker-1", PASS)}
+    assert statuses(check(intent(), facts(dataclasses.replace(old, hosts=1))), "hcas") == {"job-worker-0": UNKNOWN}
+
+
+@pytest.mark.parametrize("said_by", [1, 2])
+def test_a_job_of_two_nodes_of_which_one_has_no_log(said_by: int) -> None:
+    job = Job(hcas=tuple(FUNCTIONS))
+    log = parse(f"{line}\n" for rank in (0, 1) for line in job.process(rank))
+    (half,) = log.communicators
+    ranks = tuple(rank if place < said_by else dataclasses.replace(rank, nodes=None) for place, rank in enumerate(half.ranks))
+    findings = check(intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(half, ranks=ranks),))))
+    assert statuses(findings, "hcas") == {"compute job-worker-0": PASS}, "this half is proven; the other is missing among the ranks"
+    assert closing(findings) >= {"ranks unknown"}
+
+
+def test_a_rank_of_whose_process_nothing_is_known() -> None:
+    findings = check(intent(), facts(log=dataclasses.replace(log_of(), processes=log_of().processes[1:])))
+    assert [(finding.subject, finding.measured) for finding in found(findings, "ranks", UNKNOWN)] == [("job-worker-0 rank 0", "no process")]
+
+
+def test_two_ranks_need_channels_as_more_do() -> None:
+    log = parse(line for line in Job(gpus=1, hcas=tuple(FUNCTIONS)).lines() if " via " not in line)
+    findings = check(intent(), facts(log=log))
+    assert set(statuses(findings, "channels").values()) == set(statuses(findings, "transport").values()) == {UNKNOWN}
+
+
+def test_a_rank_that_does_not_say_how_many_channels_it_has() -> None:
+    log = log_of()
+    (job,) = log.communicators
+    ranks = (dataclasses.replace(job.ranks[0], channels=None), *job.ranks[1:])
+    findings = check(intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(job, ranks=ranks),))))
+    assert [finding.subject for finding in found(findings, "channels", UNKNOWN)] == ["job-worker-0 rank 0"]
+    assert closing(findings) == {"channels unknown"}
