@@ -215,6 +215,102 @@ def test_one_name_for_one_measure() -> None:
     assert list(compare.mistakes(intent(H100, L40S))) == []
 
 
+def test_the_pod_network_may_be_as_bad_as_it_is_also_where_the_intent_names_it() -> None:
+    ovn = dataclasses.replace(FABRIC, name="ovn", profile="pod_network", rdma=False)
+    found = judged(Measure("job", "samples/s", (Figure("ovn", 2, 5.0), Figure("compute", 2, 19.0)), single_node=10.0), fabrics=(ovn, FABRIC))
+    assert statuses(found, "scaling") == {"job: ovn on 2 nodes": "warn", "job: compute on 2 nodes": "pass"}
+    assert set(statuses(found, "advice").values()) == {"pass"}, "the advice against it is nothing to change in the intent"
+
+
+def test_a_measure_adds_to_the_findings_of_each_fabric() -> None:
+    found = judged(Measure("job", "samples/s", (Figure("compute", 2, 19.0),), single_node=10.0), fabrics=(FABRIC, TCP))
+    assert statuses(found, "figures") == {"compute": "pass", "tcp": "pass", "compute: job": "pass", "tcp: job": "unknown"}
+
+
+def test_bandwidths_are_rates_of_each_node() -> None:
+    """Nothing follows from them for larger models where TCP is as fast as RDMA."""
+    seen = (FabricBandwidth("compute", 2, 90.0, 90.0, 90.0), FabricBandwidth("tcp", 2, 90.0, 90.0, 90.0, "TCP"))
+    found = compare.check(intent(fabrics=(FABRIC, TCP)), compare.Facts(seen))
+    assert [item.subject for item in found if item.check == "compare.advice"] == []
+
+
+@pytest.mark.parametrize(("value", "status"), [(15.0, "pass"), (14.9, "warn"), (10.0, "warn"), (9.9, "fail")])
+def test_limits_of_scaling_belong_to_the_better_side(value: float, status: str) -> None:
+    found = judged(Measure("job", "samples/s", (Figure("compute", 2, value),), single_node=10.0, enough=0.75))
+    assert statuses(found, "scaling") == {"job: compute on 2 nodes": status}
+
+
+def test_networks_that_are_close_leave_the_choice_to_the_intent() -> None:
+    near = judged(Measure("job", "samples/s", (Figure("new NIC", 2, 20.0, "sriov"), Figure("compute", 2, 19.0)), single_node=10.0))
+    assert near["compare.choice on job"].status == "pass" and near["compare.choice on job"].measured.startswith("compute, of: ")
+    none = judged(Measure("job", "samples/s", (Figure("a", 2, 20.0, "sriov"), Figure("b", 2, 5.0, "sriov")), single_node=10.0))
+    assert none["compare.choice on job"].status == "pass" and none["compare.choice on job"].measured.startswith("a, of: ")
+
+
+@pytest.mark.parametrize(("enough", "right"), [(0.0, False), (0.01, True), (1.0, True), (1.5, False)])
+def test_what_is_enough_is_a_share_of_linear(enough: float, right: bool) -> None:
+    paths = [path for path, _seen, _expected in compare.mistakes(intent(dataclasses.replace(H100, enough=enough)))]
+    assert paths == ([] if right else ["rdma_cluster.measures[0].enough"])
+
+
+def rules(*figures: Figure, **changes: typing.Any) -> typing.Dict[str, str]:
+    """The first words of each advice on a job that is linear at 20 samples/s on two nodes and 40 on four."""
+    said = advice(dataclasses.replace(Measure("job", "samples/s", figures, single_node=10.0), **changes), fabrics=(FABRIC, TCP))
+    return {rule: text.split(" | ")[0] for rule, text in said.items()}
+
+
+ENOUGH, HELD_BACK = {"vNIC": "A vNIC is enough for this job."}, {"virtual functions": "Give this job virtual functions (SR-IOV) instead of a vNIC."}
+USE, PLAN = {"RDMA": "Use RDMA for this job."}, {"RDMA": "Plan RDMA for larger models, although this one does not need it yet."}
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        # virtual functions alone show what a vNIC could be, on as many nodes
+        ((Figure("v", 2, 16.0, "vnic"), Figure("m", 2, 20.0, "macvlan")), ENOUGH),
+        ((Figure("v", 2, 20.0, "vnic"), Figure("s", 2, 20.0, "sriov")), ENOUGH),
+        ((Figure("v", 2, 19.0, "vnic"), Figure("s", 2, 20.0, "sriov")), ENOUGH),
+        ((Figure("v", 2, 18.9, "vnic"), Figure("s", 2, 20.0, "sriov")), HELD_BACK),
+        ((Figure("v", 2, 20.0, "vnic"), Figure("v", 4, 32.0, "vnic"), Figure("s", 4, 40.0, "sriov")), HELD_BACK),
+        # both are far from the best, and as good as each other
+        ((Figure("v", 2, 16.0, "vnic"), Figure("s", 2, 16.0, "sriov"), Figure("i", 2, 20.0, "ipoib")), ENOUGH),
+        # at what is enough
+        ((Figure("v", 2, 15.0, "vnic"),), ENOUGH),
+        ((Figure("v", 2, 14.9, "vnic"),), {"vNIC": "Measure this job on virtual functions (SR-IOV) as well: the vNIC holds it back."}),
+    ],
+)
+def test_a_vnic_is_compared_with_what_it_could_be(figures: typing.Tuple[Figure, ...], expected: typing.Dict[str, str]) -> None:
+    assert rules(*figures) == expected
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        # the largest number of nodes that both have a figure of
+        ((Figure("compute", 2, 20.0), Figure("tcp", 2, 20.0), Figure("compute", 4, 40.0), Figure("tcp", 4, 21.0)), USE),
+        ((Figure("compute", 2, 20.0), Figure("tcp", 2, 11.0), Figure("tcp", 4, 40.0)), USE),
+        # the best of each
+        ((Figure("compute", 2, 20.0), Figure("tcp", 2, 20.0), Figure("m", 2, 11.0, "macvlan")), PLAN),
+        ((Figure("compute", 2, 20.0), Figure("r", 2, 11.0, "rdma_shared"), Figure("tcp", 2, 11.0)), USE),
+        # one without the other says nothing
+        ((Figure("tcp", 2, 20.0), Figure("m", 2, 11.0, "macvlan")), {}),
+        ((Figure("tcp", 2, 11.0), Figure("i", 2, 20.0, "ipoib")), {}),
+        ((Figure("compute", 2, 20.0), Figure("i", 2, 11.0, "ipoib")), {}),
+        # both are far from the best, and as good as each other
+        ((Figure("compute", 2, 16.0), Figure("tcp", 2, 16.0), Figure("i", 2, 20.0, "ipoib")), PLAN),
+        ((Figure("compute", 2, 20.0), Figure("tcp", 2, 19.0)), PLAN),
+        ((Figure("compute", 2, 20.0), Figure("tcp", 2, 18.9)), USE),
+    ],
+)
+def test_rdma_is_compared_with_tcp(figures: typing.Tuple[Figure, ...], expected: typing.Dict[str, str]) -> None:
+    assert rules(*figures) == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [(19.0, False), (18.9, True)])
+def test_a_pod_network_that_is_as_good_is_not_spoken_against(value: float, expected: bool) -> None:
+    assert ("pod network" in rules(Figure("OVN", 2, value, "pod_network"), Figure("compute", 2, 20.0))) is expected
+
+
 FIGURES = some.builds(
     Figure,
     some.sampled_from(["compute", "a", "b"]),
