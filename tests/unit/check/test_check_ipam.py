@@ -144,3 +144,87 @@ def test_only_fabrics_that_are_proven_free_are_made() -> None:
     assert "forbidden" in refused(wishes, check(wishes, NODES, blind))["storage"]
     waived = intent([{"check": "network.address_overlap", "reason": "looked at by hand"}])
     assert refused(waived, check(waived, NODES, blind)) == {}
+
+
+# several fabrics, several networks
+
+
+def two(first: typing.Optional[typing.Dict[str, typing.Any]], second: typing.Dict[str, typing.Any]) -> Intent:
+    (shown,) = intent().fabrics
+    fabrics = [
+        {
+            "name": name,
+            "profile": "sriov_ethernet",
+            "select": {"hcas_per_node": 2},
+            "virtual_functions": 8,
+            "resource_name": "igb",
+            "network": {"name": name, "namespace": shown.network.namespace},
+            **({} if ipam is None else {"ipam": ipam}),
+        }
+        for name, ipam in (("first", first), ("second", second))
+    ]
+    return parse_intent(fabrics)
+
+
+GOOD = {"type": "whereabouts", "range": "10.3.0.0/24"}
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"),
+    [
+        # stage validate refuses it; a stage that is run alone must not make the fabric either
+        ({"type": "whereabouts", "range": "10.9.0.1/24"}, {"first": {"network.addresses": "fail"}}),
+        (None, {}),
+    ],
+)
+def test_a_fabric_without_legible_addresses_does_not_hide_the_next(
+    first: typing.Optional[typing.Dict[str, typing.Any]], expected: typing.Dict[str, typing.Dict[str, str]]
+) -> None:
+    statuses: typing.Dict[str, typing.Dict[str, str]] = {}
+    wishes = two(first, GOOD)
+    findings = check(wishes, NODES, FREE)
+    for finding in findings:
+        statuses.setdefault(finding.subject, {})[finding.check] = finding.status
+    assert statuses == {**expected, "second": {"network.addresses": "pass", "network.address_overlap": "pass"}}
+    assert set(refused(wishes, findings)) == set(expected)
+
+
+def test_only_fabrics_with_addresses_are_unknown_where_nobody_was_asked() -> None:
+    assert [finding.subject for finding in check(two(None, GOOD), NODES, None)] == ["second"]
+
+
+def test_a_network_that_is_none_counts_as_unread() -> None:
+    wrong = dataclasses.replace(FREE, taken=(*FREE.taken, Taken("pods", "10.0.0.1/33", "pods of node worker-2")))
+    assert found(wrong, "network.address_overlap").status == "pass"
+    assert found(wrong, "network.address_overlap", "cluster").status == "unknown"
+
+
+def test_one_harmless_neighbour_does_not_excuse_the_others() -> None:
+    taken = (Taken("attachment", "10.0.0.0/24", "other/net", "whereabouts"), Taken("node", "10.0.0.7/32", "node worker-1"))
+    assert found(dataclasses.replace(FREE, taken=taken), "network.address_overlap").status == "fail"
+
+
+def test_a_route_that_is_none_does_not_hide_the_next() -> None:
+    ipam = {**GOOD, "gateway": "10.3.0.1", "routes": [{"dst": "anywhere"}, {"dst": "10.96.0.0/12"}]}
+    assert found(FREE, "network.address_overlap", ipam=ipam).status == "fail"
+
+
+@pytest.mark.parametrize(("share", "status"), [(26, "pass"), (27, "fail"), (100, "fail")])
+def test_shares_of_a_cidr_pool_are_prefixes(share: int, status: str) -> None:
+    pool = {"name": "storage", "kind": "CIDRPool", "per_node_network_prefix": 26, "create": False}
+    seen = dataclasses.replace(FREE, pools=(dataclasses.replace(SHARED, kind="CIDRPool", share=share),))
+    assert found(seen, "network.address_pool", ipam={**POOL, "pool": pool}).status == status
+
+
+@pytest.mark.parametrize(
+    ("pods", "taken", "warned"),
+    [
+        (0, (Taken("node", "10.78.0.11/32", "node worker-1"),), True),
+        (0, (Taken("node", "10.78.0.11/32", "node worker-1"), Taken("pods", "10.244.0.0/24", "pods of node worker-1")), False),
+        (0, (Taken("pods", "10.244.0.0/24", "pods of node worker-1"),), False),
+        (1, (), False),
+    ],
+)
+def test_where_the_network_of_the_pods_is_not_known(pods: int, taken: typing.Tuple[Taken, ...], warned: bool) -> None:
+    subjects = {finding.subject: finding.status for finding in check(intent(), NODES, AddressFacts(taken=taken, pods=pods))}
+    assert subjects.get("pod network") == ("warn" if warned else None)

@@ -228,3 +228,37 @@ def test_the_selector_takes_nodes_of_linux() -> None:
     nodes = [core.node(item) for item in (play.node("b", gpu="yes"), play.node("a", gpu="yes"), play.node("c"), windows)]
     assert selected(nodes, {"gpu": "yes"}) == ("a", "b")
     assert selected(nodes, {}) == ("a", "b", "c")
+
+
+def test_what_no_time_mends_fails_at_once_without_a_grace_of_one_s_own() -> None:
+    found = Patience().apply([Observer("a", "waiting", "no_node"), Observer("b", "waiting", "left_out"), Observer("c", "waiting", "scc")], 0.0)
+    assert [item.phase for item in found] == ["failed", "failed", "waiting"]
+
+
+def test_a_grace_of_one_s_own_counts_and_the_next_end_wakes() -> None:
+    patience = Patience({"scc": 5.0, "quota": 3.0, "no_node": 7.0})
+    waiting = [Observer("a", "waiting", "scc"), Observer("b", "waiting", "quota"), Observer("c", "waiting", "no_node")]
+    assert [item.phase for item in patience.apply(waiting, 0.0)] == ["waiting", "waiting", "waiting"]
+    assert patience.wake(0.0) == 3.0 and patience.wake(2.5) == 0.5
+    # what ends now is told now, and nobody waits for it
+    assert patience.wake(3.0) == 2.0 and patience.wake(7.0) is None
+    assert [item.phase for item in patience.apply(waiting, 5.0)] == ["failed", "failed", "waiting"]
+
+
+def test_a_ready_pod_counts_before_one_that_is_to_come() -> None:
+    pods = tuple(
+        dataclasses.replace(parse.observer_pod(play.pod_of("a", TEMPLATE, status)), name=name)
+        for name, status in (("linerate-observer-1", {"phase": "Pending"}), ("linerate-observer-2", play.running()))
+    )
+    for order in (pods, pods[::-1]):
+        assert one(dataclasses.replace(seen(), pods=order)).pod == "linerate-observer-2"
+
+
+def test_a_waiting_pod_is_named_by_its_uid_as_well() -> None:
+    found = one(seen(pods={"a": IMAGE}))
+    assert (found.phase, found.pod, found.uid) == ("waiting", "linerate-observer-a", "uid-of-a")
+
+
+def test_an_old_pod_that_cannot_start_says_why() -> None:
+    old = {**daemon_set(dataclasses.replace(WANTED, lifetime=60)), "status": {}}
+    assert one(seen(pods={"a": IMAGE}, daemon=old)).reason == "image"

@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Select, Training
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclDevice, NcclLog, NcclRoute, PodFunction, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclDevice, NcclLog, PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
@@ -316,6 +316,16 @@ def test_shared_hcas() -> None:
     assert judge(check(Intent((shared,)), facts(job, pods=pods, hcas=ethernet))).open
 
 
+def test_a_shared_hca_without_an_rdma_device_is_a_rail_that_nobody_uses() -> None:
+    shared = dataclasses.replace(intent().fabrics[0], profile="rdma_shared", select=Select(4, pci=tuple(address for _device, address in RAILS)))
+    bare = tuple(dataclasses.replace(hca, ports=(), rdma_device=None if hca.name == RAILS[0][0] else hca.rdma_device) for hca in node(1).hcas)
+    pods = (pod(*ETHERNET[0], functions=(PodFunction("test/sriov-ib", "net1"),)),)
+    job = Job(hcas=tuple(device for device, _address in RAILS[1:]), channels=6)
+    findings = check(Intent((shared,)), facts(job, pods=pods, hcas={"worker-1": ObservedHcas(NodeHcas(bare))}))
+    assert statuses(findings, "hcas")["compute job-worker-0"] == PASS
+    assert statuses(findings, "rails") == {"compute job-worker-0": FAIL}
+
+
 # problems
 
 
@@ -391,13 +401,10 @@ def test_each_host_without_a_fabric_or_a_pod_is_said() -> None:
 def test_ways_inside_the_node_do_not_hide_those_over_the_network() -> None:
     log = log_of()
     (job,) = log.communicators
-    ranks = tuple(dataclasses.replace(rank, routes=tuple(sorted(rank.routes, key=inside_first))) for rank in job.ranks)
+    (inside,) = (route for route in job.ranks[0].routes if route.transport == "P2P")
+    ranks = tuple(dataclasses.replace(rank, routes=(inside, *(route for route in rank.routes if route.transport == "NET"))) for rank in job.ranks)
     findings = check(intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(job, ranks=ranks),))))
-    assert judge(findings).open and statuses(findings, "hcas") == {"compute job-worker-0": PASS, "compute job-worker-1": PASS}
-
-
-def inside_first(route: NcclRoute) -> bool:
-    return route.transport == "NET"
+    assert statuses(findings, "hcas") == {"compute job-worker-0": PASS, "compute job-worker-1": PASS}
 
 
 def test_the_second_pci_function_of_an_hca_is_the_hca() -> None:
@@ -430,6 +437,17 @@ def test_interfaces_of_other_networks_are_none_of_the_fabric_s() -> None:
 def test_hcas_of_the_node_without_an_rdma_device_or_an_address() -> None:
     bare = {name: ObservedHcas(NodeHcas((*(seen.value or NodeHcas(())).hcas, Hca("rxe0", "rxe0", ())))) for name, seen in facts().hcas.items()}
     assert judge(check(intent(), facts(hcas=bare))).open
+
+
+def test_a_member_that_is_no_pci_function_has_no_function_of_a_pod() -> None:
+    """Its rail is not known; the other node's are."""
+    seen = hcas(1).value
+    assert seen is not None
+    first, *rest = seen.hcas
+    odd = ObservedHcas(NodeHcas((dataclasses.replace(first, pci=None), *rest)))
+    findings = check(intent(), facts(hcas={**facts().hcas, "worker-1": odd}))
+    assert statuses(findings, "hcas") == {"compute job-worker-0": PASS, "compute job-worker-1": PASS}
+    assert statuses(findings, "rails") == {"compute job-worker-0": UNKNOWN, "compute job-worker-1": PASS}
 
 
 def test_a_pod_that_got_the_physical_function_itself() -> None:
