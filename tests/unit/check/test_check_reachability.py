@@ -343,6 +343,19 @@ def test_nodes_that_gave_no_answer_are_no_evidence() -> None:
     assert suspect.status == "unknown" and suspect.measured == "no pair"
 
 
+def test_of_pairs_that_were_not_measured_nobody_is_suspected() -> None:
+    """Worker-3 pinged nobody, as its answer broke; the others reach it."""
+    (suspect,) = suspects(checked(facts(lambda *_pair: 0, dead=["worker-3"])))
+    assert (suspect.status, suspect.measured) == ("pass", "0 of 100 pairs fail")
+
+
+def test_a_fabric_that_is_not_known_hides_none_behind_it() -> None:
+    unknown = dataclasses.replace(world.fabric(subnet_manager=("0xdead",)), name="other")
+    findings = reachability.check(world.intent(unknown, world.fabric()), facts(lambda *_pair: 0))
+    scopes = {finding.subject: finding.status for finding in findings if finding.check == "reachability.scope"}
+    assert scopes == {"other": "unknown", "compute": "pass"}
+
+
 def test_too_many_failing_pairs_are_counted_and_some_of_each_suspect_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs, "_MOST_PAIRS", 10)
     findings = checked(facts(lambda client, server, rail: 500 * ((rail == 1 and 3 in (client, server)) or (rail == 2 and 5 in (client, server)))))
@@ -362,7 +375,7 @@ def test_what_is_left_after_the_strongest_suspects_is_counted(monkeypatch: pytes
 
 def test_a_loss_here_and_there_has_no_suspect_and_that_is_said() -> None:
     (suspect,) = suspects(checked(facts(lambda client, server, rail: int((client * 7 + server * 3 + rail) % 11 == 0))))[-1:]
-    assert suspect.subject == "compute" and "stands out" in suspect.why and "reachability_count" in suspect.remedy
+    assert (suspect.status, suspect.subject) == ("fail", "compute") and "stands out" in suspect.why and "reachability_count" in suspect.remedy
 
 
 def test_a_small_loss_in_one_direction_accuses_no_server() -> None:

@@ -576,3 +576,194 @@ def test_a_vf_of_a_job_that_is_set_as_asked_proves_it_where_none_is_free() -> No
     # one on a network of its own proves nothing, and is no fault
     other = [dataclasses.replace(vf, administration=dataclasses.replace(TAKEN, vlan=7)) for vf in busy]
     assert found(dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *other)))}), "settings", SETTING).status == "unknown"
+
+
+# several things at once
+
+
+def statuses(findings: typing.Iterable[Finding], name: str) -> typing.Dict[str, str]:
+    """The status of each subject of a check."""
+    return {finding.subject: finding.status for finding in findings if finding.check == f"virtual_functions.{name}"}
+
+
+def with_operators(given: Facts, **changes: typing.Any) -> Facts:
+    return dataclasses.replace(given, operators=dataclasses.replace(typing.cast(OperatorFacts, given.operators), **changes))
+
+
+@pytest.mark.parametrize("answer", [ObservedHcas(), ObservedHcas(NodeHcas((PHYSICAL, *VIRTUAL)), "torn")])
+def test_an_answer_that_is_empty_or_torn_is_none(answer: ObservedHcas) -> None:
+    findings = check(INTENT, dataclasses.replace(facts(), nodes={"worker-1": answer}))
+    assert {(finding.check, finding.status) for finding in findings} == {("virtual_functions.node", "unknown")}
+
+
+def test_a_node_whose_ports_could_not_be_asked_leaves_the_others_as_they_are() -> None:
+    given = ib_facts(more=(ib_vf(0, node=2), ib_vf(1, node=2)))
+    for mute in (ObservedSubnets(error="unreachable"), ObservedSubnets()):
+        findings = check(IB_INTENT, dataclasses.replace(given, subnets={**given.subnets, "worker-2": mute}))
+        assert statuses(findings, "members") == {"compute worker-1": "pass", "compute worker-2": "fail"}
+
+
+#: fabrics that are not judged, by name: of one the profile makes no VFs, of one no port sees a subnet manager
+OTHERS = {"baseline": "pod_network", "compute": "sriov_infiniband"}
+
+
+def test_a_fabric_that_is_not_judged_hides_none_behind_it() -> None:
+    baseline, unknown = (dataclasses.replace(INTENT.fabrics[0], name=name, profile=profile) for name, profile in OTHERS.items())
+    found_of = statuses(check(dataclasses.replace(INTENT, fabrics=(baseline, unknown, *INTENT.fabrics)), facts()), "members")
+    assert found_of == {"baseline": "pass", "compute": "unknown", "storage worker-1": "pass"}
+
+
+def test_without_all_its_physical_functions_none_is_judged_alone() -> None:
+    intent = parse_intent([{**FABRIC, "select": {**FABRIC["select"], "hcas_per_node": 2}}])
+    assert [finding.check.split(".")[1] for finding in check(intent, facts())] == ["members", "allocatable", "sync"]
+    findings = check(INTENT, dataclasses.replace(facts(), nodes={"worker-1": ObservedHcas(NodeHcas(()))}))
+    assert [finding.check.split(".")[1] for finding in findings] == ["members", "allocatable"] and findings[0].status == "fail"
+
+
+def test_the_guids_of_an_infiniband_fabric_are_compared_beside_an_ethernet_one() -> None:
+    ethernet = {**FABRIC, "resource_name": "eth", "network": {"name": "eth", "namespace": "test"}, "ipam": {"type": "whereabouts", "range": "10.0.1.0/24"}}
+    findings = check(parse_intent([{**INFINIBAND, "network": {**FABRIC["network"], "link_state": "enable"}}, ethernet]), ib_facts())
+    assert statuses(findings, "guids")["all nodes"] == "pass"
+
+
+def test_each_node_has_a_state_and_an_offer_of_its_own() -> None:
+    """Worker-2 has what the intent says; worker-1, which is told first, has not."""
+    given = facts(state=interface(vfs_count=0, vfs=()), offered=None)
+    second = ClusterNode("worker-2", {}, True, False, {"openshift.io/igb": 2})
+    nodes = {**given.nodes, "worker-2": given.nodes["worker-1"]}
+    operators = typing.cast(OperatorFacts, given.operators)
+    both = with_operators(
+        dataclasses.replace(given, nodes=nodes), nodes=(*operators.nodes, second), states=(*operators.states, dataclasses.replace(STATE, node="worker-2"))
+    )
+    findings = check(INTENT, both)
+    for name in ("count", "report", "allocatable"):
+        assert sorted(statuses(findings, name).values()) == ["fail", "pass"], name
+    one_state = with_operators(both, states=operators.states)
+    assert statuses(check(INTENT, one_state), "sync") == {"storage worker-1": "pass"}
+
+
+def test_a_state_that_was_read_counts_whatever_else_was_not() -> None:
+    findings = check(INTENT, with_operators(facts(), errors=("SriovNetworkNodePolicy: forbidden",)))
+    assert {finding.status for finding in findings} == {"pass"}
+
+
+def test_each_physical_function_has_its_own_part_of_the_state() -> None:
+    second, address = "0000:02:00.0", "0000:02:10.0"
+    other = Hca("eth2", pci=PciFunction(second, "8086", "10c9", "0200", "igb"), netdevs=PHYSICAL.netdevs, sriov=Sriov(7, 2))
+    vfs = tuple(dataclasses.replace(virtual(f"{address[:-1]}{number}"), physical_function=second) for number in (0, 2))
+    state = dataclasses.replace(
+        STATE,
+        wanted=(*STATE.wanted, dataclasses.replace(STATE.wanted[0], address=second, vfs_count=1)),
+        interfaces=(
+            *STATE.interfaces,
+            dataclasses.replace(STATE.interfaces[0], address=second, vfs=tuple(StateVf(place, vf.name, "igbvf") for place, vf in enumerate(vfs))),
+        ),
+    )
+    given = dataclasses.replace(facts(state=state, offered=4), nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *VIRTUAL, other, *vfs)))})
+    findings = check(parse_intent([{**FABRIC, "select": {**FABRIC["select"], "hcas_per_node": 2}}]), given)
+    assert statuses(findings, "report") == {f"storage worker-1 eth1 {PF}": "pass", f"storage worker-1 eth2 {second}": "pass"}
+    assert statuses(findings, "count") == {f"storage worker-1 eth1 {PF}": "pass", f"storage worker-1 eth2 {second}": "fail"}
+
+
+def test_a_function_that_can_make_just_as_many_has_enough() -> None:
+    count = found(facts(dataclasses.replace(PHYSICAL, sriov=Sriov(2, 0)), vfs=(), state=interface(vfs_count=0, vfs=())), "count")
+    assert count.why.startswith("Config daemon: it was told 2 and has not made them")
+
+
+def test_a_vf_without_a_pci_function_has_no_driver_and_is_in_no_report() -> None:
+    given = facts(vfs=(VIRTUAL[0], dataclasses.replace(VIRTUAL[1], pci=None)))
+    assert (found(given, "driver").status, found(given, "report").status) == ("fail", "fail")
+
+
+def test_an_offer_of_functions_that_nobody_wants_is_missing() -> None:
+    assert found(facts(offered=None, state=dataclasses.replace(STATE, wanted=())), "allocatable").status == "fail"
+
+
+def without_rdma(index: int, seen_in_pod: bool = False, free: bool = False) -> Hca:
+    """A VF whose RDMA device is shown nowhere."""
+    vf = dataclasses.replace(in_pod(index), held=HeldParts(typing.cast(HeldParts, in_pod(index).held).netdevs) if seen_in_pod else None)
+    return dataclasses.replace(vf, netdevs=ib_vf(index).netdevs) if free else vf
+
+
+@pytest.mark.parametrize(
+    ("mode", "vfs", "status"),
+    [
+        # one of them is free, and would show its device on the node
+        ("exclusive", (without_rdma(0, seen_in_pod=True), without_rdma(1, free=True)), "fail"),
+        # of one of them nothing was seen
+        ("exclusive", (without_rdma(0, seen_in_pod=True), without_rdma(1)), "unknown"),
+        # the config daemon tells no mode: the free ones have a device, and those in pods have not
+        ("", (ib_vf(0), without_rdma(1, seen_in_pod=True)), "warn"),
+        ("", (ib_vf(0), without_rdma(1, seen_in_pod=True), without_rdma(2)), "fail"),
+        # the device of one in a pod is on the node: shared
+        ("", (in_pod(0, "shared"), without_rdma(1, seen_in_pod=True)), "fail"),
+    ],
+)
+def test_an_rdma_device_that_is_not_shown_is_in_a_pod_only_where_all_of_them_can_be(mode: str, vfs: typing.Tuple[Hca, ...], status: str) -> None:
+    assert of_hca(ib_facts(*vfs, mode=mode), "rdma_device").status == status
+
+
+def test_without_a_state_the_vfs_tell_the_mode() -> None:
+    given = with_operators(ib_facts(ib_vf(0), without_rdma(1, seen_in_pod=True)), states=())
+    assert of_hca(given, "rdma_device").status == "warn"
+
+
+def test_a_function_with_several_interfaces_has_the_largest_mtu_of_them() -> None:
+    """A child interface has a smaller one; one that was not read tells nothing."""
+    physical, vfs = sized()
+    for mtu in (1500, None):
+        more = dataclasses.replace(physical, netdevs=(*physical.netdevs, Netdev("eth1.7", "52:54:00:88:00:01", mtu, "up")))
+        assert found(facts(more, vfs, state=reported(9000)), "mtu", ask(mtu=9000)).status == "pass"
+
+
+def test_of_several_pods_each_must_have_what_was_asked() -> None:
+    pods = (POD, dataclasses.replace(POD, pci=ADDRESSES[1]))
+    for second, status in ((TAKEN, "pass"), (dataclasses.replace(TAKEN, vlan=7), "fail"), (None, "unknown")):
+        vfs = [dataclasses.replace(vf, netdevs=(), administration=administration) for vf, administration in zip(VIRTUAL, (TAKEN, second))]
+        nameless = dataclasses.replace(PHYSICAL, name="eth9", pci=None)
+        given = dataclasses.replace(facts(), pods=pods, held={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, nameless, *vfs)))})
+        assert found(given, "settings", SETTING).status == status
+
+
+def test_a_free_vf_that_is_set_as_asked_proves_nothing() -> None:
+    """What the last pod has left is not what the next one gets."""
+    free = tuple(dataclasses.replace(vf, administration=TAKEN) for vf in VIRTUAL)
+    assert found(facts(vfs=free), "settings", SETTING).status == "unknown"
+
+
+def test_a_guid_that_the_driver_does_not_show_is_not_that_of_the_administration() -> None:
+    assert of_hca(ib_facts(ib_vf(0), ib_vf(1, node_guid=None)), "guids").status == "unknown"
+
+
+@pytest.mark.parametrize("ports", [(), (Port(1, "ACTIVE", "LinkUp", "Ethernet"),)])
+def test_guids_of_ethernet_functions_are_no_business_of_an_infiniband_fabric(ports: typing.Tuple[Port, ...]) -> None:
+    given = ib_facts()
+    node = typing.cast(NodeHcas, given.nodes["worker-1"].value)
+    twins = tuple(dataclasses.replace(vf, node_guid="0x0000000000000abc", ports=ports) for vf in VIRTUAL)
+    findings = check(IB_INTENT, dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((*node.hcas, *twins)))}))
+    assert statuses(findings, "guids")["all nodes"] == "pass" and "0x0000000000000abc" not in statuses(findings, "guids")
+
+
+def test_a_vf_with_the_guid_of_a_physical_function_is_told_and_nothing_passes_for_all() -> None:
+    guid = "0xb83fd20300e10000"
+    twin = ib_vf(1, node_guid=guid, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=guid),), administration=VfAdministration(guid, guid, "Down"))
+    told = statuses(check(IB_INTENT, ib_facts(ib_vf(0), twin)), "guids")
+    assert told[guid] == "fail" and "all nodes" not in told
+
+
+def test_an_empty_guid_of_a_report_is_none() -> None:
+    assert of_hca(ib_facts(guids={"mlx5_1": "", "mlx5_2": ""}), "guids").status == "pass"
+
+
+def test_a_physical_function_without_an_address_has_no_vfs_and_no_part_of_the_state() -> None:
+    given = ib_facts()
+    hcas = typing.cast(NodeHcas, given.nodes["worker-1"].value).hcas
+    bare = NodeHcas((dataclasses.replace(hcas[0], pci=None), *hcas[1:]))
+    findings = check(IB_INTENT, dataclasses.replace(given, nodes={"worker-1": ObservedHcas(bare)}))
+    assert statuses(findings, "count") == {"compute worker-1 mlx5_0": "fail"}
+
+
+def test_without_vfs_no_guids_are_compared() -> None:
+    given = ib_facts()
+    findings = check(IB_INTENT, dataclasses.replace(given, nodes={"worker-1": ObservedHcas(ib_node())}))
+    assert statuses(findings, "guids") == {}

@@ -123,6 +123,47 @@ def test_a_listed_address_whose_port_sees_no_manager_contradicts_no_list() -> No
     assert of(findings, "fabric.select") == {"compute": "pass"} and one(findings, "fabric.hcas", "worker-1").status == "fail"
 
 
+def with_two_ports(second: SeenSubnet, first: SeenSubnet, **port: typing.Any) -> Findings:
+    """HCA mlx5_0 of worker-2 has a second port; what each of the two sees."""
+    two_ports = world.hca(2, 0)
+    two_ports = dataclasses.replace(two_ports, ports=(two_ports.ports[0], dataclasses.replace(two_ports.ports[0], number=2, guid="0x00000000000000cc", **port)))
+    seen_by = (*world.subnets(mlx5_0=first), second)
+    return fabrics(
+        nodes=two(ObservedHcas(world.node(1)), ObservedHcas(world.node(2, mlx5_0=two_ports))),
+        subnets=two(ObservedSubnets(world.subnets()), ObservedSubnets(seen_by)),
+    )
+
+
+def test_an_hca_with_two_ports_is_as_well_known_as_the_better_of_them() -> None:
+    elsewhere, mute = SeenSubnet("mlx5_0", 1, world.MASTERS[2]), MUTE["mlx5_0"]
+    down = SeenSubnet("mlx5_0", 1, error="the port is DOWN", linked=False)
+    for first, second, status in ((elsewhere, mute, "fail"), (mute, down, "unknown"), (down, mute, "unknown"), (down, down, "fail")):
+        findings = with_two_ports(dataclasses.replace(second, port=2), first)
+        assert of(findings, "fabric.hcas")["worker-2 compute"] == status, (first, second)
+
+
+def test_of_a_node_without_an_answer_an_hca_with_one_link_of_two_was_not_asked() -> None:
+    nodes = dict.fromkeys(("worker-1", "worker-2"), ObservedHcas(world.node(1)))
+    dual = {
+        item.name: dataclasses.replace(item, ports=(*item.ports, dataclasses.replace(item.ports[0], number=2, state="DOWN", physical_state="Polling")))
+        for item in world.node(2).hcas
+        if item.ports
+    }
+    nodes["worker-2"] = ObservedHcas(world.node(2, **dual))
+    finding = one(fabrics(nodes=nodes, subnets={"worker-1": ObservedSubnets(world.subnets())}), "fabric.hcas", "worker-2 compute")
+    assert (finding.status, finding.measured) == ("unknown", "0 HCAs, and 6 not asked")
+
+
+def test_a_topology_whose_links_end_at_no_node_of_it_is_not_whole() -> None:
+    assert of(fabrics(), "fabric.topology") == {"compute": "pass"}
+    topology = world.topology()
+    lost = dataclasses.replace(topology, nodes=topology.nodes[:-1])
+    other = dataclasses.replace(topology, nodes=(*topology.nodes[:-1], dataclasses.replace(topology.nodes[-1], kind="Router")))
+    for torn in (lost, other):
+        finding = one(seen(torn), "fabric.topology", "links")
+        assert (finding.status, finding.subject, finding.measured) == ("unknown", "compute links", "1 ends of links without a node")
+
+
 def test_a_port_without_a_guid_is_not_looked_up() -> None:
     findings = fabrics(nodes=two(ObservedHcas(world.node(1)), ObservedHcas(world.node(2, mlx5_0=world.hca(2, 0, guid=None)))))
     assert of(findings, "fabric.hca") == {"worker-2 mlx5_0": "unknown", "worker-1 compute": "pass", "worker-2 compute": "pass"}
@@ -238,6 +279,20 @@ def test_a_cabling_is_compared_with_the_most_similar_one() -> None:
     # three nodes have all rails elsewhere: more, and less alike
     found = cabled_as(6, {3: (1, 0, 2, 3), 4: (2, 3, 0, 1), 5: (2, 3, 0, 1), 6: (2, 3, 0, 1)})
     assert one(found, "fabric.rails", "worker-3").expected == "rail 0 on leaf-1, rail 1 on leaf-2"
+
+
+def test_a_node_that_lacks_a_cable_counts_with_those_whose_cabling_it_has() -> None:
+    """What it has on the other rails is what most nodes have, so neither is it accused, nor is it open who is right."""
+    found = of(cabled_as(6, {1: (0, 1, 2, None), 4: (1, 0, 2, 3), 5: (1, 0, 2, 3)}), "fabric.rails")
+    assert found == {"worker-4 compute": "fail", "worker-5 compute": "fail"}
+    found = of(cabled_as(4, {1: (0, 1, None, 3), 4: (1, 0, 2, 3)}), "fabric.rails")
+    assert found == {"worker-4 compute": "fail"}
+    # it tells which of two ways is the usual one
+    finding = one(cabled_as(3, {2: (1, 0, 2, 3), 3: (0, 1, 2, None)}), "fabric.rails")
+    assert (finding.status, finding.subject) == ("fail", "worker-2 compute") and "2 nodes beside it" in finding.why and "worker-1, worker-3" in finding.why
+    # where it has both of them it tells nothing
+    finding = one(cabled_as(5, {3: (1, 0, 2, 3), 4: (1, 0, 2, 3), 5: (None, None, 2, 3)}), "fabric.rails")
+    assert (finding.status, finding.subject) == ("fail", "compute") and "worker-1, worker-2 against worker-3, worker-4" in finding.why
 
 
 def up(leaf: FabricNode, spine: FabricNode, port: int, speed: str = "NDR") -> Link:
@@ -388,6 +443,11 @@ def test_of_several_ports_without_an_answer_each_must_be_known_as_anothers() -> 
     for other, status in ((UnreadPort(91, 1), "warn"), (UnreadPort(777, 1), "unknown")):
         report = ErrorReport((), 65, 2, (UnreadPort(99, 1), other))
         assert one(with_storage(SeenErrors(report, ErrorReport((), 65), 10.0)), "fabric.errors", "compute queries").status == status
+
+
+def test_a_manager_at_a_lid_that_no_topology_shows_is_called_by_it() -> None:
+    hung = ManagerPort(777, error="sminfo ended with 255")
+    assert of(seen(managers=world.managers(ports=(ManagerPort(1, world.MASTERS[1]), hung))), "fabric.manager") == {"compute LID 777": "fail"}
 
 
 def test_two_managers_that_both_stand_by_are_no_master() -> None:

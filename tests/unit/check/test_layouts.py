@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import typing
+
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.host_names import host_of, owners
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.layouts import families
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.layouts import families, numbers
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.partitions import apart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, PciFunction
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 
@@ -24,6 +27,31 @@ def test_a_node_that_lacks_an_hca_belongs_to_the_most_frequent_layout_that_has_t
     assert families(seats) == {"long": ("long",), "usual-1": usual, "alone": ("alone", "alone-lacks")}
     other = {"a": {"1", "2", "7"}, "b": {"1", "2", "8"}, "c": {"1", "2", "8"}, "lacks": {"1", "2"}}
     assert families(other) == {"a": ("a",), "b": ("b", "c", "lacks")}
+
+
+def test_a_layout_that_lacks_an_hca_is_none_of_its_own_for_one_that_lacks_two() -> None:
+    seats = {"usual-1": {"1", "2", "3"}, "usual-2": {"1", "2", "3"}, "lacks-1": {"1", "3"}, "lacks-2": {"1", "3"}, "lacks-two": {"1"}}
+    assert families(seats) == {"usual-1": tuple(seats)}
+
+
+def seat(address: str, device: str) -> Hca:
+    return Hca(device, rdma_device=device, pci=PciFunction(address, "15b3", "1021", "0207", "mlx5_core"))
+
+
+def test_two_devices_of_one_function_have_a_rail_each() -> None:
+    seats = {"a": [seat("01", "mlx5_0"), seat("01", "mlx5_1")], "b": [seat("01", "mlx5_0"), seat("02", "mlx5_1")]}
+    rails = numbers(seats, seats, 2)
+    assert [rails["a", name] for name in ("mlx5_0", "mlx5_1")] == [rails["b", name] for name in ("mlx5_0", "mlx5_1")] == [0, 1]
+
+
+def test_names_by_which_nodes_of_one_layout_differ_order_nothing() -> None:
+    """The kernel numbered them another way on the second node of each layout: then the order of the addresses counts."""
+    seats: typing.Dict[str, typing.List[Hca]] = {}
+    for layout in "xyz":
+        for node, names in (("1", range(4)), ("2", reversed(range(4)))):
+            seats[layout + node] = [seat(f"{layout}{place}", f"mlx5_{name}") for place, name in enumerate(names)]
+    rails = numbers(seats, seats, 4)
+    assert {node: [rails[node, hca.name] for hca in hcas] for node, hcas in seats.items()} == {node: [0, 1, 2, 3] for node in seats}
 
 
 def test_keys_that_were_not_read_keep_nobody_apart() -> None:

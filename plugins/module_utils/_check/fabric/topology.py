@@ -105,7 +105,8 @@ def _check_model(fabric: Fabric, model: "_Cablings", membership: Membership, end
         rails = _differing(cabling, rival)
         for name in nodes[cabling]:
             usual = ", ".join(f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails)
-            why = f"{_how(cabling, rival, rails)} {len(nodes[rival])} nodes beside it have {usual}: {some(nodes[rival])}."
+            beside = model.having(rival, rails)
+            why = f"{_how(cabling, rival, rails)} {len(beside)} nodes beside it have {usual}: {some(beside)}."
             yield _wrong_cable(f"{name} {fabric.name}", _where(name, membership, ends, names, rails), usual, why)
     for cabling, rival in model.tied:
         # each pair once
@@ -114,7 +115,7 @@ def _check_model(fabric: Fabric, model: "_Cablings", membership: Membership, end
             both = [_where(group[0], membership, ends, names, rails) for group in (nodes[cabling], nodes[rival])]
             why = (
                 f"{_how(cabling, rival, rails)} As many nodes are cabled one way as the other, so the cabling plan must tell which is right: "
-                f"{some(nodes[cabling])} against {some(nodes[rival])}."
+                f"{some(model.having(cabling, rails))} against {some(model.having(rival, rails))}."
             )
             yield _wrong_cable(fabric.name, "; ".join(both), expected, why)
 
@@ -124,11 +125,13 @@ class _Cablings:
     """How the servers of one model are cabled.
 
     :ivar nodes: by cabling
-    :ivar odd: a cabling, and the one that more nodes have and that it contradicts
-    :ivar tied: the same, where as many have the other one
+    :ivar alike: by cabling those that agree with it, itself first
+    :ivar odd: a cabling, and the one with which more nodes agree and that it contradicts
+    :ivar tied: the same, where as many agree with the other one
     """
 
     nodes: typing.Mapping[_Cabling, typing.Sequence[str]]
+    alike: typing.Mapping[_Cabling, typing.Sequence[_Cabling]]
     odd: typing.Sequence[typing.Tuple[_Cabling, _Cabling]]
     tied: typing.Sequence[typing.Tuple[_Cabling, _Cabling]]
 
@@ -137,9 +140,15 @@ class _Cablings:
         nodes: typing.Dict[_Cabling, typing.List[str]] = {}
         for name, cabling in cablings.items():
             nodes.setdefault(cabling, []).append(name)
-        rivals = _rivals({cabling: len(group) for cabling, group in nodes.items()})
-        odd = [(cabling, rival) for cabling, rival in rivals.items() if len(nodes[rival]) > len(nodes[cabling])]
-        return cls(nodes, odd, [(cabling, rival) for cabling, rival in rivals.items() if len(nodes[rival]) == len(nodes[cabling])])
+        alike = _agreeing(nodes)
+        count = {cabling: sum(len(nodes[other]) for other in others) for cabling, others in alike.items()}
+        rivals = _rivals(count)
+        odd = [(cabling, rival) for cabling, rival in rivals.items() if count[rival] > count[cabling]]
+        return cls(nodes, alike, odd, [(cabling, rival) for cabling, rival in rivals.items() if count[rival] == count[cabling]])
+
+    def having(self, cabling: _Cabling, rails: typing.Sequence[int]) -> typing.List[str]:
+        """The nodes that agree with a cabling and have one of its leaves on these rails at least."""
+        return [name for other in self.alike[cabling] if any(cabling[rail] == other[rail] for rail in rails) for name in self.nodes[other]]
 
 
 def _wrong_cable(subject: str, measured: str, expected: str, why: str) -> Finding:
@@ -167,12 +176,28 @@ def _far(member: Member, ends: _Ends) -> typing.Optional[LinkEnd]:
     return far[0] if far and far[0].kind == "Switch" else None
 
 
-def _rivals(count: typing.Mapping[_Cabling, int]) -> typing.Dict[_Cabling, _Cabling]:
-    """For each cabling that contradicts another one, the most similar of them, and of several the most frequent."""
+def _by_leaf(cablings: typing.Collection[_Cabling]) -> typing.Dict[str, typing.List[_Cabling]]:
+    """The cablings that have a leaf, on whichever rail."""
     by_leaf: typing.Dict[str, typing.List[_Cabling]] = {}
-    for cabling in count:
+    for cabling in cablings:
         for leaf in {leaf for leaf in cabling if leaf}:
             by_leaf.setdefault(leaf, []).append(cabling)
+    return by_leaf
+
+
+def _agreeing(cablings: typing.Collection[_Cabling]) -> typing.Dict[_Cabling, typing.List[_Cabling]]:
+    """For each cabling itself and those that are the same as far as both show it: one that lacks a cable agrees with the whole one."""
+    by_leaf = _by_leaf(cablings)
+    result = {}
+    for cabling in cablings:
+        near = dict.fromkeys(other for leaf in cabling if leaf for other in by_leaf[leaf] if other != cabling)
+        result[cabling] = [cabling, *(other for other in near if _alike(cabling, other) and not _differing(cabling, other))]
+    return result
+
+
+def _rivals(count: typing.Mapping[_Cabling, int]) -> typing.Dict[_Cabling, _Cabling]:
+    """For each cabling that contradicts another one, the most similar of them, and of several the one with which most nodes agree."""
+    by_leaf = _by_leaf(count)
     result = {}
     for cabling in count:
         near = {other for leaf in cabling if leaf for other in by_leaf[leaf] if other != cabling and _differing(cabling, other)}
