@@ -288,11 +288,17 @@ def test_a_node_that_lacks_a_cable_counts_with_those_whose_cabling_it_has() -> N
     found = of(cabled_as(4, {1: (0, 1, None, 3), 4: (1, 0, 2, 3)}), "fabric.rails")
     assert found == {"worker-4 compute": "fail"}
     # it tells which of two ways is the usual one
-    finding = one(cabled_as(3, {2: (1, 0, 2, 3), 3: (0, 1, 2, None)}), "fabric.rails")
+    finding = one(cabled_as(3, {2: (1, 0, 2, 3), 3: (0, None, 2, 3)}), "fabric.rails")
     assert (finding.status, finding.subject) == ("fail", "worker-2 compute") and "2 nodes beside it" in finding.why and "worker-1, worker-3" in finding.why
     # where it has both of them it tells nothing
     finding = one(cabled_as(5, {3: (1, 0, 2, 3), 4: (1, 0, 2, 3), 5: (None, None, 2, 3)}), "fabric.rails")
     assert (finding.status, finding.subject) == ("fail", "compute") and "worker-1, worker-2 against worker-3, worker-4" in finding.why
+
+
+def test_a_leaf_on_another_rail_is_no_agreement() -> None:
+    """Of worker-3 one HCA is on a leaf that worker-1 has on another rail; nothing that both show is the same."""
+    finding = one(cabled_as(3, {1: (0, 1, None, None), 2: (2, 0, None, None), 3: (None, None, 1, None)}), "fabric.rails")
+    assert (finding.status, finding.subject) == ("fail", "compute") and "worker-1 against worker-2" in finding.why
 
 
 def up(leaf: FabricNode, spine: FabricNode, port: int, speed: str = "NDR") -> Link:
