@@ -26,11 +26,20 @@ TEMPLATE = DAEMON["spec"]["template"]
 Resources = typing.Sequence[Resource]
 
 
-def seen(nodes: Resources = (), pods: typing.Mapping[str, Resource] = {}, events: Resources = (), daemon: typing.Optional[Resource] = DAEMON) -> ObserversSeen:
+def seen(
+    nodes: Resources = (),
+    pods: typing.Optional[typing.Mapping[str, Resource]] = None,
+    events: Resources = (),
+    daemon: typing.Optional[Resource] = None,
+    gone: bool = False,
+) -> ObserversSeen:
+    """:param daemon: instead of the usual DaemonSet
+    :param gone: there is none
+    """
     return ObserversSeen(
         play.NAMESPACE,
-        parse.observer_set(daemon) if daemon is not None else None,
-        tuple(parse.observer_pod(play.pod_of(name, TEMPLATE, status)) for name, status in pods.items()),
+        None if gone else parse.observer_set(daemon or DAEMON),
+        tuple(parse.observer_pod(play.pod_of(name, TEMPLATE, status)) for name, status in (pods or {}).items()),
         {item["metadata"]["name"]: core.node(item) for item in nodes or [play.node("a")]},
         tuple(parse.event(item) for item in events),
     )
@@ -177,7 +186,7 @@ def test_who_is_left_out() -> None:
 
 def test_who_waits_for_the_controller() -> None:
     unseen = {**DAEMON, "status": {"observedGeneration": 0}}
-    assert [one(seen(daemon=daemon)).reason for daemon in (unseen, DAEMON, None)] == ["not_seen", "no_pod", "no_daemon_set"]
+    assert [one(world).reason for world in (seen(daemon=unseen), seen(), seen(gone=True))] == ["not_seen", "no_pod", "no_daemon_set"]
 
 
 def test_a_pod_of_other_options_is_no_observer() -> None:
