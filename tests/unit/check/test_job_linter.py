@@ -288,6 +288,18 @@ def test_variables_in_commands_and_from_elsewhere() -> None:
     [
         ({"NCCL_IB_DISABLE": "1"}, "fail"),
         ({"NCCL_IB_DISABLE": "0x1"}, "fail"),
+        # strtoll stops at the first character that is no digit, and a leading 0 is octal
+        ({"NCCL_IB_DISABLE": "01"}, "fail"),
+        ({"NCCL_IB_DISABLE": " +1x"}, "fail"),
+        ({"NCCL_IB_DISABLE": "-1"}, "fail"),
+        ({"NCCL_IB_DISABLE": "1.0"}, "fail"),
+        ({"NCCL_IB_DISABLE": "9223372036854775807"}, "fail"),
+        ({"NCCL_IB_DISABLE": "9223372036854775808"}, None),
+        ({"NCCL_IB_DISABLE": "0x"}, None),
+        ({"NCCL_IB_DISABLE": "08"}, None),
+        ({"NCCL_IB_DISABLE": "0o1"}, None),
+        ({"NCCL_IB_DISABLE": "x1"}, None),
+        ({"NCCL_IB_DISABLE": ""}, None),
         ({"NCCL_NET": "Socket"}, "fail"),
         ({"NCCL_IB_DISABLE": "0"}, None),
         ({"NCCL_IB_DISABLE": "false"}, None),
@@ -384,6 +396,32 @@ def test_hcas_that_a_node_does_not_have() -> None:
     world = shared_world(devices={"worker-1": ("mlx5_0", "mlx5_1"), "worker-2": ("mlx5_0", "mlx5_bond_0")})
     found = finding(one(world, variables={"NCCL_IB_HCA": "=mlx5_1"}, **SHARED), "job.hcas")
     assert (found.status, found.subject.endswith("on worker-2")) == ("fail", True)
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("^mlx5", ["worker-1", "worker-2"]),
+        ("^=mlx5_0,mlx5_1", ["worker-1"]),
+        ("^mlx5_0,mlx5_1", ["worker-1"]),
+        ("^mlx5_0", []),
+        ("^=mlx5", []),
+        ("^mlx4", []),
+    ],
+)
+def test_lists_that_exclude_each_hca_of_a_node(value: str, wrong: typing.List[str]) -> None:
+    """NCCL would send over TCP, and no pod that runs shows it yet."""
+    world = shared_world(devices={"worker-1": ("mlx5_0", "mlx5_1"), "worker-2": ("mlx5_0", "mlx5_bond_0"), "worker-3": ()})
+    found = [item for item in refused(one(world, variables={"NCCL_IB_HCA": value}, **SHARED)) if item.check == "job.hcas"]
+    assert {item.status for item in found} == ({"fail"} if wrong else set())
+    assert sorted({item.subject.rpartition(" ")[2] for item in found}) == wrong
+
+
+@pytest.mark.parametrize(("value", "status"), [("^mlx5", "fail"), ("^mlx5_", "fail"), ("^mlx5_0,mlx5_1", None), ("^=mlx5", None)])
+def test_functions_of_pods_have_other_names_than_those_of_the_node(value: str, status: typing.Optional[str]) -> None:
+    world = dataclasses.replace(WORLD, devices={"worker-1": ("mlx5_0", "mlx5_1")})
+    found = shown(one(world, variables={"NCCL_IB_HCA": value}))
+    assert {state for id_, state in found if id_ == "job.hcas"} == ({status} if status else set())
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 import typing
 
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
@@ -29,6 +30,8 @@ _VIRTUAL = ("sriov", "ib-sriov")
 _INFINIBAND = ("ib-sriov", "ipoib")
 #: beginnings of the names of all HCAs of a driver, which look like names
 _DRIVERS = ("mlx4", "mlx5")
+#: the beginning of a text that C takes for a number of base 16, 8 or 10
+_NUMBER = re.compile(r"[ \t-\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]{0,30}))")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -309,13 +312,19 @@ def _hcas(scope: Scope) -> typing.Iterator[Finding]:
         yield from (_of_pod(check, f"{subject} of pod {pod.name}", choice, pod.devices, value) for pod in pods)
         return
     findings = []
+    kinds = {kind for _request, item in scope.attachments() if item for kind in item.kinds}
+    # pods get functions with other names than those of the node: of these only the beginning of all names of a driver excludes all
+    wide = not choice.exact and any(f"{driver}_".startswith(pattern) for driver in _DRIVERS for pattern in choice.patterns)
+    given = bool(kinds & set(_VIRTUAL)) and not wide
     nodes = scope.world.devices if scope.world else {}
     for node, names in sorted(nodes.items()):
         missing = choice.unmatched(names)
         if missing and not choice.exclude:
             why = f"The node has no such HCA: {', '.join(missing)}. NCCL passes over it in silence, and over all of them to TCP."
             findings.append(Finding(check, f"{subject} on {node}", FAIL, value, ", ".join(names) or "no HCA", why, "Names differ between nodes: see discover."))
-    kinds = {kind for _request, item in scope.attachments() if item for kind in item.kinds}
+        elif names and choice.exclude and not given and not any(choice.takes(name) for name in names):
+            why = "It excludes each HCA of the node, and NCCL falls back to TCP in silence."
+            findings.append(Finding(check, f"{subject} on {node}", FAIL, value, ", ".join(names), why, "Leave one at least, or remove NCCL_IB_HCA."))
     named = not choice.exclude and any(pattern[-1:].isdigit() and pattern not in _DRIVERS for pattern in choice.patterns)
     if named and kinds & set(_VIRTUAL):
         why = "Each pod gets another virtual function, and its name is known only when the pod starts; this one is given to one pod at most."
@@ -533,11 +542,17 @@ class Choice:
 
 
 def _integer(text: str) -> int:
-    """As NCCL reads it: 0 for what is no number (it then keeps its default)."""
-    try:
-        return int(text.strip(), 0)
-    except ValueError:
+    """As NCCL reads it, by strtoll with base 0: what stands before the first character that is no digit, and 0 where nothing does. A leading 0 is octal.
+
+    What is out of range leaves its default, which is 0 of those that are read here. [src NVIDIA/nccl v2.30.7: src/misc/param.cc ncclLoadParam]
+    """
+    found = _NUMBER.match(text)
+    if found is None:
         return 0
+    sign, hexadecimal, octal, decimal = found.groups()
+    value = int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal or "0")
+    value = -value if sign == "-" else value
+    return value if -(1 << 63) <= value < 1 << 63 else 0
 
 
 def _is_gpu(name: str) -> bool:
