@@ -477,6 +477,29 @@ def test_pods_that_would_wait_for_each_other(nodes: typing.Tuple[ClusterNode, ..
 
 
 @pytest.mark.parametrize(
+    ("nodes", "wrong"),
+    [(2, []), (3, [("PyTorchJob training/train nvidia.com/gpu", "16 on the nodes that are ready", "24 for all pods together")])],
+)
+def test_pods_of_different_amounts_need_the_same_nodes(nodes: int, wrong: typing.List[typing.Tuple[str, str, str]]) -> None:
+    """The Master asks for less than the Workers, so each kind fits by itself."""
+    made = objects(nodes=nodes)
+    for amounts in made[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["resources"].values():
+        amounts["openshift.io/mlx_compute"] = "3"
+    found = [item for item in refused(check(made)) if item.check == "job.resources"]
+    assert [(item.subject, item.measured, item.expected) for item in found] == wrong
+
+
+def test_beside_a_kind_that_does_not_fit_by_itself_nothing_is_told_of_all() -> None:
+    made = objects(nodes=3)
+    for amounts in made[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["resources"].values():
+        amounts["openshift.io/mlx_compute"] = "3"
+    findings = check(made, dataclasses.replace(WORLD, nodes=WORLD.nodes[:1]))
+    assert [(item.measured, item.expected) for item in refused(findings) if item.check == "job.resources"] == [
+        ("room for 1 pods on 1 nodes that are ready", "room for 2 pods")
+    ]
+
+
+@pytest.mark.parametrize(
     ("limits", "status", "text"),
     [
         ({"openshift.io/mlx_roce": "2"}, "fail", "no attachment brings into them"),
@@ -546,6 +569,8 @@ def test_a_claim_that_is_not_bound_yet() -> None:
     (models, *_rest) = WORLD.claims
     world = dataclasses.replace(WORLD, claims=(dataclasses.replace(models, phase="Pending"),))
     assert finding(check(objects(), world), "job.claims").status == "warn"
+    lost = dataclasses.replace(WORLD, claims=(dataclasses.replace(models, phase="Lost"),))
+    assert finding(check(objects(), lost), "job.claims").status == "fail"
 
 
 def test_pods_on_the_network_of_their_nodes() -> None:

@@ -14,7 +14,7 @@ import dataclasses
 import re
 import typing
 
-from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.job import Attachment, Container, JobSurroundings, NetworkRequest, PodTemplate, Variable, Workload
 from ..._model.load import nearest
 from ..._parse.job.manifest import RUNTIMES, is_job
@@ -465,9 +465,26 @@ def _places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.It
     groups: typing.Dict[typing.Tuple[typing.Tuple[str, int], ...], typing.List[Scope]] = {}
     for scope in scopes:
         groups.setdefault(tuple(sorted(_extended(scope.template).items())), []).append(scope)
+    findings: typing.List[Finding] = []
     for amounts, mine in groups.items():
         subject = ", ".join(scope.subject if index == 0 else scope.template.path for index, scope in enumerate(mine))
-        yield from _group_places(subject, dict(amounts), sum(scope.template.count for scope in mine), world)
+        findings += _group_places(subject, dict(amounts), sum(scope.template.count for scope in mine), world)
+    yield from findings
+    if all(finding.status == PASS for finding in findings):
+        yield from _all_places(scopes, world)
+
+
+def _all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
+    """Pods that ask for different amounts, each of which would find its room, need the same nodes: together they may ask for more than there is."""
+    wanted: typing.Counter[str] = collections.Counter()
+    for scope in scopes:
+        wanted.update({name: count * scope.template.count for name, count in _extended(scope.template).items()})
+    for name, amount in sorted(wanted.items()):
+        there = sum(node.allocatable.get(name, 0) for node in world.nodes if node.ready and not node.unschedulable)
+        if there < amount:
+            why = "Each kind of pod finds room by itself, and all of them must run at once: those that find none wait, and the others wait for them."
+            subject, expected = f"{scopes[0].job.subject} {name}", f"{amount} for all pods together"
+            yield Finding("job.resources", subject, FAIL, f"{there} on the nodes that are ready", expected, why, "Ask for less, or free or add nodes.")
 
 
 def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings) -> typing.Iterator[Finding]:
@@ -503,6 +520,9 @@ def _claims(job: Workload, scopes: typing.Sequence[Scope], world: JobSurrounding
         if pods > 1 and not {"ReadWriteMany", "ReadOnlyMany"} & set(found.modes):
             why = "Only one node can mount it, and the pods are on several."
             yield Finding("job.claims", subject, FAIL, measured, expected, why, "Use a claim with ReadWriteMany, of a storage class that can.")
+        elif found.phase == "Lost":
+            why = "Its volume is gone: nothing binds another one to it, and the pods would stay Pending."
+            yield Finding("job.claims", subject, FAIL, measured, expected, why, f"kubectl -n {job.namespace} describe pvc {name}; restore the volume.")
         elif found.phase != "Bound":
             why = "No volume is bound to it yet. Some storage classes do so only when a pod comes (WaitForFirstConsumer)."
             yield Finding("job.claims", subject, WARN, measured, expected, why, f"kubectl -n {job.namespace} describe pvc {name}")
