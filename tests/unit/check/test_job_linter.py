@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job import nccl_variables
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import Choice, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import Choice, jobs_of, lint
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings, PodDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Claim, JobSurroundings, PodDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, definition, node, objects
@@ -610,6 +610,133 @@ def test_a_train_job_without_its_runtime_is_unknown() -> None:
 def test_a_job_that_asks_for_nothing_is_no_job_of_ours() -> None:
     pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     assert shown(lint([pod])) == [("job.networks", "fail")]
+
+
+# several jobs, containers and pods
+
+
+def pod(name: str = "p", containers: typing.Sequence[typing.Dict[str, typing.Any]] = (), **spec: typing.Any) -> typing.Dict[str, typing.Any]:
+    metadata = {"name": name, "namespace": "training", "annotations": spec.pop("annotations", {})}
+    return {"kind": "Pod", "metadata": metadata, "spec": {"containers": list(containers), **spec}}
+
+
+def container(name: str = "c", **more: typing.Any) -> typing.Dict[str, typing.Any]:
+    """One GPU, and all that a pod on a shared network needs."""
+    amounts = {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1", "rdma/shared": "1"}
+    return {
+        "name": name,
+        "image": "i",
+        "env": [{"name": "NCCL_DEBUG", "value": "INFO"}],
+        "resources": {"limits": amounts},
+        "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],
+        **more,
+    }
+
+
+SHM: typing.Dict[str, typing.Any] = {"volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}]}
+ON_SHARED = {**SHM, "annotations": SHARED["annotations"]}
+
+
+def test_a_job_that_can_t_be_read_does_not_hide_the_next() -> None:
+    found = lint([{"kind": "Job", "metadata": {"name": "j"}}, pod(containers=[container()], **ON_SHARED)], (), shared_world())
+    assert [(item.subject, item.status) for item in found if item.check == "job.read"] == [("Job j", "unknown"), ("Pod training/p", "pass")]
+    assert shown(found) == [("job.read", "unknown")]
+
+
+def test_which_objects_are_jobs() -> None:
+    runtime, train = MADE["TrainJob"]
+    broken = {"kind": "Job", "metadata": {"name": "j"}, "spec": []}
+    assert jobs_of([runtime, train, {"kind": "ConfigMap", "metadata": {"name": "c"}}]) == (train,)
+    assert jobs_of([runtime]) == (runtime,)
+    assert broken in jobs_of([broken])
+
+
+def test_only_containers_that_compute_need_what_rdma_needs() -> None:
+    side = {"name": "side", "image": "i", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
+    assert shown(lint([pod(containers=[side, container(), side], **ON_SHARED)], (), shared_world())) == []
+    # without GPUs those count for which somebody set NCCL's variables
+    plain = container(resources={"limits": {"cpu": "1", "memory": "1Gi", "rdma/shared": "1"}})
+    assert shown(lint([pod(containers=[side, plain], **ON_SHARED)], (), shared_world())) == []
+    bare = {**plain, "env": []}
+    assert {item.check for item in refused(lint([pod(containers=[side, bare], **ON_SHARED)], (), shared_world()))} == {
+        "job.evidence",
+        "job.memlock",
+        "job.shared_memory",
+    }
+
+
+@pytest.mark.parametrize(("values", "status"), [(("1", "0"), None), (("0", "1"), "fail")])
+def test_the_last_setting_of_a_variable_counts(values: typing.Tuple[str, str], status: typing.Optional[str]) -> None:
+    environment = [{"name": "NCCL_DEBUG", "value": "INFO"}, *({"name": "NCCL_IB_DISABLE", "value": value} for value in values)]
+    found = shown(lint([pod(containers=[container(env=environment)], **ON_SHARED)], (), shared_world()))
+    assert {state for id_, state in found if id_ == "job.transport"} == ({status} if status else set())
+
+
+def test_one_pod_needs_no_network_and_two_do() -> None:
+    amounts = {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1"}
+    alone = pod(containers=[container(resources={"limits": amounts})], **SHM)
+    assert shown(lint([alone], (), WORLD)) == []
+    template = {"spec": {**alone["spec"], "restartPolicy": "Never"}}
+    both = {"kind": "Job", "metadata": {"name": "j", "namespace": "training"}, "spec": {"parallelism": 2, "completions": 2, "template": template}}
+    assert ("job.networks", "fail") in shown(lint([both], (), WORLD))
+
+
+def test_a_list_that_excludes_a_device_of_the_pod() -> None:
+    world = dataclasses.replace(WORLD, pods=(PodDevices("train-worker-0", ("net1",), ("mlx5_6", "mlx5_7")),))
+    assert "leaves out mlx5_6" in finding(one(world, variables={"NCCL_IB_HCA": "^mlx5_6"}), "job.hcas").why
+
+
+def test_each_pod_that_runs_is_compared() -> None:
+    pods = (PodDevices("a", ("net1",), ("mlx5_6",)), PodDevices("b", ("net1",), ("mlx5_7",)), PodDevices("c", ("net1",), ()))
+    found = one(dataclasses.replace(WORLD, pods=pods), variables={"NCCL_IB_HCA": "=mlx5_6"})
+    assert {item.subject.rpartition(" ")[2]: item.status for item in found if item.check == "job.hcas"} == {"a": "pass", "b": "fail"}
+
+
+@pytest.mark.parametrize(("context", "status"), [({"capabilities": {"add": ["ALL"]}}, None), ({"privileged": True, "runAsUser": 1000}, None)])
+def test_all_capabilities_hold_the_one_that_pins_memory(context: typing.Dict[str, typing.Any], status: typing.Optional[str]) -> None:
+    assert {state for id_, state in shown(one(securityContext=context)) if id_ == "job.memlock"} == ({status} if status else set())
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"volumeMounts": [{"name": "nothing", "mountPath": "/x"}]}, ("job.volumes", "fail")),
+        ({"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}}, ("job.guaranteed", "fail")),
+    ],
+)
+def test_init_containers_are_looked_at_as_well(change: typing.Dict[str, typing.Any], expected: typing.Tuple[str, str]) -> None:
+    first = {"name": "init", "image": "i", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
+    assert shown(lint([pod(containers=[container()], initContainers=[first], **ON_SHARED)], (), shared_world())) == []
+    found = refused(lint([pod(containers=[container()], initContainers=[{**first, **change}], **ON_SHARED)], (), shared_world()))
+    assert [(item.check, item.status) for item in found] == [expected] and " init" in found[0].subject
+
+
+@pytest.mark.parametrize(
+    ("modes", "pods", "status"),
+    [
+        (("ReadOnlyMany",), 2, None),
+        (("ReadWriteOnce", "ReadWriteMany"), 2, None),
+        (("ReadWriteOncePod",), 2, "fail"),
+        ((), 2, "fail"),
+        (("ReadWriteOnce",), 1, None),
+    ],
+)
+def test_modes_of_claims(modes: typing.Tuple[str, ...], pods: int, status: typing.Optional[str]) -> None:
+    made = objects()
+    if pods == 1:
+        del made[0]["spec"]["pytorchReplicaSpecs"]["Worker"]
+    found = shown(check(made, dataclasses.replace(WORLD, claims=(Claim("training/models", modes, "Bound"),))))
+    assert [state for id_, state in found if id_ == "job.claims"] == ([status] if status else [])
+
+
+def test_each_claim_is_looked_at() -> None:
+    volumes = [*SHM["volumes"], *({"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("absent", "models"))]
+    found = lint([pod(containers=[container()], volumes=volumes, annotations=SHARED["annotations"])], (), shared_world())
+    assert [(item.subject, item.status) for item in found if item.check == "job.claims"] == [
+        ("Pod training/p claim absent", "fail"),
+        ("Pod training/p claim models", "pass"),
+    ]
 
 
 NAMES = st.sampled_from(["mlx5_1", "mlx5_10", "net1", "eth0", "", "=", "^"])

@@ -249,6 +249,85 @@ def test_a_job_that_can_t_be_read_is_the_linter_s() -> None:
     assert check([{"kind": "Job", "metadata": {"name": "j"}}], (), WORLD, stack()) == ()
 
 
+# parts of which there are several
+
+
+def shared_job(name: str, amount: str = "1") -> typing.Dict[str, typing.Any]:
+    container = {"name": "c", "image": "i", "resources": {"limits": {name: amount}}}
+    return {"kind": "Pod", "metadata": {"name": "p", "namespace": "training"}, "spec": {"containers": [container]}}
+
+
+def told(found: typing.Iterable[Finding]) -> typing.List[typing.Tuple[str, str, str]]:
+    return [(item.check, item.subject, item.status) for item in found if item.check != "stack.read"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "operator", "policy"),
+    [
+        ("nvidia.com/gpu", "gpu-operator", "ClusterPolicy"),
+        ("nvidia.com/mig-1g.5gb", "gpu-operator", "ClusterPolicy"),
+        ("rdma/shared", "network-operator", "NicClusterPolicy"),
+    ],
+)
+def test_what_a_resource_needs(resource: str, operator: str, policy: str) -> None:
+    job = [shared_job(resource)]
+    assert told(check(job, (), WORLD, stack())) == [("stack.operator", operator, "pass"), ("stack.policy", f"{policy} p", "pass")]
+    assert told(check(job, (), WORLD, stack(state="notReady")))[1:] == [("stack.policy", f"{policy} p", "fail")]
+    assert told(check(job, (), WORLD, stack(()))) == [("stack.operator", operator, "fail")]
+
+
+def test_a_resource_of_no_operator_needs_none() -> None:
+    assert told(check([shared_job("example.com/thing")], (), WORLD, stack(()))) == []
+
+
+@pytest.mark.parametrize(("wanted", "ready", "status"), [(1, 1, "pass"), (2, 1, "fail"), (2, 2, "pass"), (0, 0, "fail")])
+def test_each_pod_of_an_operator_must_be_ready(wanted: int, ready: int, status: str) -> None:
+    seen = dataclasses.replace(stack(), controllers=(Controller("gpu-operator", "gpu-operator/gpu-operator", "v1", wanted, ready),))
+    assert told(check([shared_job("nvidia.com/gpu")], (), WORLD, seen))[0] == ("stack.operator", "gpu-operator", status)
+
+
+def test_each_deployment_and_each_policy_counts() -> None:
+    both = tuple(Controller("gpu-operator", f"{name}/gpu-operator", "v1", 1, ready) for name, ready in (("a", 0), ("b", 1)))
+    policies = tuple(
+        parse.policy_state({"kind": "ClusterPolicy", "metadata": {"name": name}, "status": {"state": state}})
+        for name, state in (("a", "ignored"), ("b", "ready"))
+    )
+    found = check([shared_job("nvidia.com/gpu")], (), WORLD, dataclasses.replace(stack(), controllers=both, policies=policies))
+    assert told(found) == [
+        ("stack.operator", "gpu-operator", "fail"),
+        ("stack.operator", "gpu-operator", "pass"),
+        ("stack.policy", "ClusterPolicy a", "fail"),
+        ("stack.policy", "ClusterPolicy b", "pass"),
+    ]
+
+
+def test_a_job_that_can_t_be_read_does_not_hide_the_next() -> None:
+    broken = {"kind": "Job", "metadata": {"name": "j"}}
+    assert told(check([broken, shared_job("nvidia.com/gpu")], (), WORLD, stack(()))) == [("stack.operator", "gpu-operator", "fail")]
+
+
+def test_both_queues_may_be_inactive() -> None:
+    hold = changed(LOCAL, ["spec", "stopPolicy"], "Hold")
+    found = refused(findings(stack(local=hold, cluster=changed(CLUSTER, ["status"], {}))))
+    assert [(item.check, item.status, item.measured) for item in found] == [
+        ("stack.queue", "fail", "LocalQueue training/gpu is not active"),
+        ("stack.queue", "fail", "ClusterQueue h100 is not active"),
+    ]
+
+
+def test_a_queue_for_all_namespaces_needs_no_labels_of_them() -> None:
+    assert refused(findings(stack(namespaces={}))) == []
+
+
+@pytest.mark.parametrize(("quotas", "good"), [(("15", "16"), True), (("16", "15"), True), (("15", "15"), False)])
+def test_one_flavor_with_room_is_enough(quotas: typing.Tuple[str, str], good: bool) -> None:
+    cluster = copy.deepcopy(CLUSTER)
+    group = cluster["spec"]["resourceGroups"][0]
+    (flavor,) = group["flavors"]
+    group["flavors"] = [{**changed(flavor, ["resources", 2, "nominalQuota"], value), "name": f"f{number}"} for number, value in enumerate(quotas)]
+    assert [item.measured for item in refused(findings(stack(cluster=cluster)))] == ([] if good else ["15 at most"])
+
+
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=6),
     lambda inner: (

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import Ground, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import Ground, ground_of, lint
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nic_map import NicLine, NicMap
@@ -114,6 +115,64 @@ def test_a_node_that_was_not_read_is_unknown() -> None:
 def test_a_map_of_which_no_fabric_is_known() -> None:
     assert bad(TEXT, Ground(GROUND.netdevs)) == []
     assert {item.check for item in lint("map", nic_map(TEXT), Ground(GROUND.netdevs))} == {f"nic_map.{what}" for what in ("read", "netdevs", "unique", "peers")}
+
+
+def answer(*netdevs: str) -> ObservedHcas:
+    """A node with an Ethernet HCA of the fabric for each name that begins with e, and one of another device for each other name."""
+    return ObservedHcas(
+        NodeHcas(
+            tuple(
+                Hca(
+                    f"mlx5_{number}",
+                    f"mlx5_{number}",
+                    (Netdev(name, "00:00:00:00:00:01"),) if name else (),
+                    PciFunction(f"0000:{number:02x}:00.0", "15b3", "1021" if name.startswith("e") else "101b", "0200"),
+                )
+                for number, name in enumerate(netdevs)
+            )
+        )
+    )
+
+
+def test_what_a_map_is_held_against() -> None:
+    two = load(Fabric, {**ROCE, "select": {**ROCE["select"], "hcas_per_node": 2}, "ipam": IPAM}, "rdma_fabrics[0]")
+    hcas = {"worker-1": answer("ens13", "ens14", "other0"), "worker-2": ObservedHcas(error="ssh: timed out"), "worker-3": ObservedHcas()}
+    ground = ground_of(two, hcas, {})
+    assert ground.netdevs == {"worker-1": ("ens13", "ens14", "other0")}
+    assert dict(ground.members or {}) == {"worker-1": ("ens13", "ens14")}
+    assert ground.unread == {"worker-2": "ssh: timed out", "worker-3": "no answer"}
+    assert (ground.gateway, ground.pool) == ("10.249.65.1", GROUND.pool)
+    assert [item[:2] for item in bad(TEXT, ground)] == [("nic_map.netdevs", "unknown")] * 2 + [("nic_map.complete", "unknown")] * 2
+
+
+@pytest.mark.parametrize(
+    "ipam",
+    [
+        {"range": "10.249.65.1/24"},
+        {"type": "nv-ipam", "gateway": "10.249.65.1", "range": "10.249.65.0/24", "pool": {"name": "p"}},
+    ],
+    ids=["no range", "shares of nodes"],
+)
+def test_addresses_that_mean_no_range_are_compared_with_none(ipam: typing.Dict[str, typing.Any]) -> None:
+    wanted = load(Fabric, {**ROCE, "ipam": {"type": "whereabouts", **ipam}}, "rdma_fabrics[0]")
+    ground = ground_of(wanted, {"worker-1": answer("ens13")}, {})
+    assert ground.pool is None and ground.members == {"worker-1": ("ens13",)}
+
+
+def test_a_network_that_is_no_fabric_of_the_intent_has_no_members() -> None:
+    without = load(Fabric, {key: value for key, value in ROCE.items() if key != "ipam"}, "rdma_fabrics[0]")
+    for wanted in (None, without):
+        assert ground_of(wanted, {"worker-1": answer("ens13")}, {}) == Ground({"worker-1": ("ens13",)})
+
+
+def test_a_fabric_that_cannot_be_told_is_unknown() -> None:
+    """No port of it sees a subnet manager, so nothing says which interfaces it has."""
+    infiniband = load(
+        Fabric, {**ROCE, "profile": "sriov_infiniband", "select": {"subnet_manager": ["any"], "hcas_per_node": 1}, "ipam": IPAM}, "rdma_fabrics[0]"
+    )
+    ground = ground_of(infiniband, {"worker-1": answer("ens13", "ens14"), "worker-2": answer("ens13", "ens14")}, {})
+    assert list(ground.unread) == ["roce"]
+    assert [item[:2] for item in bad(TEXT, ground)] == [("nic_map.complete", "unknown")]
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
