@@ -167,6 +167,8 @@ class Fabric(FabricPlane):
             if host is None or self.slow:
                 return subprocess.CompletedProcess(words, 255, "sminfo: iberror: failed: query\n", "")
             return subprocess.CompletedProcess(words, 0, SMINFO.format(lid=words[-1], guid=1, priority=15, number=3, state=state), "")
+        if tool == "saquery" and words[-1] == "SMIR":
+            return subprocess.CompletedProcess(words, 0, "SMInfoRecord dump:\n" * len(self._answering(item)), "")
         if tool == "saquery":
             node = next(node for node in item.hcas if node.lid == int(words[-1]))
             return subprocess.CompletedProcess(words, 0, "" if self._cut(item, node) else f"\t\tNodeDescription.........{node.description}\n", "")

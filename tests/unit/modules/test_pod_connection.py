@@ -13,6 +13,7 @@ import subprocess
 import sys
 import typing
 
+import kubernetes.client
 import pytest
 import yaml
 from ansible import constants
@@ -20,6 +21,7 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError, AnsibleFileNo
 from ansible.playbook.play_context import PlayContext
 from ansible.plugins.shell import sh
 
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as theirs
 from ansible_collections.linerate.rdma.plugins.connection.pod import DOCUMENTATION, Connection
 from ansible_collections.linerate.rdma.tests.unit.exec_server import ExecServer, Fault
 
@@ -140,7 +142,9 @@ def test_who_can_not_connect_is_told_what_to_do(cluster: Cluster) -> None:
 
 
 def connection(server: ExecServer, monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, **variables: typing.Any) -> Connection:
-    """As a task gets it."""
+    """As a task gets it, in a process that has asked no other API server before."""
+    theirs._pool.clear()
+    kubernetes.client.Configuration.set_default(None)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     # as the loader does it, which would take over the imports of this process
     constants.config.initialize_plugin_configuration_definitions("connection", NAME, yaml.safe_load(DOCUMENTATION)["options"])

@@ -175,7 +175,7 @@ TEXT: typing.Dict[str, Text] = {
     "pods.failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
     "pods.look.seen": Text(lambda text: parser("pods.look.seen")(text, ["hcas"]), ['{"hcas": {"value": {"hcas": []}}}', '{"hcas": {"error": "no right"}}']),
     "pods.probe.parse": Text(parser("pods.probe.parse"), [PROBE], (parser("pods.probe.parse")(""),)),
-    "kubernetes.addresses.is_address": Text(parser("kubernetes.addresses.is_address"), ["100.100.0.1", "fd00::1"]),
+    "kubernetes.addresses.is_address": Text(parser("kubernetes.addresses.is_address"), ["100.100.0.1", "fd00::1"], (False,)),
     "kubernetes.addresses.parse_range": Text(parser("kubernetes.addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]),
     "kubernetes.addresses.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
     "kubernetes.addresses.parse_networks": Text(lambda text: parser("kubernetes.addresses.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]),
