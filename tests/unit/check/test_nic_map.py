@@ -135,7 +135,8 @@ def answer(*netdevs: str) -> ObservedHcas:
 
 
 def test_what_a_map_is_held_against() -> None:
-    two = load(Fabric, {**ROCE, "select": {**ROCE["select"], "hcas_per_node": 2}, "ipam": IPAM}, "rdma_fabrics[0]")
+    select = {"hcas_per_node": 2, "vendor": "15b3", "device": "1021"}
+    two = load(Fabric, {**ROCE, "select": select, "ipam": IPAM}, "rdma_fabrics[0]")
     hcas = {"worker-1": answer("ens13", "ens14", "other0"), "worker-2": ObservedHcas(error="ssh: timed out"), "worker-3": ObservedHcas()}
     ground = ground_of(two, hcas, {})
     assert ground.netdevs == {"worker-1": ("ens13", "ens14", "other0")}
