@@ -10,7 +10,7 @@ import typing
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, start_run
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, holder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 
 
 class ActionModule(ControllerAction):
@@ -20,5 +20,6 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
-        folder = start_run(options, nodes, [], bool(self._task.check_mode), ansible_version)
-        return {"run": folder.run, "report_dir": os.path.abspath(folder.report_dir), "holder": holder()}
+        pods = by_pods(nodes, variables)
+        folder = start_run(options, nodes, [], bool(self._task.check_mode), ansible_version, pods)
+        return {"run": folder.run, "report_dir": os.path.abspath(folder.report_dir), "holder": holder(), "by_pods": bool(pods)}

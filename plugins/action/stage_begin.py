@@ -10,10 +10,7 @@ from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, resume_run, start_run
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, holder
-
-#: the connection plugin through which an observer is reached
-POD_CONNECTION = "linerate.rdma.pod"
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 
 
 class ActionModule(ControllerAction):
@@ -39,10 +36,4 @@ class ActionModule(ControllerAction):
         if options["resume_from"]:
             return resume_run(options, nodes, check_mode)
         names = [name for name in variables if name.startswith("rdma_")]
-        return start_run(options, nodes, names, check_mode, ansible_version, _by_pods(nodes, variables))
-
-
-def _by_pods(nodes: typing.Iterable[str], variables: Result) -> typing.List[str]:
-    """The nodes that are reached by observers: once a run, since the variables of a thousand hosts cost seconds."""
-    hosts = variables.get("hostvars", {})
-    return [name for name in nodes if hosts[name].get("ansible_connection") == POD_CONNECTION]
+        return start_run(options, nodes, names, check_mode, ansible_version, by_pods(nodes, variables))

@@ -44,6 +44,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+by_pods:
+  description: Whether nodes of the run are reached through observers.
+  type: bool
+  returned: success
 holder:
   description: ID of the C(ansible-playbook) process. Modules that change the cluster need it as the option C(holder).
   type: str

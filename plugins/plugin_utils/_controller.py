@@ -20,6 +20,16 @@ Spec = typing.Mapping[str, typing.Any]
 FOLDER_SPEC: Spec = {"facts_dir": {"type": "path", "required": True}, "run": {"type": "str", "required": True}}
 
 
+#: the connection plugin through which an observer is reached
+POD_CONNECTION = "linerate.rdma.pod"
+
+
+def by_pods(nodes: typing.Iterable[str], variables: Result) -> typing.List[str]:
+    """The nodes that are reached by observers: once a run, since the variables of a thousand hosts cost seconds."""
+    hosts = variables.get("hostvars", {})
+    return [name for name in nodes if hosts[name].get("ansible_connection") == POD_CONNECTION]
+
+
 def holder() -> str:
     """Identity of this ansible-playbook: each task is done by a child of it."""
     return process.identity(os.getppid())

@@ -46,6 +46,26 @@ def write_bytes(path: str, content: bytes) -> None:
         raise FileError(f"{path} can't be written: {error.strerror}", "Look whether there is room, and whether this user may write there") from error
 
 
+def write_new(path: str, text: str) -> None:
+    """Write a file that is not there yet; makes its folder. A file that is there stays as it is, also one that came a moment ago.
+
+    :raises FileError: it is there, or can't be written
+    """
+    try:
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        with open(path, "x", encoding="utf-8") as stream:
+            try:
+                stream.write(text)
+                stream.flush()
+            except BaseException:
+                os.unlink(path)
+                raise
+    except FileExistsError as error:
+        raise FileError(f"{path} is there already, and no file is overwritten", "Name another file, or move this one away") from error
+    except OSError as error:
+        raise FileError(f"{path} can't be written: {error.strerror}", "Look whether there is room, and whether this user may write there") from error
+
+
 def remove(path: str) -> None:
     """Remove a file, if it is there.
 

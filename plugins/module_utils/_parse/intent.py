@@ -13,6 +13,7 @@ from .._model.errors import RdmaError
 from .._model.findings import Waiver
 from .._model.intent import ClusterIntent, Fabric, Intent
 from .._model.load import LoadError, load_all, partial
+from .._model.proposal import PLACEHOLDER
 
 
 class IntentError(RdmaError):
@@ -42,10 +43,27 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
         "waivers": _load_list(Waiver, [] if waivers is None else waivers, "rdma_waivers", problems),
         "cluster": _load_one(ClusterIntent, {} if cluster is None else cluster, "rdma_cluster", problems),
     }
+    blanks = [*_blanks(fabrics, "rdma_fabrics"), *_blanks(waivers, "rdma_waivers"), *_blanks(cluster, "rdma_cluster")]
+    places = {blank.path for blank in blanks}
+    # a blank may have a wrong type as well: that it is to be filled in says all
+    problems = [*(problem for problem in problems if problem.path not in places), *blanks]
     read = {name: value for name, value in values.items() if value is not None}
     if problems:
         raise IntentError(problems, partial(Intent, read, values.keys() - read.keys()))
     return Intent(**read)
+
+
+def _blanks(data: typing.Any, path: str) -> typing.Iterator[LoadError]:
+    """What a proposal left to the user and is not filled in yet."""
+    if isinstance(data, dict):
+        for key, item in data.items():
+            yield from _blanks(item, f"{path}.{key}")
+    elif isinstance(data, (list, tuple)):
+        for index, item in enumerate(data):
+            yield from _blanks(item, f"{path}[{index}]")
+    elif isinstance(data, str) and data.startswith(PLACEHOLDER):
+        hint = data[len(PLACEHOLDER) :].strip(" :")
+        yield LoadError(path, "not filled in yet", hint or f"a value instead of {PLACEHOLDER}")
 
 
 def _listed(fabrics: typing.Any) -> typing.Any:

@@ -42,6 +42,7 @@ VARIABLES = (
     "rdma_evidence",
     "rdma_before_dir",
     "rdma_query",
+    "rdma_proposal",
     "rdma_from",
     "rdma_facts_max_age",
 )

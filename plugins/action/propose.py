@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Proposes an intent by the facts of a run. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._propose import default_path, propose_intent
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """Takes the folder of the inventory from the inventory itself."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        **FOLDER_SPEC,
+        "path": {"type": "path"},
+        # raw: it is compared, and stage validate alone says what is wrong with it
+        "fabrics": {"type": "raw"},
+        "cluster": {"type": "raw"},
+    }
+
+    def work(self, options: Result, variables: Result) -> Result:
+        folder = FactFolder(options["facts_dir"], options["run"])
+        there = options["fabrics"] is not None or options["cluster"] is not None
+        # where nothing is written, it does not matter whether there is a place for it
+        path = os.path.abspath(options["path"]) if options["path"] else "" if there else default_path(_inventory_dir(variables))
+        result = propose_intent(folder, path, options["fabrics"], options["cluster"], bool(self._task.check_mode))
+        if not self._task.diff:
+            result.pop("diff", None)
+        return result
+
+
+def _inventory_dir(variables: Result) -> str:
+    """Folder of the inventory that has the nodes: localhost is mostly in none."""
+    nodes = variables.get("groups", {}).get("rdma_nodes", [])
+    return str(variables.get("hostvars", {})[nodes[0]].get("inventory_dir") or "") if nodes else ""

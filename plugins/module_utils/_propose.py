@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Proposes an intent by the facts of a run, and writes it where there is none. Sits above all layers, below modules and plugins."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ._model.addresses import AddressFacts
+from ._model.errors import RdmaError
+from ._model.fabric import ObservedSubnets, ObservedTopologies
+from ._model.hca import ObservedHcas
+from ._model.load import load
+from ._model.proposal import Blank, leaves
+from ._model.sriov_operator import OperatorFacts
+from ._model.text import plain
+from ._observe.facts import FactFolder
+from ._observe.files import FileError, write_new
+from ._plan.propose import Seen, difference, propose
+from ._render.proposal import render
+
+Data = typing.Dict[str, typing.Any]
+
+
+class ProposalError(RdmaError):
+    """There is nothing to propose, or no place for it."""
+
+
+def default_path(inventory_dir: str) -> str:
+    """Where variables of all hosts are, which localhost needs as well.
+
+    :param inventory_dir: folder of the inventory; empty where it is in none
+    :raises ProposalError: a file there would no longer be read: Ansible takes the folder ``group_vars/all`` or the file ``group_vars/all.yml``, never both
+    """
+    folder = os.path.join(inventory_dir or ".", "group_vars")
+    if not os.path.isdir(os.path.join(folder, "all")):
+        for name in ("all.yml", "all.yaml", "all.json"):
+            if os.path.exists(os.path.join(folder, name)):
+                seen = f"{os.path.join(folder, name)} is there, and Ansible would no longer read it beside a folder group_vars/all"
+                raise ProposalError(seen, f"Make the folder {folder}/all, move {name} into it, or name another file: -e rdma_proposal=<file>")
+    return os.path.abspath(os.path.join(folder, "all", "rdma.yml"))
+
+
+def seen_of(folder: FactFolder) -> Seen:
+    """What a run saw, as far as it saw it.
+
+    :raises FileError: this run has looked at no node
+    :raises LoadError: a fact has not the form that this version gives it
+    """
+    nodes = folder.start().nodes
+    unread: typing.List[str] = []
+
+    def of_cluster(cls: typing.Any, kind: str, key: str, what: str) -> typing.Any:
+        try:
+            value = folder.value(kind)
+        except FileError as error:
+            unread.append(f"{what} could not be read: {error.seen}")
+            return None
+        if value is None:
+            unread.append(f"{what} could not be asked for")
+            return None
+        return load(cls, value[key], kind)
+
+    hcas = load(typing.Dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
+    subnets = load(typing.Dict[str, ObservedSubnets], folder.of_nodes("subnets", nodes), "subnets")
+    chosen = folder.value("vantage_points") or {}
+    topologies = load(typing.Dict[str, ObservedTopologies], folder.of_nodes("topologies", [node for node in nodes if node in chosen]), "topologies")
+    addresses = of_cluster(AddressFacts, "addresses", "addresses", "addresses in use")
+    operators = of_cluster(OperatorFacts, "operators", "operators", "operators of the cluster")
+    return Seen(hcas, subnets, topologies, addresses, operators, tuple(unread))
+
+
+def propose_intent(folder: FactFolder, path: str, fabrics: typing.Any, cluster: typing.Any, check_mode: bool) -> Data:
+    """Propose, and write the proposal where nobody has an intent yet. No file is ever overwritten.
+
+    :param path: of the file
+    :param fabrics: value of ``rdma_fabrics``, and ``cluster`` that of ``rdma_cluster``; None where there is none
+    :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks``: paths to fill in, and ``diff``
+    :raises ProposalError: nothing can be proposed
+    :raises FileError: a fact can't be read, or the file is there or can't be written
+    """
+    proposal = propose(seen_of(folder))
+    left_out = [f"left out: {item.what}: {item.why}" for item in proposal.left_out]
+    if not proposal.fabrics.items:
+        why = "; ".join(left_out) or "the group rdma_nodes is empty"
+        raise ProposalError(plain(f"nothing can be proposed; {why}"), "Correct what is named, and run it again")
+    text = render(proposal)
+    blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
+    lines = [*left_out, *(f"note: {note}" for note in proposal.notes), *(f"to fill in: {place}: {entry.hint}" for place, entry in blanks.items())]
+    result: Data = {"path": path, "text": text, "blanks": list(blanks), "changed": False, "written": False}
+    if fabrics is not None or cluster is not None:
+        found = [f"differs: {line}" for line in difference(proposal, fabrics, cluster)]
+        first = "there is an intent already, so nothing was written" + ("; it says what is proposed" if not found else "")
+        return {**result, "lines": [*map(plain, (first, *found, *left_out))]}
+    if os.path.lexists(path):
+        raise FileError(f"{path} is there already, and no file is overwritten", "Name another file, -e rdma_proposal=<file>, or move this one away")
+    result["diff"] = {"before": "", "after": text, "before_header": path, "after_header": path}
+    if not check_mode:
+        write_new(path, text)
+    return {**result, "changed": True, "written": not check_mode, "lines": [plain(line) for line in lines]}
