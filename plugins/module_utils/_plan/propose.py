@@ -123,7 +123,7 @@ def propose(seen: Seen) -> Proposal:
         odd += list(_odd(f"fabric-{number}", group))
     fabrics = Sections(tuple(items), _fabrics_why(groups))
     names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
-    notes = (*(f"{text}: what depends on it is to be filled in." for text in seen.unread), *_holders(nodes, seen, names))
+    notes = (*(f"{text}: what depends on it is to be filled in." for text in seen.unread), *_partly(seen), *_holders(nodes, seen, names))
     return Proposal(fabrics, _cluster(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes)
 
 
@@ -341,7 +341,9 @@ def _ipam(name: str, group: _Group, functions: typing.Union[Value, Blank], seen:
     elif "ippools.nv-ipam.nvidia.com" in crds:
         kind, block = Value("nv-ipam", "the cluster has its IPPools, and none of whereabouts"), 1 << max(on_node - 1, 1).bit_length()
     else:
-        why = "the cluster has neither" if seen.operators else "the cluster could not be asked"
+        why = "the cluster could not be asked"
+        if seen.operators:
+            why = "neither was found, and not all could be read" if seen.operators.errors else "the cluster has neither"
         kind = Blank("whereabouts, or nv-ipam with a pool; install it", f"{why}, and pods need one of them for their addresses")
     need = 2 * (count + 1) * (block or on_node) + 2
     sum_of = f"{count} nodes and one to spare x {group.per_node} HCAs x {each} VFs, and as much again to grow"
@@ -461,6 +463,9 @@ def _operator(operators: typing.Optional[OperatorFacts]) -> typing.Iterator[typi
         yield "operator_namespace", Value(found.deployment.namespace, f"{by} runs there, installed by {found.origin}")
         prefix = found.resource_prefix or ClusterIntent().resource_prefix
         yield "resource_prefix", Value(prefix, f"RESOURCE_PREFIX of {by}" if found.resource_prefix else "the operator's default: it does not say")
+    elif not operators.installations and operators.errors:
+        for key, hint in hints:
+            yield key, Blank(hint, "none was found, and not all could be read: see the notes above")
     elif operators.installations:
         names = ", ".join(item.deployment.namespace for item in operators.installations)
         for key, hint in hints:
@@ -485,8 +490,19 @@ def _node_selector(operators: typing.Optional[OperatorFacts], nodes: typing.Tupl
     without = sorted(set(nodes) - bearing)
     known = {node.name for node in operators.nodes}
     strangers = [name for name in without if name not in known]
+    if strangers and operators.errors:
+        return Blank(hint, f"of {', '.join(strangers)} no labels are known, and not all could be read: see the notes above")
     why = f"the cluster has no node of the name {', '.join(strangers)}" if strangers else f"{', '.join(without)} lack the usual label {key}: {value}"
     return Blank(hint, f"{why}; a label of your own: kubectl label node NODE example.com/rdma=true")
+
+
+def _partly(seen: Seen) -> typing.Iterator[str]:
+    """What could be read in part only."""
+    for name, item in seen.hcas.items():
+        if item.value is not None and item.value.errors:
+            yield f"of node {name} could not be read: {'; '.join(item.value.errors)}."
+    if seen.operators is not None and seen.operators.errors:
+        yield f"of the operators could not be read: {'; '.join(seen.operators.errors)}."
 
 
 def _holders(nodes: _Nodes, seen: Seen, ours: typing.Container[str]) -> typing.Iterator[str]:
@@ -531,5 +547,10 @@ def _differ(entry: Entry, there: typing.Any, path: str, lines: typing.List[str])
     elif isinstance(entry, Sections) and isinstance(there, list):
         for index, (item, other) in enumerate(zip(entry.items, there)):
             _differ(item, other, f"{path}[{index}]", lines)
-    elif isinstance(entry, Value) and data_of(entry) not in (there, [there]):
+    elif isinstance(entry, Value) and _listed(data_of(entry)) != _listed(there):
         lines.append(f"{path}: {there}; proposed is {data_of(entry)}: {entry.why}")
+
+
+def _listed(value: typing.Any) -> typing.Any:
+    """One subnet manager may be written as a list of one, or without it."""
+    return value if isinstance(value, list) else [value]

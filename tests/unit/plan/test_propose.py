@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What there is becomes an intent: the stages take it, each value says why, and what nothing shows is refused until it is filled in."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import re
+import typing
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import OfCluster, OfNodes
+from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, Port, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import (
+    PLACEHOLDER,
+    Blank,
+    Entry,
+    LeftOut,
+    Proposal,
+    Section,
+    Sections,
+    Value,
+    data_of,
+    leaves,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose import Seen, difference, propose
+from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal import render
+from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, MIXED, PAIR, ROCE, Shape, healthy
+
+Data = typing.Dict[str, typing.Any]
+
+#: small enough for each test, and of several kinds: one fabric, two models, Ethernet, two fabrics
+TWO = Shape("2 nodes of 4 and 2 HCAs", 2, 4, 2)
+SHAPES = (PAIR, FEW, ROCE, MIXED, TWO)
+FILLED = {"namespace": "training"}
+
+
+def seen_of(shape: Shape) -> Seen:
+    """What a run on a healthy fleet saw."""
+    by_kind: Data = {}
+    for source, value in healthy(shape).facts.items():
+        if isinstance(source, OfNodes) or (isinstance(source, OfCluster) and source.key == source.kind):
+            by_kind[source.kind] = value
+    return Seen(by_kind["hcas"], by_kind["subnets"], by_kind["topologies"], by_kind["addresses"], by_kind["operators"])
+
+
+def filled(proposal: Proposal) -> Data:
+    """The file as a user completes it."""
+
+    def fill(value: typing.Any, key: str = "") -> typing.Any:
+        if isinstance(value, dict):
+            return {name: fill(item, name) for name, item in value.items()}
+        if isinstance(value, list):
+            return [fill(item) for item in value]
+        return FILLED[key] if isinstance(value, str) and value.startswith(PLACEHOLDER) else value
+
+    data: Data = fill(yaml.safe_load(render(proposal)))
+    return data
+
+
+def changed(seen: Seen, node: str, name: str, change: typing.Callable[[Hca], typing.Optional[Hca]]) -> Seen:
+    """The same with one HCA that is another one, or none."""
+    value = seen.hcas[node].value
+    assert value is not None
+    hcas = [change(hca) if hca.name == name else hca for hca in value.hcas]
+    assert tuple(hcas) != value.hcas
+    answer = ObservedHcas(dataclasses.replace(value, hcas=tuple(hca for hca in hcas if hca)))
+    return dataclasses.replace(seen, hcas={**seen.hcas, node: answer})
+
+
+def everywhere(seen: Seen, name: str, change: typing.Callable[[Hca], typing.Optional[Hca]]) -> Seen:
+    for node in seen.hcas:
+        seen = changed(seen, node, name, change)
+    return seen
+
+
+def of_model(vendor: str, device: str) -> typing.Callable[[Hca], Hca]:
+    def change(hca: Hca) -> Hca:
+        assert hca.pci is not None
+        return dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, vendor=vendor, device=device))
+
+    return change
+
+
+def out(proposal: Proposal) -> str:
+    return "\n".join(f"{item.what}: {item.why}" for item in proposal.left_out)
+
+
+def values(proposal: Proposal) -> typing.Dict[str, typing.Union[Value, Blank]]:
+    return dict(leaves(proposal.variables))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_stages_take_it_when_it_is_filled_in(shape: Shape) -> None:
+    data = filled(propose(seen_of(shape)))
+    waivers = [{"check": check, "reason": "looked up by hand"} for check in ("platform.bios", "platform.firmware")]
+    intent = parse_intent(data["rdma_fabrics"], waivers, data["rdma_cluster"])
+    for stage in ("validate", "discover", "fabric"):
+        found = TABLE[stage][1](intent, healthy(shape).of(stage))
+        assert judge(found, intent.waivers).open, [item for item in found if item.status not in ("pass", "warn")]
+        assert stage != "validate" or {item.status for item in found} == {"pass"}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_validate_refuses_it_until_then_and_names_each_line(shape: Shape) -> None:
+    proposal = propose(seen_of(shape))
+    data = yaml.safe_load(render(proposal))
+    blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
+    assert {place.rpartition(".")[2] for place in blanks} == {"namespace"}
+    with pytest.raises(IntentError) as caught:
+        parse_intent(data["rdma_fabrics"], None, data["rdma_cluster"])
+    assert {problem.path: problem.expected for problem in caught.value.problems} == {place: entry.hint for place, entry in blanks.items()}
+    context = StageContext("validate", "run", "then", "now", False, {})
+    facts = to_data(validate.Facts(nodes=shape.names))
+    record = judge_stage(context, RawIntent(data["rdma_fabrics"], None, data["rdma_cluster"]), facts)
+    assert record.gate == "closed"
+    assert [item.finding.subject for item in record.judged] == list(blanks)
+
+
+def test_fabrics_are_told_apart_by_their_subnet_managers_and_list_the_standby() -> None:
+    proposal = propose(seen_of(TWO))
+    first, second = data_of(proposal.fabrics)
+    assert (first["select"]["hcas_per_node"], second["select"]["hcas_per_node"]) == (4, 2)
+    assert not set(first["select"]["subnet_manager"]) & set(second["select"]["subnet_manager"])
+    assert len(first["select"]["subnet_manager"]) == len(second["select"]["subnet_manager"]) == 2
+    assert not ipaddress.ip_network(first["ipam"]["range"]).overlaps(ipaddress.ip_network(second["ipam"]["range"]))
+
+
+def test_ports_that_see_the_two_managers_of_one_fabric_are_on_one_fabric() -> None:
+    seen = seen_of(TWO)
+    (master, standby) = (data_of(propose(seen).fabrics)[0]["select"]["subnet_manager"])[:2]
+
+    def after(subnet: SeenSubnet) -> SeenSubnet:
+        if subnet.master is None or subnet.master.guid != master:
+            return subnet
+        return dataclasses.replace(subnet, master=SubnetManager(2, standby, "MASTER", 3, 1))
+
+    node, *_rest = seen.subnets
+    failed_over = ObservedSubnets(tuple(map(after, seen.subnets[node].value or ())))
+    assert failed_over != seen.subnets[node]
+    assert len(propose(dataclasses.replace(seen, subnets={**seen.subnets, node: failed_over})).fabrics.items) == 2
+
+
+def test_without_a_topology_rails_are_to_be_filled_in() -> None:
+    seen = dataclasses.replace(seen_of(PAIR), topologies={"node-1": ObservedTopologies(None, "no ibnetdiscover")})
+    assert isinstance(values(propose(seen))["rdma_fabrics[0].rails"], Blank)
+
+
+def test_hcas_that_share_their_leaves_have_no_rails() -> None:
+    shape = dataclasses.replace(PAIR, name="all on one leaf")
+    seen = seen_of(shape)
+    ((node, observed),) = ((node, item) for node, item in seen.topologies.items() if item.value)
+    (topology,) = observed.value or ()
+    assert topology.topology is not None
+    leaf = next(item for item in topology.topology.nodes if item.description == "leaf-0-1")
+    leaves_of = {item.guid for item in topology.topology.nodes if item.description.startswith("leaf-")}
+    links = tuple(
+        dataclasses.replace(link, a=dataclasses.replace(link.a, guid=leaf.guid)) if link.a.guid in leaves_of else link for link in topology.topology.links
+    )
+    one = dataclasses.replace(topology, topology=dataclasses.replace(topology.topology, links=links))
+    proposal = propose(dataclasses.replace(seen, topologies={**seen.topologies, node: ObservedTopologies((one,))}))
+    assert data_of(proposal.fabrics)[0]["rails"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "device", "words"),
+    [("8086", "1592", "its vendor is not NVIDIA"), ("15b3", "a2dc", "it is a BlueField")],
+)
+@pytest.mark.parametrize("shape", [PAIR, ROCE], ids=lambda shape: shape.name)
+def test_other_hardware_is_named_and_left_out(shape: Shape, vendor: str, device: str, words: str) -> None:
+    proposal = propose(everywhere(seen_of(shape), "mlx5_1", of_model(vendor, device)))
+    assert words in out(proposal) and f"mlx5_1 ({vendor}:{device}) of all {shape.nodes} nodes" in out(proposal)
+    select = data_of(proposal.fabrics)[0]["select"]
+    assert select["hcas_per_node"] == shape.rails - 1
+    assert "0000:11:00.0" not in select.get("pci", ())
+    assert "pci" in select or select["device"] != device
+
+
+def test_ethernet_beside_infiniband_is_left_out() -> None:
+    def ethernet(hca: Hca) -> Hca:
+        return dataclasses.replace(hca, ports=(Port(1, "ACTIVE", "LinkUp", "Ethernet", 25.0),))
+
+    proposal = propose(everywhere(seen_of(PAIR), "mlx5_3", ethernet))
+    assert "mlx5_3 (15b3:1021) of all 2 nodes: it is no InfiniBand" in out(proposal)
+    assert [item["profile"] for item in data_of(proposal.fabrics)] == ["sriov_infiniband"]
+
+
+def test_a_slower_nic_a_part_of_a_bond_and_one_without_a_link_are_left_out() -> None:
+    def slower(hca: Hca) -> Hca:
+        return dataclasses.replace(hca, ports=tuple(dataclasses.replace(port, rate_gbps=25.0) for port in hca.ports))
+
+    def bonded(hca: Hca) -> Hca:
+        return dataclasses.replace(hca, netdevs=tuple(dataclasses.replace(netdev, bond="bond0") for netdev in hca.netdevs))
+
+    def down(hca: Hca) -> Hca:
+        return dataclasses.replace(hca, ports=tuple(dataclasses.replace(port, state="DOWN") for port in hca.ports))
+
+    for change, words in ((slower, "its link runs at 25 Gb/s"), (bonded, "part of the bond bond0"), (down, "its port has no link")):
+        proposal = propose(everywhere(seen_of(ROCE), "mlx5_1", change))
+        assert words in out(proposal)
+        # others of its model are left out, so that the model does not select them
+        assert data_of(proposal.fabrics)[0]["select"] == {"vendor": "15b3", "pci": ["0000:10:00.0"], "hcas_per_node": 1}
+
+
+def test_a_node_that_differs_and_one_without_an_answer_are_named() -> None:
+    seen = changed(seen_of(MIXED), "node-03", "mlx5_2", lambda hca: None)
+    seen = dataclasses.replace(seen, hcas={**seen.hcas, "node-05": ObservedHcas(None, "unreachable: no route")})
+    proposal = propose(seen)
+    assert "node node-03: it has 7 HCAs on fabric-1" in out(proposal)
+    assert "node node-05: it gave no answer: unreachable: no route" in out(proposal)
+    assert data_of(proposal.fabrics)[0]["select"]["hcas_per_node"] == 8
+
+
+def test_a_port_without_a_subnet_manager_is_named() -> None:
+    seen = seen_of(PAIR)
+    blind = tuple(
+        dataclasses.replace(item, master=None, error="timeout") if item.rdma_device == "mlx5_2" else item for item in seen.subnets["node-1"].value or ()
+    )
+    proposal = propose(dataclasses.replace(seen, subnets={**seen.subnets, "node-1": ObservedSubnets(blind)}))
+    assert "node-1 mlx5_2 (15b3:1021): no subnet manager answers through its ports, which are ACTIVE and LinkUp" in out(proposal)
+
+
+def test_nothing_to_propose_is_an_empty_list_with_the_reasons() -> None:
+    proposal = propose(Seen({"node-1": ObservedHcas(NodeHcas(()))}, {}))
+    assert not proposal.fabrics.items
+    assert propose(Seen({}, {})).fabrics.items == ()
+
+
+@pytest.mark.parametrize(
+    ("sriov", "functions", "disruption"),
+    [(Sriov(16, 4), 4, "drain"), (Sriov(16, 0), 8, "reboot"), (Sriov(4, 0), 4, "reboot"), (None, None, "reboot")],
+)
+def test_functions_fit_the_firmware_and_disruption_what_is_to_be_made(sriov: typing.Optional[Sriov], functions: typing.Optional[int], disruption: str) -> None:
+    seen = seen_of(PAIR)
+    for number in range(4):
+        seen = everywhere(seen, f"mlx5_{number}", lambda hca: dataclasses.replace(hca, sriov=sriov))
+    found = values(propose(seen))
+    proposed = found["rdma_fabrics[0].virtual_functions"]
+    assert isinstance(proposed, Blank) if functions is None else proposed.value == functions if isinstance(proposed, Value) else False
+    assert data_of(found["rdma_cluster.disruption"]) == disruption
+
+
+def test_without_the_cluster_what_it_would_show_is_to_be_filled_in() -> None:
+    proposal = propose(dataclasses.replace(seen_of(PAIR), addresses=None, operators=None, unread=("addresses in use could not be asked for",)))
+    blanks = {place for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
+    of_fabric = {f"rdma_fabrics[0].{key}" for key in ("network.namespace", "ipam.type", "ipam.range")}
+    assert blanks == of_fabric | {f"rdma_cluster.{key}" for key in ("node_selector", "operator_namespace", "resource_prefix")}
+    data = yaml.safe_load(render(proposal))
+    with pytest.raises(IntentError) as caught:
+        parse_intent(data["rdma_fabrics"], None, data["rdma_cluster"])
+    assert {problem.path for problem in caught.value.problems} == blanks
+    assert all(problem.seen == "not filled in yet" for problem in caught.value.problems)
+
+
+def test_what_could_not_be_read_is_no_sign_that_nothing_is_there() -> None:
+    refused = OperatorFacts((), (), (), (), errors=("Deployment: forbidden",))
+    proposal = propose(dataclasses.replace(seen_of(PAIR), addresses=AddressFacts(errors=("Node: forbidden",)), operators=refused))
+    found = values(proposal)
+    for place in ("rdma_cluster.operator_namespace", "rdma_cluster.node_selector", "rdma_fabrics[0].ipam.range", "rdma_fabrics[0].ipam.type"):
+        assert isinstance(found[place], Blank), place
+    assert any("Deployment: forbidden" in note for note in proposal.notes)
+
+
+def test_a_policy_of_somebody_else_is_named() -> None:
+    assert any("SriovNetworkNodePolicy linerate-compute makes 2 VFs" in note for note in propose(seen_of(PAIR)).notes)
+
+
+networks = st.builds(
+    lambda number, prefix: str(ipaddress.IPv4Network((number >> (32 - prefix) << (32 - prefix), prefix))),
+    st.one_of(st.integers(0x0A000000, 0x0AFFFFFF), st.integers(0xAC100000, 0xAC1FFFFF), st.integers(0xC0A80000, 0xC0A8FFFF)),
+    st.integers(9, 32),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(["pods", "services", "node", "attachment"]), networks), max_size=12))
+def test_the_range_overlaps_nothing_and_is_large_enough(taken: typing.List[typing.Tuple[typing.Any, str]]) -> None:
+    addresses = AddressFacts(tuple(Taken(kind, network, "somebody") for kind, network in taken), 1)
+    proposal = propose(dataclasses.replace(seen_of(TWO), addresses=addresses))
+    proposed = []
+    for number, needed in ((0, 2 * 4 * 2), (1, 2 * 2 * 2)):
+        entry = values(proposal)[f"rdma_fabrics[{number}].ipam.range"]
+        if isinstance(entry, Blank):
+            # only where next to nothing is left
+            assert sum(ipaddress.ip_network(network).num_addresses for _kind, network in taken) > 1 << 16
+            continue
+        network = ipaddress.ip_network(str(entry.value))
+        assert network.is_private and network.num_addresses - 2 >= needed
+        assert not any(network.overlaps(ipaddress.ip_network(text)) for _kind, text in taken)
+        assert not any(network.overlaps(other) for other in proposed)
+        proposed.append(network)
+
+
+texts = st.one_of(
+    st.text(), st.sampled_from(["yes", "No", "null", "1e3", "15b3", "0x1", "# no", "a: b", "{{ x }}", "'", '"', "\\", "\x85\u2028", "\U0001f600"])
+)
+tellers = st.one_of(st.text(max_size=300), st.just("why\nnot: [\u2028# "))
+# what YAML forbids in any form can't be in a file
+legal = texts.filter(lambda text: not re.search("[\ud800-\udfff]", text))
+scalars: st.SearchStrategy[typing.Any] = st.one_of(legal, st.integers(), st.booleans())
+plain_values: st.SearchStrategy[Entry] = st.one_of(
+    st.builds(Value, st.one_of(scalars, st.lists(scalars, max_size=3).map(tuple)), tellers), st.builds(Blank, legal, tellers)
+)
+
+
+def sections(entries: st.SearchStrategy[Entry]) -> st.SearchStrategy[Section]:
+    return st.builds(Section, st.dictionaries(legal, entries, min_size=1, max_size=3).map(lambda found: tuple(found.items())), tellers)
+
+
+trees: st.SearchStrategy[Entry] = st.recursive(
+    plain_values, lambda inner: st.one_of(sections(inner), st.builds(Sections, st.lists(sections(inner), max_size=2).map(tuple), tellers)), max_leaves=12
+)
+
+
+@settings(deadline=None)
+@given(sections(trees), st.lists(sections(trees), max_size=2), tellers)
+def test_yaml_reads_what_the_tree_says(cluster: Section, fabrics: typing.List[Section], words: str) -> None:
+    proposal = Proposal(Sections(tuple(fabrics), words), cluster, (LeftOut(words, words),), (words,))
+    assert yaml.safe_load(render(proposal)) == data_of(proposal.variables)
+
+
+@pytest.mark.parametrize("shape", [PAIR, ROCE, TWO], ids=lambda shape: shape.name)
+def test_each_line_says_why(shape: Shape) -> None:
+    before = ""
+    for line in render(propose(seen_of(shape))).splitlines():
+        if line not in ("", "---") and not line.lstrip().startswith("#"):
+            assert "  # " in line or before.lstrip().startswith("#"), line
+        before = line
+
+
+def test_an_intent_that_is_there_differs_in_what_it_says_otherwise() -> None:
+    seen = seen_of(PAIR)
+    there = filled(propose(seen))
+    proposal = propose(seen)
+    assert difference(proposal, there["rdma_fabrics"], there["rdma_cluster"]) == ()
+    (fabric,) = there["rdma_fabrics"]
+    other = {**fabric, "name": "mine", "virtual_functions": 7, "select": {**fabric["select"], "subnet_manager": ["any"]}}
+    assert difference(proposal, [other], None) == ("rdma_fabrics[0].virtual_functions: 7; proposed is 2: each HCA has so many now; firmware offers 16",)
+    assert difference(proposal, [fabric, other], {"disruption": "none"})[0] == "rdma_fabrics: 2 fabrics; proposed are 1"
+    assert any(line.startswith("rdma_cluster.disruption: none; proposed is drain") for line in difference(proposal, None, {"disruption": "none"}))
+    # what it is wrong in is for stage validate to say
+    assert difference(proposal, "{{ nonsense }}", ["no", "mapping"]) == ()
