@@ -51,8 +51,12 @@ def write_new(path: str, text: str) -> None:
 
     :raises FileError: it is there, or can't be written
     """
+    folder = os.path.dirname(path) or "."
     try:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} can't be made: {error.strerror}", "Look whether there is room, and whether this user may write there") from error
+    try:
         with open(path, "x", encoding="utf-8") as stream:
             try:
                 stream.write(text)

@@ -59,7 +59,9 @@ def _line(code: str, why: str, indent: int, dash: str) -> typing.List[str]:
 
 def _comment(text: str, indent: int) -> typing.List[str]:
     beginning = f"{' ' * indent}# "
-    return textwrap.wrap(_ascii(text), max(_WIDTH, indent + 60), initial_indent=beginning, subsequent_indent=f"{beginning}  ")
+    # paths and names stay whole, so that they can be copied
+    wrapper = textwrap.TextWrapper(max(_WIDTH, indent + 60), beginning, f"{beginning}  ", break_on_hyphens=False, break_long_words=False)
+    return wrapper.wrap(_ascii(text))
 
 
 def _ascii(text: str) -> str:

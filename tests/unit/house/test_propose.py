@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook propose under a real ansible-playbook: nodes are folders that look like sysfs, the cluster is an API server that has next to nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError, write_new
+from ansible_collections.linerate.rdma.plugins.module_utils._propose import ProposalError, default_path
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+NODES = ("worker-1", "worker-2")
+LABEL = {"feature.node.kubernetes.io/network-sriov.capable": "true"}
+KINDS = ("CustomResourceDefinition", "Deployment", "DaemonSet", "ServiceCIDR", "Pod")
+
+
+#: what a client asks first
+ABOUT: typing.Dict[str, typing.Any] = {
+    "/version": {"gitVersion": "v1.33.0"},
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": []},
+    "/apis": {"kind": "APIGroupList", "groups": []},
+}
+
+
+class Api(FakeApi):
+    """Says what it is as well."""
+
+    def object(self, path: str) -> typing.Any:
+        return ABOUT.get(path) or super().object(path)
+
+
+@pytest.fixture
+def api() -> typing.Iterator[FakeApi]:
+    server = Api()
+    nodes = [
+        {"metadata": {"name": name, "labels": LABEL}, "spec": {"podCIDR": f"172.31.{number}.0/24"}, "status": {"addresses": []}}
+        for number, name in enumerate(NODES)
+    ]
+    server.serve("Node", nodes)
+    for kind in KINDS:
+        server.serve(kind, [])
+    server.start()
+    yield server
+    server.stop()
+
+
+class Site:
+    """An inventory of nodes with a RoCE NIC each, and ansible-playbook beside it."""
+
+    def __init__(self, folder: pathlib.Path, url: str) -> None:
+        self.folder = folder
+        self.file = folder / "group_vars" / "all" / "rdma.yml"
+        hosts = {}
+        for number, name in enumerate(NODES, 1):
+            tree = Tree(folder / name)
+            function = tree.function("0000:3c:00.0", "0x15b3", "0x1021", "0x020000", sriov_totalvfs="16", sriov_numvfs="0")
+            tree.rdma(function, "mlx5_0", f"b83f:d203:00e{number}:0000", node_desc=f"{name} mlx5_0")
+            tree.port("mlx5_0", link_layer="Ethernet", lid="0x0", sm_lid="0x0")
+            tree.netdev(function, "ens1np0", f"94:6d:ae:00:00:0{number}")
+            # one of the node itself, which is none of NVIDIA's
+            other = tree.function("0000:01:00.0", "0x8086", "0x1592", "0x020000", "ice", sriov_totalvfs="64", sriov_numvfs="0")
+            tree.netdev(other, "eno1", f"94:6d:ae:00:01:0{number}")
+            hosts[name] = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "rdma_sysfs": [str(folder / name)]}
+        (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": hosts}}}}), encoding="utf-8")
+        cluster = {"name": "fake", "cluster": {"server": url}}
+        context = {"name": "fake", "context": {"cluster": "fake", "user": "fake"}}
+        users = [{"name": "fake", "user": {"token": "x"}}]
+        config = {"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "contexts": [context], "users": users, "current-context": "fake"}
+        (folder / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> typing.Tuple[int, str]:
+        environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
+            "ANSIBLE_HOME": str(self.folder / "home"),
+            "ANSIBLE_NOCOLOR": "1",
+        }
+        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+        everything = {"rdma_kubeconfig": str(self.folder / "kubeconfig"), **variables}
+        command = [program, "-i", "hosts.yml", f"linerate.rdma.{playbook}", "-e", json.dumps(everything), *arguments]
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def proposed(self) -> typing.Dict[str, typing.Any]:
+        found: typing.Dict[str, typing.Any] = yaml.safe_load(self.file.read_text(encoding="utf-8"))
+        return found
+
+
+@pytest.fixture
+def site(tmp_path: pathlib.Path, api: FakeApi) -> Site:
+    return Site(tmp_path, api.url)
+
+
+def test_from_nothing_to_a_file_that_validate_refuses_until_it_is_filled_in(site: Site, api: FakeApi) -> None:
+    code, said = site.play("propose", "--check", "--diff")
+    assert code == 0, said
+    assert "+rdma_fabrics:" in said and not site.file.exists()
+    code, said = site.play("propose")
+    assert code == 0, said
+    (fabric,) = site.proposed()["rdma_fabrics"]
+    assert fabric["select"] == {"vendor": "15b3", "device": "1021", "hcas_per_node": 1}
+    # the pods' networks are at the upper end of the first private one
+    assert fabric["ipam"]["range"] == "172.31.255.0/24"
+    assert site.proposed()["rdma_cluster"]["node_selector"] == LABEL
+    blanks = sorted(set(re.findall(r"to fill in: (\S+):", said)))
+    assert blanks == ["rdma_fabrics[0].ipam.type", "rdma_fabrics[0].network.namespace"]
+    # nothing was asked to change
+    assert not [request for request in api.requests if not request.startswith(("list", "get", "watch"))]
+    code, said = site.play("validate")
+    assert code != 0
+    for place in blanks:
+        assert place in said
+    assert "not filled in yet" in said
+    # it is the intent now: nothing is written, and it says what is proposed
+    before = site.file.read_text(encoding="utf-8")
+    code, said = site.play("propose")
+    assert (code, site.file.read_text(encoding="utf-8")) == (0, before), said
+    assert "there is an intent already" in said and "changed=0" in said
+
+
+def test_a_file_that_is_no_intent_is_not_overwritten(site: Site) -> None:
+    target = site.folder / "mine.yml"
+    target.write_text("mine\n", encoding="utf-8")
+    code, said = site.play("propose", rdma_proposal=str(target))
+    assert code != 0 and "is there already, and no file is overwritten" in said
+    assert target.read_text(encoding="utf-8") == "mine\n"
+
+
+def test_without_the_cluster_and_a_node_it_proposes_what_it_can(site: Site, api: FakeApi) -> None:
+    api.stop()
+    (site.folder / "worker-2").rename(site.folder / "gone")
+    code, said = site.play("propose")
+    api.start()
+    assert code == 0, said
+    text = site.file.read_text(encoding="utf-8")
+    assert "rdma_cluster" in said and "operator_namespace" in said
+    assert "could not be read" in text and "worker-2" in text
+
+
+def test_a_file_of_variables_is_not_hidden(tmp_path: pathlib.Path) -> None:
+    assert default_path(str(tmp_path)) == str(tmp_path / "group_vars" / "all" / "rdma.yml")
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars" / "all.yml").write_text("mine: 1\n", encoding="utf-8")
+    with pytest.raises(ProposalError, match="no longer read it"):
+        default_path(str(tmp_path))
+    (tmp_path / "group_vars" / "all").mkdir()
+    assert default_path(str(tmp_path)) == str(tmp_path / "group_vars" / "all" / "rdma.yml")
+
+
+def test_a_new_file_is_new(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "folder" / "file"
+    write_new(str(path), "one")
+    with pytest.raises(FileError, match="no file is overwritten"):
+        write_new(str(path), "two")
+    assert path.read_text(encoding="utf-8") == "one"
+    with pytest.raises(FileError, match="can't be made"):
+        write_new(str(path / "below"), "three")
