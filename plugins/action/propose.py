@@ -28,10 +28,7 @@ class ActionModule(ControllerAction):
         there = options["fabrics"] is not None or options["cluster"] is not None
         # where nothing is written, it does not matter whether there is a place for it
         path = os.path.abspath(options["path"]) if options["path"] else "" if there else default_path(_inventory_dir(variables))
-        result = propose_intent(folder, path, options["fabrics"], options["cluster"], bool(self._task.check_mode))
-        if not self._task.diff:
-            result.pop("diff", None)
-        return result
+        return propose_intent(folder, path, options["fabrics"], options["cluster"], bool(self._task.check_mode))
 
 
 def _inventory_dir(variables: Result) -> str:

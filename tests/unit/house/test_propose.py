@@ -169,3 +169,17 @@ def test_a_new_file_is_new(tmp_path: pathlib.Path) -> None:
     assert path.read_text(encoding="utf-8") == "one"
     with pytest.raises(FileError, match="can't be made"):
         write_new(str(path / "below"), "three")
+
+
+def test_nodes_without_an_observer_are_named(site: Site) -> None:
+    """The cluster here takes no observers."""
+    inventory = yaml.safe_load((site.folder / "hosts.yml").read_text(encoding="utf-8"))
+    for host in inventory["all"]["children"]["rdma_nodes"]["hosts"].values():
+        host["ansible_connection"] = "linerate.rdma.pod"
+    (site.folder / "hosts.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
+    code, said = site.play("propose", rdma_observers_image="registry.example/tools@sha256:" + "0" * 64)
+    words = " ".join(said.split())
+    assert code != 0 and "nothing can be proposed" in words
+    for name in NODES:
+        assert f"node {name}: it gave no answer" in words
+    assert not site.file.exists()

@@ -291,7 +291,7 @@ networks = st.builds(
 def test_the_range_overlaps_nothing_and_is_large_enough(taken: typing.List[typing.Tuple[typing.Any, str]]) -> None:
     addresses = AddressFacts(tuple(Taken(kind, network, "somebody") for kind, network in taken), 1)
     proposal = propose(dataclasses.replace(seen_of(TWO), addresses=addresses))
-    proposed = []
+    proposed: typing.List[typing.Any] = []
     for number, needed in ((0, 2 * 4 * 2), (1, 2 * 2 * 2)):
         entry = values(proposal)[f"rdma_fabrics[{number}].ipam.range"]
         if isinstance(entry, Blank):
