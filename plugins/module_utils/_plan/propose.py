@@ -123,7 +123,7 @@ def propose(seen: Seen) -> Proposal:
         odd += list(_odd(f"fabric-{number}", group))
     fabrics = Sections(tuple(items), _fabrics_why(groups))
     names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
-    notes = (*(f"{text}: what depends on it is to be filled in." for text in seen.unread), *_partly(seen), *_holders(nodes, seen, names))
+    notes = (*(f"{text}: what depends on it is to be filled in." for text in seen.unread), *_partly(seen), *_holders(nodes, seen, names, not has_infiniband))
     return Proposal(fabrics, _cluster(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes)
 
 
@@ -505,8 +505,10 @@ def _partly(seen: Seen) -> typing.Iterator[str]:
         yield f"of the operators could not be read: {'; '.join(seen.operators.errors)}."
 
 
-def _holders(nodes: _Nodes, seen: Seen, ours: typing.Container[str]) -> typing.Iterator[str]:
+def _holders(nodes: _Nodes, seen: Seen, ours: typing.Container[str], ethernet: bool) -> typing.Iterator[str]:
     """Who has what the fabrics will want."""
+    if ethernet:
+        yield "which NIC carries a node's own addresses is not seen: look whether one of these does, since it loses its link while VFs are made."
     for policy in seen.operators.policies if seen.operators else ():
         if policy.name not in ours:
             what = f"{policy.vfs_count} VFs of {', '.join(policy.root_devices or policy.pf_names) or policy.vendor or 'any NIC'} as {policy.resource_name}"

@@ -279,6 +279,11 @@ def test_a_policy_of_somebody_else_is_named() -> None:
     assert any("SriovNetworkNodePolicy linerate-compute makes 2 VFs" in note for note in propose(seen_of(PAIR)).notes)
 
 
+def test_on_ethernet_the_nodes_own_nic_is_to_be_looked_for() -> None:
+    assert any("a node's own addresses" in note for note in propose(seen_of(ROCE)).notes)
+    assert not any("a node's own addresses" in note for note in propose(seen_of(PAIR)).notes)
+
+
 networks = st.builds(
     lambda number, prefix: str(ipaddress.IPv4Network((number >> (32 - prefix) << (32 - prefix), prefix))),
     st.one_of(st.integers(0x0A000000, 0x0AFFFFFF), st.integers(0xAC100000, 0xAC1FFFFF), st.integers(0xC0A80000, 0xC0A8FFFF)),
