@@ -167,7 +167,7 @@ def test_a_policy_that_is_not_ready(state: str) -> None:
 
 def test_an_operator_without_its_policy() -> None:
     (found,) = refused(findings(dataclasses.replace(stack(), policies=())))
-    assert (found.check, found.measured) == ("stack.policy", "absent")
+    assert (found.check, found.measured, found.status) == ("stack.policy", "absent", "fail")
 
 
 def test_a_job_without_queue_and_claim_needs_neither() -> None:
@@ -326,6 +326,43 @@ def test_one_flavor_with_room_is_enough(quotas: typing.Tuple[str, str], good: bo
     (flavor,) = group["flavors"]
     group["flavors"] = [{**changed(flavor, ["resources", 2, "nominalQuota"], value), "name": f"f{number}"} for number, value in enumerate(quotas)]
     assert [item.measured for item in refused(findings(stack(cluster=cluster)))] == ([] if good else ["15 at most"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "statuses"),
+    [
+        ({}, ["pass"]),
+        ({"local": changed(LOCAL, ["spec", "stopPolicy"], "Hold")}, ["fail"]),
+        ({"cluster": changed(CLUSTER, ["spec", "namespaceSelector"], None)}, ["fail"]),
+        ({"cluster": changed(CLUSTER, ["spec", "namespaceSelector"], {"matchLabels": {"team": "a"}}), "namespaces": {}}, ["unknown"]),
+        ({"cluster": quota("nvidia.com/gpu", "15")}, ["fail"]),
+        ({"config": {"integrations": {"frameworks": ["batch/job"]}}}, ["fail"]),
+    ],
+    ids=["right", "held", "no namespace", "labels not known", "no room", "not managed"],
+)
+def test_a_queue_that_is_refused_does_not_pass_as_well(changes: typing.Dict[str, typing.Any], statuses: typing.List[str]) -> None:
+    assert [item.status for item in findings(stack(**changes)) if item.check == "stack.queue"] == statuses
+
+
+def test_the_cluster_queue_that_the_local_one_names() -> None:
+    seen = stack()
+    (queue,) = seen.cluster_queues
+    other = dataclasses.replace(queue, name="a100", inactive="it is stopped")
+    for queues in ((other, queue), (queue, other)):
+        assert refused(findings(dataclasses.replace(seen, cluster_queues=queues))) == []
+
+
+@pytest.mark.parametrize(("gpus", "good"), [("24", True), ("23", False)])
+def test_quotas_count_each_pod_of_a_template(gpus: str, good: bool) -> None:
+    made = objects(queue="gpu", nodes=3)
+    found = refused(check(made, (), WORLD, stack(cluster=quota("nvidia.com/gpu", gpus))))
+    assert [(item.status, item.expected) for item in found] == ([] if good else [("fail", "24 for all pods")])
+
+
+def test_an_operator_is_needed_beside_other_resources() -> None:
+    job = shared_job("rdma/shared")
+    job["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1"
+    assert told(check([job], (), WORLD, stack(()))) == [("stack.operator", "network-operator", "fail")]
 
 
 VALUES = st.recursive(

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import Ground, ground_of, lint
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import Ground, ground_of, lint, members_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nic_map import NicLine, NicMap
@@ -174,6 +175,46 @@ def test_a_fabric_that_cannot_be_told_is_unknown() -> None:
     ground = ground_of(infiniband, {"worker-1": answer("ens13", "ens14"), "worker-2": answer("ens13", "ens14")}, {})
     assert list(ground.unread) == ["roce"]
     assert [item[:2] for item in bad(TEXT, ground)] == [("nic_map.complete", "unknown")]
+
+
+def test_members_of_an_infiniband_fabric_are_those_that_its_manager_reaches() -> None:
+    """A node whose subnets were not read, and an HCA without an interface, do not keep the others from being told."""
+    infiniband = load(
+        Fabric, {**ROCE, "profile": "sriov_infiniband", "select": {"subnet_manager": ["any"], "hcas_per_node": 2}, "ipam": IPAM}, "rdma_fabrics[0]"
+    )
+    seats = tuple(
+        Hca(
+            f"mlx5_{number}",
+            f"mlx5_{number}",
+            netdevs,
+            PciFunction(f"0000:{number:02x}:00.0", "15b3", "1021", "0207"),
+            ports=(Port(1, link_layer="InfiniBand"),),
+        )
+        for number, netdevs in enumerate([(Netdev("ib0", "00:00:00:00:00:01"),), ()])
+    )
+    hcas = dict.fromkeys(("worker-1", "worker-2"), ObservedHcas(NodeHcas(seats)))
+    master = SubnetManager(1, "0xaa", "MASTER", 1, 1)
+    subnets = {
+        "worker-1": ObservedSubnets(tuple(SeenSubnet(seat.name, 1, master) for seat in seats)),
+        "worker-2": ObservedSubnets(error="sminfo: not found"),
+    }
+    members, why = members_of(infiniband, hcas, subnets)
+    assert (members["worker-1"], why) == (("ib0",), "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "check"),
+    [
+        ("worker-2:ens14", "worker-2:ens15", "nic_map.netdevs"),
+        ("worker-2:ens14:net2:10.249.65.5\n", "", "nic_map.complete"),
+        ("10.249.65.5", "10.249.65.4", "nic_map.unique"),
+        ("worker-2:ens14:net2:10.249.65.5\n", "", "nic_map.peers"),
+        ("10.249.65.5", "10.249.66.5", "nic_map.range"),
+        ("10.249.65.5", "x", "nic_map.read"),
+    ],
+)
+def test_what_fails_does_not_pass_as_well(old: str, new: str, check: str) -> None:
+    assert [item.status for item in lint("map", nic_map(TEXT.replace(old, new)), GROUND) if item.check == check] == ["fail"]
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
