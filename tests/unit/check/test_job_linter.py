@@ -739,6 +739,170 @@ def test_each_claim_is_looked_at() -> None:
     ]
 
 
+def bare(name: str = "side", **more: typing.Any) -> typing.Dict[str, typing.Any]:
+    """No GPU and no device."""
+    return {"name": name, "image": "i", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}, **more}
+
+
+def of(check_id: str, found: typing.Iterable[Finding]) -> typing.List[typing.Tuple[str, str]]:
+    return [(item.subject, item.status) for item in found if item.check == check_id]
+
+
+def lint_pod(*containers: typing.Dict[str, typing.Any], **spec: typing.Any) -> typing.Tuple[Finding, ...]:
+    return lint([pod(containers=containers, **{**ON_SHARED, **spec})], (), shared_world())
+
+
+def test_the_subject_of_a_pod_is_its_name() -> None:
+    assert of("job.memlock", lint_pod(container())) == [("Pod training/p", "pass")]
+
+
+def test_a_container_with_gpus_computes_whatever_another_sets() -> None:
+    other = bare(env=[{"name": "NCCL_DEBUG", "value": "INFO"}])
+    (found,) = (item for item in lint_pod(container("c", securityContext={}), other) if item.check == "job.memlock")
+    assert (found.status, found.measured) == ("fail", "container c has no IPC_LOCK")
+    # nor does it lend that one its own settings
+    (found,) = (item for item in lint_pod(container("c", env=[]), other) if item.check == "job.evidence")
+    assert (found.status, found.measured) == ("warn", "not set")
+
+
+GPU_ONLY = {"limits": {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1"}}
+
+
+def test_one_container_with_gpus_makes_a_job_of_a_pod() -> None:
+    found = lint_pod(container(resources=GPU_ONLY), bare(), annotations={})
+    assert of("job.networks", found) == [("Pod training/p", "pass")]
+
+
+def test_no_gpus_are_none() -> None:
+    none = {"limits": {**GPU_ONLY["limits"], "nvidia.com/gpu": "0"}}
+    assert of("job.networks", lint_pod(container(resources=none), annotations={})) == [("Pod training/p", "fail")]
+
+
+def test_an_object_whose_pods_cannot_be_counted_is_looked_at() -> None:
+    """Whatever its kind: it is read once more, and what is wrong is told."""
+    broken = {"kind": "Trial", "metadata": {"name": "t"}, "spec": {"replicas": "many", "template": {"spec": {"containers": [bare()]}}}}
+    assert jobs_of([broken]) == (broken,)
+    assert of("job.read", lint([broken])) == [("Trial t", "unknown")]
+
+
+def test_pods_that_are_not_told_of_each_other_fail() -> None:
+    made = objects()
+    del made[0]["spec"]["pytorchReplicaSpecs"]["Master"]
+    assert of("job.framework", check(made)) == [("PyTorchJob training/train", "fail")]
+
+
+def test_variables_from_elsewhere_are_a_warning() -> None:
+    assert finding(one(envFrom=[{"configMapRef": {"name": "nccl"}}]), "job.nccl_variables").status == "warn"
+
+
+@pytest.mark.parametrize(("resources", "status"), [(container()["resources"], "fail"), (GPU_ONLY, "warn")])
+def test_a_network_plugin_over_tcp_is_worse_beside_a_device(resources: typing.Dict[str, typing.Any], status: str) -> None:
+    environment = [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "NCCL_NET", "value": "Socket"}]
+    assert of("job.transport", lint_pod(container(env=environment, resources=resources))) == [("Pod training/p NCCL_NET", status)]
+
+
+def test_pods_of_a_job_are_those_that_have_gpus() -> None:
+    """A launcher beside one worker is not a second pod, and a container without GPUs beside the one that has them takes none away."""
+    worker = {"spec": {"containers": [container(resources=GPU_ONLY), bare()], **SHM}}
+    roles = {"Launcher": {"replicas": 1, "template": {"spec": {"containers": [bare()]}}}, "Worker": {"replicas": 1, "template": worker}}
+    made: typing.Dict[str, typing.Any] = {"kind": "MPIJob", "metadata": {"name": "m", "namespace": "training"}, "spec": {"mpiReplicaSpecs": roles}}
+    subject = "MPIJob training/m spec.mpiReplicaSpecs.Worker"
+    assert of("job.networks", lint([made], (), WORLD)) == [(subject, "pass")]
+    made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
+    assert of("job.networks", lint([made], (), WORLD)) == [(subject, "fail")]
+
+
+def with_hcas(value: str) -> typing.Dict[str, typing.Any]:
+    return container(env=[{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "NCCL_IB_HCA", "value": value}])
+
+
+def test_hcas_are_looked_at_without_a_cluster_and_on_a_network_that_is_not_there() -> None:
+    made = pod(containers=[with_hcas("mlx5_1")], **ON_SHARED)
+    assert of("job.hcas", lint([made])) == [("Pod training/p NCCL_IB_HCA", "warn")]
+    assert of("job.hcas", lint_pod(with_hcas("mlx5_1"), annotations={"k8s.v1.cni.cncf.io/networks": "absent"})) == [("Pod training/p NCCL_IB_HCA", "warn")]
+
+
+@pytest.mark.parametrize(("value", "status"), [("=mlx5_1", "pass"), ("=mlx5_0,mlx5_1", "pass"), ("mlx4,mlx5_1", "warn"), ("mlx5_1,mlx5_bond_", "warn")])
+def test_names_of_hcas_that_each_node_has(value: str, status: str) -> None:
+    devices = dict.fromkeys(("worker-1", "worker-2"), ("mlx4_0", "mlx5_0", "mlx5_1", "mlx5_bond_0"))
+    found = lint([pod(containers=[with_hcas(value)], **ON_SHARED)], (), shared_world(devices=devices))
+    assert of("job.hcas", found) == [("Pod training/p NCCL_IB_HCA", status)]
+
+
+def test_a_device_whose_attachment_is_not_named() -> None:
+    """The job is on another network and keeps the device."""
+    found = [item for item in one(annotations=SHARED["annotations"], limits={"rdma/shared": "1"}) if item.check == "job.devices"]
+    assert {(item.subject.rpartition(" ")[2], item.status, item.measured, item.expected) for item in found} == {("openshift.io/mlx_roce", "fail", "1", "0")}
+
+
+def test_an_attachment_without_a_device_and_a_lock_fails_for_both() -> None:
+    found = lint_pod(container(resources=GPU_ONLY, securityContext={}))
+    assert of("job.devices", found) == of("job.memlock", found) == [("Pod training/p", "fail")]
+    # and so does a device without an attachment
+    assert of("job.memlock", lint_pod(container(securityContext={}), annotations={})) == [("Pod training/p", "fail")]
+
+
+@pytest.mark.parametrize(("size", "status"), [("8Gi", "pass"), ("8193Mi", "warn"), ("", "pass")])
+def test_shared_memory_as_large_as_memory(size: str, status: str) -> None:
+    volume = {"name": "shm", "emptyDir": {"medium": "Memory", **({"sizeLimit": size} if size else {})}}
+    assert of("job.shared_memory", lint_pod(container(), volumes=[volume])) == [("Pod training/p", status)]
+
+
+def test_a_container_without_shared_memory_fails() -> None:
+    assert of("job.shared_memory", lint_pod(container(volumeMounts=[]))) == [("Pod training/p", "fail")]
+
+
+ROLES = "PyTorchJob training/train spec.pytorchReplicaSpecs.Master, spec.pytorchReplicaSpecs.Worker"
+
+
+def test_pods_of_the_same_amounts_are_told_of_together() -> None:
+    assert of("job.resources", one()) == [(ROLES, "pass")]
+    assert of("job.resources", one(dataclasses.replace(WORLD, nodes=(node("worker-1"),)))) == [(ROLES, "fail")]
+    # a node that does not name the resource has none of it
+    lacking = dataclasses.replace(node("worker-2"), allocatable={"nvidia.com/gpu": 8})
+    assert of("job.resources", one(dataclasses.replace(WORLD, nodes=(node("worker-1"), lacking)))) == [(ROLES, "fail")]
+    nowhere = tuple(dataclasses.replace(item, allocatable={"nvidia.com/gpu": 8}) for item in WORLD.nodes)
+    assert of("job.resources", one(dataclasses.replace(WORLD, nodes=nowhere))) == [(f"{ROLES} openshift.io/mlx_roce", "fail")]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        dataclasses.replace(node("worker-3"), ready=False),
+        dataclasses.replace(node("worker-3"), unschedulable=True),
+        dataclasses.replace(node("worker-3"), allocatable={}),
+    ],
+    ids=["not ready", "unschedulable", "no GPU"],
+)
+def test_room_for_all_is_on_nodes_that_can_take_pods(more: ClusterNode) -> None:
+    """Two Workers take the GPUs of both nodes, and the Master asks for one more."""
+    made = objects(nodes=3)
+    for amounts in made[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["resources"].values():
+        amounts["nvidia.com/gpu"] = "1"
+    found = [item for item in check(made, dataclasses.replace(WORLD, nodes=(*WORLD.nodes, more))) if item.check == "job.resources" and item.status != "pass"]
+    assert [(item.subject, item.status, item.measured) for item in found] == [
+        ("PyTorchJob training/train nvidia.com/gpu", "fail", "16 on the nodes that are ready")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "off"),
+    [
+        ("0x7fffffffffffffff", True),
+        ("0x8000000000000000", False),
+        ("0777777777777777777777", True),
+        ("01000000000000000000000", False),
+        ("-9223372036854775808", True),
+        ("-9223372036854775809", False),
+    ],
+)
+def test_numbers_that_a_64_bit_integer_holds(value: str, off: bool) -> None:
+    """What is out of range leaves the default, which is RDMA."""
+    environment = [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "NCCL_IB_DISABLE", "value": value}]
+    subject, status = ("Pod training/p NCCL_IB_DISABLE", "fail") if off else ("Pod training/p", "pass")
+    assert of("job.transport", lint_pod(container(env=environment))) == [(subject, status)]
+
+
 NAMES = st.sampled_from(["mlx5_1", "mlx5_10", "net1", "eth0", "", "=", "^"])
 
 
