@@ -452,6 +452,7 @@ def test_a_default_route_that_is_stolen(place: str) -> None:
         stolen = attachment(definition("sriov-roce", "sriov", "openshift.io/mlx_roce", routes=[{"dst": "0.0.0.0/0"}]))
         findings = one(dataclasses.replace(WORLD, attachments=(stolen,)))
     assert shown(findings) == [("job.routes", "fail")] * 2
+    assert {item.why.partition(" ")[2].startswith(place) for item in refused(findings)} == {True}
 
 
 def test_resources_that_no_node_has() -> None:
@@ -516,7 +517,7 @@ def test_a_device_that_only_the_injector_adds() -> None:
     for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
         for amounts in replica["template"]["spec"]["containers"][0]["resources"].values():
             del amounts["openshift.io/mlx_roce"]
-    assert {(item.check, item.status) for item in refused(check(made))} == {("job.devices", "warn")}
+    assert {(item.check, item.status, item.measured, item.expected) for item in refused(check(made))} == {("job.devices", "warn", "0", "1")}
 
 
 def test_an_attachment_without_an_rdma_resource() -> None:
@@ -883,6 +884,20 @@ def test_room_for_all_is_on_nodes_that_can_take_pods(more: ClusterNode) -> None:
     assert [(item.subject, item.status, item.measured) for item in found] == [
         ("PyTorchJob training/train nvidia.com/gpu", "fail", "16 on the nodes that are ready")
     ]
+
+
+@pytest.mark.parametrize(("nodes", "expected"), [(1, "Bound"), (2, "Bound, ReadWriteMany"), (3, "Bound, ReadWriteMany")])
+def test_what_is_expected_of_a_claim(nodes: int, expected: str) -> None:
+    """Many nodes need to write it only where there are many pods."""
+    found = [item for item in check(objects(nodes=nodes)) if item.check == "job.claims"]
+    assert [(item.status, item.expected, item.measured) for item in found] == [("pass", expected, "Bound, ReadWriteMany")]
+
+
+@pytest.mark.parametrize(("value", "left", "extra"), [("=mlx5_6", True, False), ("=mlx5_6,mlx5_7,mlx5_9", False, True), ("=mlx5_6,mlx5_9", True, True)])
+def test_a_list_of_hcas_is_blamed_for_what_it_does(value: str, left: bool, extra: bool) -> None:
+    world = dataclasses.replace(WORLD, pods=(PodDevices("train-worker-0", ("net1",), ("mlx5_6", "mlx5_7")),))
+    why = finding(one(world, variables={"NCCL_IB_HCA": value}), "job.hcas").why
+    assert ("it leaves out" in why, "is not the pod's" in why) == (left, extra)
 
 
 @pytest.mark.parametrize(
