@@ -93,7 +93,8 @@ class _Out:
             names = {tuple(hcas) for hcas in by_node.values()}
             if len(names) == 1 and len(by_node) > 1:
                 nodes = f"all {len(by_node)} nodes" if len(by_node) == len(self._nodes) else ", ".join(by_node)
-                yield LeftOut(f"{', '.join(next(iter(names)))} ({model}) of {nodes}", why)
+                (same,) = names
+                yield LeftOut(f"{', '.join(same)} ({model}) of {nodes}", why)
             else:
                 yield LeftOut("; ".join(f"{node} {', '.join(hcas)}" for node, hcas in by_node.items()) + f" ({model})", why)
 
