@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import typing
 
-from .._check.controllers.observers import Patience, judge, selected
+from .._check.controllers.observers import Patience, absence, judge, selected
 from .._model.apply import AppliedObject
 from .._model.errors import RdmaError
 from .._model.kubernetes import Container
@@ -286,8 +286,10 @@ def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
     if pod is not None:
         return Container(namespace, pod.name, pod.container)
     (observer,) = judge([node], seen_in(cluster, namespace))
-    detail = " ".join(observer.detail.split()) or "its pod has just become ready"
-    raise RdmaError(f"node {node} has no observer ({observer.reason or 'starting'}): {detail}", observer.remedy)
+    if observer.phase == "ready":
+        # between the two looks
+        observer = dataclasses.replace(observer, reason="starting", detail="its pod has just become ready")
+    raise RdmaError(absence(observer), observer.remedy)
 
 
 def own_image(cluster: Cluster, openshift: bool) -> str:

@@ -64,7 +64,12 @@ def line(observer: Observer) -> str:
     """Why a node has no observer, in a line; empty when it has one."""
     if observer.phase == "ready":
         return ""
-    return f"node {observer.node} has no observer ({observer.reason}): {' '.join(observer.detail.split())}. {observer.remedy}".strip()
+    return f"{absence(observer)}. {observer.remedy}".strip()
+
+
+def absence(observer: Observer) -> str:
+    """That a node has no observer, and why; without what to do."""
+    return f"node {observer.node} has no observer ({observer.reason}): {' '.join(observer.detail.split())}"
 
 
 def selected(nodes: typing.Iterable[ClusterNode], node_selector: typing.Mapping[str, str]) -> typing.Tuple[str, ...]:
