@@ -27,7 +27,7 @@ POD_CONNECTION = "linerate.rdma.pod"
 def by_pods(nodes: typing.Iterable[str], variables: Result) -> typing.List[str]:
     """The nodes that are reached by observers: once a run, since the variables of a thousand hosts cost seconds."""
     hosts = variables.get("hostvars", {})
-    return [name for name in nodes if hosts[name].get("ansible_connection") == POD_CONNECTION]
+    return [name for name in nodes if hosts.get(name, {}).get("ansible_connection") == POD_CONNECTION]
 
 
 def holder() -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.util
 import pathlib
 import sys
+import tempfile
 
 import hypothesis
 import pytest
@@ -27,3 +28,17 @@ if importlib.util.find_spec("ansible_collections.linerate.rdma") is None:
 def root() -> pathlib.Path:
     """The root of the checkout."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Where the temporary folder of each test lies."""
+    return tmp_path_factory.mktemp("scratch")
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_folder(scratch: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Kubernetes client keeps what an API server serves in the temporary folder, by its address: a test whose server got the port of an earlier one's must not read that."""
+    folder = tempfile.mkdtemp(dir=scratch)
+    monkeypatch.setattr(tempfile, "tempdir", folder)
+    monkeypatch.setenv("TMPDIR", folder)
