@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""``site.yml`` in the foreground, then its verdict once more as the last line. Arguments go to ansible-playbook."""
+"""``site.yml`` on the lab in the foreground, then its verdict once more as the last line. Arguments go to ansible-playbook."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from .steps import ANSIBLE_ENV, BUILD, ROOT, VENV, say
+from .steps import ANSIBLE_ENV, BUILD, ROOT, say
 
 
 def site(*arguments: str) -> int:
@@ -20,7 +20,7 @@ def site(*arguments: str) -> int:
     """
     report = BUILD / "report" / "report.json"
     start = time.time()
-    code = subprocess.call([str(VENV / "bin" / "ansible-playbook"), "site.yml", *arguments], cwd=ROOT, env={**os.environ, **ANSIBLE_ENV})
+    code = subprocess.call([str(ROOT / "lab" / "ansible-playbook"), "site.yml", *arguments], cwd=ROOT, env={**os.environ, **ANSIBLE_ENV})
     minutes, seconds = divmod(int(time.time() - start), 60)
     say(f"site.yml took {minutes} min {seconds} s")
     if report.exists() and report.stat().st_mtime >= start:

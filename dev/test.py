@@ -45,14 +45,15 @@ def main() -> int:
 
 
 def _on_the_lab() -> typing.Optional[pathlib.Path]:
-    """Molecule first: it wants the lab as it is made. Its destroy comes last, also when something failed."""
+    """Molecule first: it wants the lab as it is made. Its destroy comes last, also when something failed, and ends the namespace that the rest is in."""
     molecule = [str(VENV / "bin" / "molecule")]
+    inside = [PYTHON, "-m", "lab", "exec"]
     # its frame around Ansible's output folds the lines that name a cause
     unframed = {"MOLECULE_COMMAND_BORDERS": "false"}
     try:
         failed = (
             _part("lab", [PYTHON, "-m", "lab", "up"])
-            or _part("molecule, scenario default", [*molecule, "test", "--scenario-name", "default", "--destroy", "never"], unframed)
+            or _part("molecule, scenario default", [*inside, *molecule, "test", "--scenario-name", "default", "--destroy", "never"], unframed)
             or _part("tests on the lab", [PYTHON, "-m", "pytest", "tests/lab", "-m", "not thorough", "--durations", "20"])
         )
     finally:

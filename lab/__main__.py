@@ -13,7 +13,7 @@ import typing
 
 from dev.steps import guarded, say, step
 
-from . import definitions, description, job_operators, workers
+from . import definitions, description, job_operators
 from .fabric.fabric_faults import Target
 from .faults import FAULTS
 from .planes import Lab
@@ -39,9 +39,9 @@ def _parser() -> argparse.ArgumentParser:
     kinds.add_argument("direction", choices=("on", "off"))
     inside = commands.add_parser("exec", help="run a command in the lab's network namespace")
     inside.add_argument("argv", nargs=argparse.REMAINDER)
-    ssh = commands.add_parser("ssh", help="log in to a worker, or run a command there")
-    ssh.add_argument("worker")
-    ssh.add_argument("argv", nargs=argparse.REMAINDER)
+    on = commands.add_parser("on", help="run a command on a worker, as root, by its guest agent")
+    on.add_argument("worker")
+    on.add_argument("argv", nargs=argparse.REMAINDER)
     return parser
 
 
@@ -100,9 +100,12 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
     elif options.command == "exec":
         lab.enter()
         os.execvp(options.argv[0], options.argv)
-    elif options.command == "ssh":
-        lab.enter()
-        os.execvp("ssh", [*workers.ssh(lab.folder, lab.worker(options.worker)), *options.argv])
+    elif options.command == "on":
+        # a script of the shell, as ssh would take it
+        done = lab.agent(options.worker).run(["/bin/sh", "-c", " ".join(options.argv)], limit=600)
+        sys.stdout.buffer.write(done.output)
+        sys.stderr.buffer.write(done.errors)
+        return done.code
     return 0
 
 

@@ -16,7 +16,6 @@ from . import controlplane, objects, workers
 from .fabric.fabric_faults import Target
 from .planes import Lab
 from .processes import wait_until
-from .run import run
 
 #: seconds that a fault waits for what it strikes
 _THERE_LIMIT = 180.0
@@ -39,12 +38,8 @@ class Fault:
     off: Action
 
 
-def _ssh(lab: Lab, worker: str) -> typing.List[str]:
-    return workers.ssh(lab.folder, lab.worker(worker))
-
-
 def _on_worker(lab: Lab, worker: str, script: str) -> None:
-    run([*_ssh(lab, worker), "--", script], limit=60, remedy=f"can 'lab/ssh {worker}' log in?")
+    lab.agent(worker).check(script)
 
 
 def _power_off(lab: Lab, target: Target) -> str:
@@ -53,9 +48,9 @@ def _power_off(lab: Lab, target: Target) -> str:
 
 
 def _power_on(lab: Lab, target: Target) -> str:
-    image = lab.build()
-    lab.start_worker(lab.worker(target.worker), image)
-    lab.wait_workers(image)
+    disks = lab.build()
+    lab.start_worker(lab.worker(target.worker), disks)
+    lab.wait_workers(disks)
     lab.refresh()
     return f"{target.worker} has booted"
 
@@ -132,31 +127,44 @@ def _signal_daemon(name: str) -> Action:
     return act
 
 
+#: the container of a worker's observer, as containerd calls it
+_OBSERVER = "observer=$(ctr -n k8s.io containers ls -q 'labels.\"io.kubernetes.container.name\"==observer')"
+#: waits until Python runs in the observer, which is a look, then kills the container with all that runs in it
+_KILL_OBSERVER = f"""
+end=$(($(date +%s) + {_THERE_LIMIT:.0f}))
+while [ "$(date +%s)" -lt "$end" ]; do
+  {_OBSERVER}
+  for name in $observer; do
+    for pid in $(ctr -n k8s.io tasks ps "$name" 2>/dev/null | awk 'NR > 1 {{ print $1 }}'); do
+      case "$(cat "/proc/$pid/comm" 2>/dev/null)" in python3*) ctr -n k8s.io tasks kill -a -s SIGKILL "$name"; exit ;; esac
+    done
+  done
+  sleep 0.05
+done
+echo "no observer is looking" >&2
+exit 1
+"""
 #: waits until data flows between a server of ib_write_bw and its client, then kills the server: the client prints its table all the same
-_KILL_SERVER = """
-import os, signal, time
-def servers():
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = open(f"/proc/{pid}/cmdline").read().split("\\0")[:-1]
-            if os.path.basename(words[0]) == "ib_write_bw" and words[-1].count(".") != 3:
-                yield int(pid), int(next(line for line in open(f"/proc/{pid}/net/dev") if "net1:" in line).split()[1])
-        except (OSError, IndexError, StopIteration):
-            pass
-first, end = {}, time.monotonic() + %d
-while time.monotonic() < end:
-    for pid, received in servers():
-        if received - first.setdefault(pid, received) > 200000:
-            os.kill(pid, signal.SIGKILL)
-            raise SystemExit
-    time.sleep(0.05)
-raise SystemExit("no server of ib_write_bw received data")
+_KILL_SERVER = r"""
+end=$(($(date +%%s) + %d))
+while [ "$(date +%%s)" -lt "$end" ]; do
+  for pid in $(pgrep -x ib_write_bw); do
+    # the last word of a client is its server's address
+    case "$(tr '\0' '\n' 2>/dev/null < "/proc/$pid/cmdline" | tail -n 1)" in *.*.*.*) continue ;; esac
+    received=$(awk '$1 == "net1:" { print $2 }' "/proc/$pid/net/dev" 2>/dev/null)
+    [ -n "$received" ] || continue
+    eval "first=\${first_$pid:=$received}"
+    if [ $((received - first)) -gt 200000 ]; then kill -KILL "$pid"; exit; fi
+  done
+  sleep 0.05
+done
+echo "no server of ib_write_bw received data" >&2
+exit 1
 """
 
 
 def _kill_server(lab: Lab, target: Target) -> str:
-    command = [*_ssh(lab, target.worker), "--", "python3", "-"]
-    run(command, stdin=_KILL_SERVER % _THERE_LIMIT, limit=_THERE_LIMIT + 30, remedy="does stage bandwidth measure?")
+    lab.agent(target.worker).check(_KILL_SERVER % _THERE_LIMIT, limit=_THERE_LIMIT + 30)
     return f"{target.worker}: a server of ib_write_bw was killed while it received"
 
 
@@ -266,6 +274,20 @@ CLUSTER_FAULTS = (
     Fault("daemon-killed", "the operator's config daemon is killed; its kubelet starts it again", ("worker",), _signal_daemon("KILL"), _nothing),
     Fault("daemon-frozen", "the operator's config daemon hangs", ("worker",), _signal_daemon("STOP"), _signal_daemon("CONT")),
     Fault(
+        "observer-killed",
+        "the container of a worker's observer is killed while it looks; nothing to take back",
+        ("worker",),
+        lambda lab, target: lab.agent(target.worker).check(_KILL_OBSERVER, limit=_THERE_LIMIT + 30) or f"{target.worker}: its observer was killed",
+        _nothing,
+    ),
+    Fault(
+        "kubelet-frozen",
+        "the kubelet of a worker hangs, and its pods go on",
+        ("worker",),
+        _script("pkill -STOP -x kubelet", "its kubelet hangs"),
+        _script("pkill -CONT -x kubelet", "its kubelet goes on"),
+    ),
+    Fault(
         "memlock-low",
         "containerd of a worker lets a container lock 8 MiB, whatever earlier drop-ins say",
         ("worker",),
@@ -281,11 +303,11 @@ CLUSTER_FAULTS = (
     ),
     Fault(
         "umad-absent",
-        "sminfo on a worker opens the device nodes of ib_umad, of which its kernel has none, and not the simulated fabric",
+        "the tools of a fabric open a worker's device nodes of ib_umad, of which its kernel has none, and not the simulated fabric",
         ("worker",),
-        # the lab's own comes first in PATH and preloads the simulator's library
-        _script("mv /usr/local/sbin/sminfo /usr/local/sbin/sminfo.lab", "sminfo finds no device node of ib_umad"),
-        _script("test ! -e /usr/local/sbin/sminfo.lab || mv /usr/local/sbin/sminfo.lab /usr/local/sbin/sminfo", "sminfo asks the simulated fabric"),
+        # the lab's wrapper around the tools looks for it, on the worker and in its observer
+        _script("touch /run/lab/without-umad", "its tools find no device node of ib_umad"),
+        _script("rm -f /run/lab/without-umad", "its tools ask the simulated fabric"),
     ),
     Fault("label-absent", "a worker loses the label of node-feature-discovery", ("worker",), _unlabel, _label),
     Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),

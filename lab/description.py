@@ -37,11 +37,15 @@ class Guest:
 
 @dataclasses.dataclass(frozen=True)
 class Worker:
-    """A worker; its number counts from 1."""
+    """A worker; its number counts from 1.
+
+    :ivar sealed: as an image-based system: without sshd, Python and the tools of a fabric, its ``/usr`` read-only
+    """
 
     name: str
     address: str
     number: int
+    sealed: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

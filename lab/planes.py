@@ -9,7 +9,6 @@ import functools
 import os
 import pathlib
 import shutil
-import sys
 import time
 import typing
 
@@ -20,6 +19,7 @@ from .build import debian, disk, gotools, ibsim
 from .description import Description, Worker
 from .fabric.guest import hca_map
 from .fabric.plane import FabricPlane
+from .guest_agent import GuestAgent
 from .pki import Pki
 from .processes import Processes, end
 
@@ -48,8 +48,8 @@ class Lab:
         """The simulated fabrics."""
         return FabricPlane(self.description.fabric_plane, self.folder, self.processes, ibsim.programs())
 
-    def build(self) -> pathlib.Path:
-        """Build what is not in the cache; returns the workers' disk. What is not always there is built when it is asked for."""
+    def build(self) -> typing.Mapping[str, pathlib.Path]:
+        """Build what is not in the cache; returns the disk of each worker. What is not always there is built when it is asked for."""
         debian.install_host_packages()
         gotools.check_go()
         for name in gotools.TOOL:
@@ -59,14 +59,15 @@ class Lab:
         for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS):
             gotools.module_folder(*module)
         debian.qemu()
-        return disk.disk(ibsim.programs().umad2sim)
+        umad2sim = ibsim.programs().umad2sim
+        return {worker.name: disk.disk(umad2sim, worker.sealed) for worker in self.description.workers}
 
     def up(self, nodes: int = 0) -> None:
         """Build and start what is not there; a lab that was interrupted or damaged is made whole.
 
         :param nodes: simulated nodes for scale
         """
-        image = self.build()
+        disks = self.build()
         if nodes:
             scale.build()
         start = time.monotonic()
@@ -74,12 +75,11 @@ class Lab:
         maps = {worker.name: hca_map(self.description.fabric_plane, self.fabric.topologies, worker.name) for worker in self.description.workers}
         workers.prepare(self.description, self.folder, authority, maps)
         self._link_operator()
-        self._write_doors()
         self._end_strays()
         network.create(self.description)
         self.enter()
         for worker in self.description.workers:
-            self.start_worker(worker, image)
+            self.start_worker(worker, disks)
         with step("start etcd and kube-apiserver"):
             controlplane.start_api(self.description, self.folder, self.processes, authority)
         controlplane.start_controllers(self.processes, authority)
@@ -88,11 +88,11 @@ class Lab:
         with step("start two fabrics, each with a master and a standby subnet manager"):
             self.fabric.start()
         with step("wait until the workers are Ready"):
-            self.wait_workers(image)
+            self.wait_workers(disks)
         self.refresh()
         workers.label(self.description, authority)
         scale.start(self.description, self.processes, authority, nodes)
-        say(f"up after {time.monotonic() - start:.0f} s; next: 'make site', 'lab/kubectl get nodes', 'lab/ssh {self.description.workers[0].name}'")
+        say(f"up after {time.monotonic() - start:.0f} s; next: 'make site', 'lab/kubectl get nodes', 'lab/on {self.description.workers[0].name} ps -ef'")
 
     def down(self) -> None:
         """End everything, by process ids, and remove all but the logs."""
@@ -114,12 +114,19 @@ class Lab:
                 return worker
         raise StepError(f"no worker '{name}'", f"use one of {', '.join(worker.name for worker in self.description.workers)}")
 
-    def start_worker(self, worker: Worker, image: pathlib.Path) -> None:
-        workers.start(self.description, self.folder, self.processes, worker, image)
+    def agent(self, name: str) -> GuestAgent:
+        """The lab's own way into a worker.
 
-    def wait_workers(self, image: pathlib.Path) -> None:
+        :raises StepError: there is none of that name
+        """
+        return workers.agent(self.processes, self.worker(name))
+
+    def start_worker(self, worker: Worker, disks: typing.Mapping[str, pathlib.Path]) -> None:
+        workers.start(self.description, self.folder, self.processes, worker, disks[worker.name])
+
+    def wait_workers(self, disks: typing.Mapping[str, pathlib.Path]) -> None:
         """Wait until all workers are Ready; one that ends while it boots is started again."""
-        workers.wait_ready(self.description, self.folder, self.processes, self.authority, lambda worker: self.start_worker(worker, image))
+        workers.wait_ready(self.processes, self.description.workers, self.authority, lambda worker: self.start_worker(worker, disks))
 
     def _leftovers(self) -> typing.Dict[str, bool]:
         """What must be gone when the lab is down, and whether it is there."""
@@ -136,7 +143,7 @@ class Lab:
         self.fabric.refresh()
         for worker in self.description.workers:
             if self.processes.alive(worker.name):
-                workers.put_sysfs(self.folder, worker, self.fabric.sysfs(worker.name))
+                workers.put_sysfs(self.agent(worker.name), self.fabric.sysfs(worker.name))
 
     def enter(self) -> None:
         """Put this process into the lab's network namespace; Python 3.11 has no os.setns.
@@ -186,15 +193,6 @@ class Lab:
             link = self.folder / name
             link.unlink(missing_ok=True)
             link.symlink_to(target)
-
-    def _write_doors(self) -> None:
-        """Python and ssh that work inside of the lab's network namespace, so that ansible-playbook itself can run outside of it."""
-        folder = self.folder / "bin"
-        folder.mkdir(exist_ok=True)
-        for name, command in (("python", sys.executable), ("ssh", "ssh")):
-            door = folder / name
-            door.write_text(f'#!/bin/sh\nexec ip netns exec {self.description.network.namespace} {command} "$@"\n')
-            door.chmod(0o755)
 
     def _end_strays(self) -> None:
         """End processes of an interrupted start that were not written down."""

@@ -16,6 +16,7 @@ from . import network, objects
 from .build import debian, kernel
 from .controlplane import API_PORT
 from .description import Description, Worker
+from .guest_agent import PORT, GuestAgent
 from .pki import Pki
 from .processes import Processes, wait_until
 from .run import run
@@ -38,19 +39,18 @@ def ssh_key(folder: pathlib.Path) -> pathlib.Path:
     return folder / "ssh" / "id"
 
 
-def ssh(folder: pathlib.Path, worker: Worker) -> typing.List[str]:
-    """ssh as root to a worker; works in the lab's network namespace."""
-    key = ssh_key(folder)
-    return ["ssh", "-i", str(key), "-o", f"UserKnownHostsFile={key.parent / 'known_hosts'}", "-o", "ConnectTimeout=10", f"root@{worker.address}"]
+def agent(processes: Processes, worker: Worker) -> GuestAgent:
+    """The lab's own way into a worker."""
+    return GuestAgent(worker.name, processes.records / f"{worker.name}.agent")
 
 
-def put_sysfs(folder: pathlib.Path, worker: Worker, tree: pathlib.Path) -> None:
+def put_sysfs(agent: GuestAgent, tree: pathlib.Path) -> None:
     """Give a worker the sysfs of its simulated HCAs, as /run/lab/sysfs.
 
     :raises StepError: it cannot be reached
     """
-    with subprocess.Popen(["tar", "-C", tree, "-cf", "-", "."], stdout=subprocess.PIPE) as archive:
-        run([*ssh(folder, worker), "lab-sysfs"], stdin=archive.stdout, limit=60, remedy=f"can 'lab/ssh {worker.name}' log in?")
+    archive = subprocess.run(["tar", "-C", tree, "-czf", "-", "."], stdout=subprocess.PIPE, check=True)
+    agent.check("/usr/local/sbin/lab-sysfs", stdin=archive.stdout)
 
 
 def prepare(description: Description, folder: pathlib.Path, authority: Pki, hca_maps: typing.Mapping[str, str]) -> None:
@@ -65,10 +65,12 @@ def prepare(description: Description, folder: pathlib.Path, authority: Pki, hca_
     known = []
     for worker in description.workers:
         own = share(folder, worker)
-        for name in ("pki", "ssh"):
-            (own / name).mkdir(parents=True, exist_ok=True)
-        _key(own / "ssh/host")
-        (own / "ssh/authorized_keys").write_text(key.with_suffix(".pub").read_text())
+        (own / "pki").mkdir(parents=True, exist_ok=True)
+        if not worker.sealed:
+            (own / "ssh").mkdir(exist_ok=True)
+            _key(own / "ssh/host")
+            (own / "ssh/authorized_keys").write_text(key.with_suffix(".pub").read_text())
+            known.append(f"{worker.name},{worker.address} {(own / 'ssh/host.pub').read_text()}")
         (own / "hosts").write_text(hosts)
         (own / "hcas").write_text(hca_maps[worker.name])
         (own / "node.env").write_text(_environment(description, worker))
@@ -79,7 +81,6 @@ def prepare(description: Description, folder: pathlib.Path, authority: Pki, hca_
         for name in PLUGIN_IDENTITIES:
             shutil.copy2(authority.path(f"{name}.kubeconfig"), own / "pki")
         shutil.copy2(authority.path("ca.crt"), own / "pki")
-        known.append(f"{worker.name},{worker.address} {(own / 'ssh/host.pub').read_text()}")
     (key.parent / "known_hosts").write_text("".join(known))
 
 
@@ -101,6 +102,7 @@ def _environment(description: Description, worker: Worker) -> str:
         "POD_SUBNET": description.pod_subnet(worker),
         "POD_ROUTES": routes,
         "PF": description.sriov.netdev,
+        "SEALED": "yes" if worker.sealed else "",
     }
     return "".join(f'{name}="{value}"\n' for name, value in values.items())
 
@@ -133,6 +135,8 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
             *("-device", f"igb,bus=rp0,netdev=storage,mac=52:54:00:88:00:{number},romfile="),
             *_virtio_nic("vnic", worker, f"52:54:00:98:00:{number}"),
             *("-virtfs", f"local,path={share(folder, worker)},mount_tag=lab,security_model=none,readonly=on,multidevs=remap"),
+            *("-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={agent(processes, worker).path},server=on,wait=off"),
+            *("-device", f"virtserialport,chardev=agent,name={PORT}"),
             *("-device", "virtio-rng-pci", "-serial", "stdio", "-monitor", f"unix:{processes.records / worker.name}.monitor,server,nowait"),
         ],
         env={"QEMU_MODULE_DIR": str(libraries / "qemu"), "TMPDIR": str(_temporary(folder))},
@@ -162,7 +166,7 @@ def accelerator() -> typing.List[str]:
     return ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max"]
 
 
-def wait_ready(description: Description, folder: pathlib.Path, processes: Processes, authority: Pki, start_again: typing.Callable[[Worker], None]) -> None:
+def wait_ready(processes: Processes, workers: typing.Sequence[Worker], authority: Pki, start_again: typing.Callable[[Worker], None]) -> None:
     """Wait until the workers are Ready in the API server, as booted now: a worker that lost its power stays Ready there for 40 s.
 
     :param start_again: starts a worker that ended before it was Ready; emulation on a busy host is not always kind to a kernel that boots
@@ -170,10 +174,10 @@ def wait_ready(description: Description, folder: pathlib.Path, processes: Proces
     """
     client = objects.client(authority.path("admin.kubeconfig"))
     nodes = client.resources.get(api_version="v1", kind="Node")
-    left = dict.fromkeys((worker.name for worker in description.workers), STARTS - 1)
+    left = dict.fromkeys((worker.name for worker in workers), STARTS - 1)
 
     def missing() -> typing.Set[str]:
-        for worker in description.workers:
+        for worker in workers:
             if not left[worker.name]:
                 processes.check(worker.name)
             elif not processes.alive(worker.name):
@@ -186,22 +190,24 @@ def wait_ready(description: Description, folder: pathlib.Path, processes: Proces
             for condition in node.status.conditions or []
             if condition.type == "Ready" and condition.status == "True"
         }
-        return {worker.name for worker in description.workers if boots.get(worker.name, "") != _boot_id(folder, worker, worker.name in boots)}
+        return {worker.name for worker in workers if boots.get(worker.name, "") != _boot_id(agent(processes, worker), worker.name in boots)}
 
     if not wait_until(lambda: not missing(), READY_SECONDS, 0.5):
         late = sorted(missing())
         raise StepError(
             f"{', '.join(late)} not Ready after {READY_SECONDS} s; the last output:\n{processes.log(late[0])}",
-            f"log in with 'lab/ssh {late[0]}' and look at 'journalctl -u kubelet'",
+            f"look at its kubelet: lab/on {late[0]} journalctl -u kubelet",
         )
 
 
-def _boot_id(folder: pathlib.Path, worker: Worker, asked: bool) -> typing.Optional[str]:
+def _boot_id(agent: GuestAgent, asked: bool) -> typing.Optional[str]:
     """The worker's own word for its boot; None when it does not answer, or is not asked since nobody holds it for ready."""
     if not asked:
         return None
-    answer = subprocess.run([*ssh(folder, worker), "cat", "/proc/sys/kernel/random/boot_id"], capture_output=True, text=True, timeout=30, check=False)
-    return answer.stdout.strip() if answer.returncode == 0 else None
+    try:
+        return agent.check("cat /proc/sys/kernel/random/boot_id").strip()
+    except StepError:
+        return None
 
 
 def label(description: Description, authority: Pki) -> None:

@@ -20,11 +20,13 @@ from ..run import run
 PACKAGES = pathlib.Path(__file__).parent.parent / "packages.txt"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 QEMU_PACKAGES = ("qemu-system-x86", "seabios")
-GUEST_PACKAGES = (
-    "systemd-sysv dbus udev openssh-server python3 iproute2 rdma-core ibverbs-utils ibverbs-providers perftest rdmacm-utils infiniband-diags "
-    "opensm ethtool pciutils kmod iptables iputils-ping procps containerd crun containernetworking-plugins mount ca-certificates "
-    "busybox-static jq"
+#: of each worker; the agent is the lab's own way in
+SEALED_PACKAGES = (
+    "systemd-sysv dbus udev iproute2 rdma-core ethtool pciutils kmod iptables iputils-ping procps containerd crun containernetworking-plugins mount "
+    "ca-certificates busybox-static jq qemu-guest-agent"
 ).split()
+#: of a worker that is reached by ssh
+GUEST_PACKAGES = (*SEALED_PACKAGES, *"openssh-server python3 ibverbs-utils ibverbs-providers perftest rdmacm-utils infiniband-diags opensm".split())
 POD_PACKAGES = (
     "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iperf3 iputils-ping ethtool kmod pciutils jq procps "
     # for observers
@@ -155,9 +157,13 @@ def _root_folder(name: str, packages: typing.Sequence[str], variant: str, *suite
     return cached(name, [mirror(), variant, *suites, *packages], build) / "root"
 
 
-def guest_root() -> pathlib.Path:
-    """Root file system of the workers, Debian 13, as it comes from the packages."""
-    return _root_folder("guest-root", GUEST_PACKAGES, "minbase", "trixie")
+def guest_root(sealed: bool) -> pathlib.Path:
+    """Root file system of a worker, Debian 13, as it comes from the packages.
+
+    :param sealed: without Python, sshd and the tools of a fabric
+    """
+    name, packages = ("sealed-root", SEALED_PACKAGES) if sealed else ("guest-root", GUEST_PACKAGES)
+    return _root_folder(name, packages, "minbase", "trixie")
 
 
 def pod_root() -> pathlib.Path:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """The workers' disk: Debian 13 with kubelet, containerd, multus and the images already imported. Holds no secret and no address:
-what is a worker's own comes to it at boot (lab/guest/lab-boot), so one disk serves all workers and all labs."""
+what is a worker's own comes to it at boot (lab/guest/lab-boot), so one disk serves all workers of a kind, and all labs."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ MASKED = (
     "srp_daemon.service sshd-keygen.service systemd-binfmt.service systemd-firstboot.service systemd-journal-flush.service systemd-pstore.service "
     "systemd-timesyncd.service systemd-tpm2-setup.service systemd-tpm2-setup-early.service systemd-networkd-wait-online.service"
 ).split()
-ENABLED = ("lab-boot.service", "kubelet.service", "containerd.service", "ssh.service")
+ENABLED = ("lab-boot.service", "kubelet.service", "containerd.service")
 SIZE = "6G"
 
 
-def disk(umad2sim: pathlib.Path) -> pathlib.Path:
+def disk(umad2sim: pathlib.Path, sealed: bool) -> pathlib.Path:
     """Path of the disk image (raw ext4, sparse).
 
     :param umad2sim: libumad2sim.so, through which the workers' own diagnostics reach the simulated fabrics
+    :param sealed: of a worker without Python, sshd and the tools of a fabric
     """
-    root = debian.guest_root()
+    root = debian.guest_root(sealed)
     kernel_folder = kernel.kernel()
     image_folder = images.images(umad2sim)
     binaries = [gotools.binary(name) for name in ("kubelet", "multus", "whereabouts")]
@@ -51,24 +52,25 @@ def disk(umad2sim: pathlib.Path) -> pathlib.Path:
         for path in (*(work / "usr/lib/cni").iterdir(), *binaries[1:]):
             shutil.copy2(path, plugins)
         shutil.copytree(GUEST / "root", work, dirs_exist_ok=True)
-        fabric.install(work, umad2sim)
-        _settle(work)
+        if not sealed:
+            fabric.install(work, umad2sim)
+        _settle(work, (*ENABLED, *(() if sealed else ("ssh.service",))))
         _import_images(work, image_folder)
         run(["truncate", "-s", SIZE, target / "disk.ext4"])
         run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-E", "lazy_itable_init=1", "-d", work, target / "disk.ext4"])
         shutil.rmtree(work)
 
-    return cached("disk", inputs, build) / "disk.ext4"
+    return cached("sealed-disk" if sealed else "disk", inputs, build) / "disk.ext4"
 
 
-def _settle(work: pathlib.Path) -> None:
+def _settle(work: pathlib.Path, enabled: typing.Iterable[str]) -> None:
     units = work / "etc/systemd/system"
     for name in MASKED:
         (units / name).unlink(missing_ok=True)
         (units / name).symlink_to("/dev/null")
     wants = units / "multi-user.target.wants"
     wants.mkdir(exist_ok=True)
-    for name in ENABLED:
+    for name in enabled:
         source = f"/etc/systemd/system/{name}" if (units / name).is_file() else f"/usr/lib/systemd/system/{name}"
         (wants / name).unlink(missing_ok=True)
         (wants / name).symlink_to(source)

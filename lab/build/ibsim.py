@@ -40,7 +40,7 @@ def programs() -> Programs:
         tarball.unlink()
 
     folder = cached("ibsim", [development.name, SOURCE_SHA256, PATCH, HERE], build)
-    return Programs(ibsim=folder / "ibsim", umad2sim=folder / "libumad2sim.so", root=debian.guest_root())
+    return Programs(ibsim=folder / "ibsim", umad2sim=folder / "libumad2sim.so", root=debian.guest_root(sealed=False))
 
 
 def _fetch(address: str, digest: str) -> bytes:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Facts of one node of the lab, node_info against what is typed by hand: build/venv/bin/python tests/benchmarks/node_facts.py --host worker-1
+"""Facts of one node of the lab, node_info against what is typed by hand: python -m lab exec build/venv/bin/python tests/benchmarks/node_facts.py
 
 By hand: one ssh command each, for what rows S1.1, S1.3, S1.6 and S1.8 of the main line look up, and the PCIe link, NUMA node and SR-IOV beside it.
 Here: one ``ansible -m linerate.rdma.node_info`` as a whole, with the start of Ansible on this machine. Both ways use the same ssh options: once with a

@@ -23,13 +23,15 @@ from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Ar
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 ANSIBLE = pathlib.Path(sys.executable).parent / "ansible-playbook"
+ON_THE_LAB = ROOT / "lab/ansible-playbook"
+LAB = "inventory/lab"
 
 
-def run(playbook: str, inventory: str = "inventory/lab", **variables: typing.Any) -> typing.Tuple[float, int]:
+def run(playbook: str, inventory: str = LAB, **variables: typing.Any) -> typing.Tuple[float, int]:
     """Run a playbook; its seconds, and how many tasks changed something."""
     start = time.monotonic()
     done = subprocess.run(
-        [ANSIBLE, "-i", inventory, playbook, "-e", json.dumps(variables)],
+        [ON_THE_LAB if inventory == LAB else ANSIBLE, "-i", inventory, playbook, "-e", json.dumps(variables)],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -47,7 +49,7 @@ def main(arguments: Arguments = None) -> Results:
         if options.smallest:
             size, playbook, inventory = "stage validate, without a cluster", "playbooks/validate.yml", "inventory/example"
         else:
-            size, playbook, inventory = "site.yml on the lab", "site.yml", "inventory/lab"
+            size, playbook, inventory = "site.yml on the lab", "site.yml", LAB
             run("teardown.yml", teardown_operator=True)
         variables = {"rdma_report_dir": folder, **({"ansible_python_interpreter": sys.executable} if options.smallest else {})}
         first, first_changed = run(playbook, inventory, **variables)

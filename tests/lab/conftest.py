@@ -19,6 +19,8 @@ import pytest
 import yaml
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
+#: in the lab's network namespace
+PLAYBOOK = ROOT / "lab/ansible-playbook"
 PLAYBOOK_SECONDS = 900
 LINES_OF_END = 60
 SETTINGS = yaml.safe_load((ROOT / "inventory/lab/group_vars/all.yml").read_text())
@@ -119,22 +121,26 @@ class Lab:
 
     @contextlib.contextmanager
     def running(
-        self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None, by_pods: bool = False
+        self,
+        name: str,
+        *options: str,
+        variables: typing.Optional[typing.Mapping[str, typing.Any]] = None,
+        by_pods: bool = False,
+        kubeconfig: str = "",
     ) -> typing.Iterator[Playbook]:
         """A playbook of the collection that runs meanwhile, its report in this test's own folder; it ends with the block.
 
-        :param by_pods: with nothing but the kubeconfig, in the lab's network namespace
+        :param kubeconfig: of another user than the lab's admin
+        :param by_pods: with nothing but the kubeconfig, all nodes by observers
         """
-        given = json.dumps({"rdma_report_dir": str(self.folder), **(variables or {})})
-        ansible = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
-        way = [sys.executable, "-m", "lab", "exec", ansible, "-i", "inventory/lab-pods"] if by_pods else [ansible, "-i", "inventory/lab"]
-        kubeconfig = {"KUBECONFIG": str(ROOT / ".lab/pki/admin.kubeconfig")} if by_pods else {}
+        other = {"rdma_kubeconfig": kubeconfig} if kubeconfig else {}
+        given = json.dumps({"rdma_report_dir": str(self.folder), **other, **(variables or {})})
         log = self.folder / "output.log"
         with log.open("wb") as stream:
             process = subprocess.Popen(
-                [*way, name, "-e", given, *options],
+                [PLAYBOOK, "-i", f"inventory/{'lab-pods' if by_pods else 'lab'}", name, "-e", given, *options],
                 cwd=ROOT,
-                env={**os.environ, **kubeconfig, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"},
+                env={**os.environ, **({"LAB_KUBECONFIG": kubeconfig} if kubeconfig else {}), "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"},
                 stdout=stream,
                 stderr=subprocess.STDOUT,
             )
@@ -144,9 +150,9 @@ class Lab:
             process.kill()
             process.wait()
 
-    def playbook(self, name: str, *options: str, variables: typing.Optional[typing.Mapping[str, typing.Any]] = None, by_pods: bool = False) -> Run:
+    def playbook(self, name: str, *options: str, **how: typing.Any) -> Run:
         """Run a playbook of the collection to its end; see ``running``."""
-        with self.running(name, *options, variables=variables, by_pods=by_pods) as playbook:
+        with self.running(name, *options, **how) as playbook:
             return playbook.wait()
 
     def apply(self, *definitions: typing.Mapping[str, typing.Any], subresource: str = "") -> None:
@@ -197,12 +203,17 @@ class Lab:
         return done.stdout
 
     @contextlib.contextmanager
-    def background(self, *words: str) -> typing.Iterator[pathlib.Path]:
-        """A command in the lab's network namespace meanwhile; the file that its output goes to."""
+    def background(self, *words: str, said: str = "") -> typing.Iterator[pathlib.Path]:
+        """A command in the lab's network namespace meanwhile; the file that its output goes to.
+
+        :param said: text that must be there before the block begins
+        """
         log = self.folder / "background.log"
         with log.open("wb") as stream:
             process = subprocess.Popen([sys.executable, "-m", "lab", "exec", *words], cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT)
         try:
+            if said:
+                Playbook(process, log, self.folder).await_text(said)
             yield log
         finally:
             process.kill()

@@ -40,8 +40,7 @@ def identity(folder: pathlib.Path, group: str) -> str:
 
 
 def run_as(here: Lab, group: str, stage: str, **more: typing.Any) -> typing.Any:
-    variables = {"rdma_kubeconfig": identity(here.folder / "pki", group), "operators_install": False, **more}
-    return here.playbook(f"playbooks/{stage}.yml", variables=variables)
+    return here.playbook(f"playbooks/{stage}.yml", variables={"operators_install": False, **more}, kubeconfig=identity(here.folder / "pki", group))
 
 
 def test_who_may_only_look_is_told_which_rights_are_missing(lab: Lab, roles: None) -> None:

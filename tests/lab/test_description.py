@@ -12,8 +12,10 @@ from .conftest import ROOT, SETTINGS
 
 
 def test_the_inventory_names_the_workers_of_the_description() -> None:
-    hosts = yaml.safe_load((ROOT / "inventory/lab/hosts.yml").read_text())["all"]["children"]["rdma_nodes"]["hosts"]
-    assert {name: host["ansible_host"] for name, host in hosts.items()} == {worker.name: worker.address for worker in description.read().workers}
+    groups = yaml.safe_load((ROOT / "inventory/lab/hosts.yml").read_text())["all"]["children"]
+    workers = description.read().workers
+    assert {name: host["ansible_host"] for name, host in groups["by_ssh"]["hosts"].items()} == {each.name: each.address for each in workers if not each.sealed}
+    assert {name: host["ansible_pod_node"] for name, host in groups["by_pods"]["hosts"].items()} == {each.name: each.name for each in workers if each.sealed}
 
 
 def test_the_intent_selects_what_the_description_has() -> None:

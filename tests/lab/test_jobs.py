@@ -174,5 +174,5 @@ def test_jobs_and_nic_maps_are_taken_back_with_their_pods(lab: Lab) -> None:
     kinds = ("v1/ConfigMap", "trainer.kubeflow.org/v1alpha1/TrainingRuntime", *ENDS["PyTorchJob"], *ENDS["TrainJob"])
     assert [kind for kind in kinds if lab.objects(kind, MANAGED)] == []
     assert wait_until(lambda: lab.objects("v1/Pod", "linerate.rdma/job") == [], SECONDS, 2), "the pods of a job that is gone are still there"
-    back = [lab.command("ssh", name, "test", "-e", "/sys/class/net/vnic0").returncode for name in WORKERS]
+    back = [lab.command("on", name, "test", "-e", "/sys/class/net/vnic0").returncode for name in WORKERS]
     assert back == [0, 0], "a NIC that was a pod's is not back on its node"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The nodes through observers, with nothing but the kubeconfig: the same facts as by ssh, and nothing that is changed outside of their namespace."""
+"""The nodes through observers, with nothing but the kubeconfig: the same facts as by ssh, all stages green, and looks that change nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import json
 import typing
 
 import pytest
+import yaml
 
 from lab.controlplane import audit_log
 
 from .conftest import ROOT, Lab
+from .test_access import identity
 
 AUDIT = audit_log(ROOT / ".lab")
 LOOKING = ("discover", "fabric", "reachability", "platform")
@@ -47,10 +49,11 @@ def changed_since(position: int) -> typing.Set[typing.Tuple[str, str, str]]:
 
 @pytest.mark.thorough
 def test_observers_see_what_ssh_sees_and_change_nothing_else(lab: Lab) -> None:
-    by_ssh, by_pods = Lab(lab.folder / "ssh"), Lab(lab.folder / "pods")
-    for one in (by_ssh, by_pods):
+    both_ways, by_pods = Lab(lab.folder / "both"), Lab(lab.folder / "pods")
+    for one in (both_ways, by_pods):
         one.folder.mkdir()
-    first = by_ssh.playbook("site.yml", *STAGES)
+    # worker-1 by ssh
+    first = both_ways.playbook("site.yml", *STAGES)
     position = AUDIT.stat().st_size
     second = by_pods.playbook("site.yml", *STAGES, by_pods=True)
     for run in (first, second):
@@ -69,3 +72,22 @@ def test_observers_see_what_ssh_sees_and_change_nothing_else(lab: Lab) -> None:
     assert {item for item in outside if not item[1].endswith("reviews")} == set()
     assert ("create", "daemonsets", "linerate-observers") in changes or ("patch", "daemonsets", "linerate-observers") in changes
     assert not [item for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == "linerate-observers"]
+
+
+@pytest.mark.thorough
+def test_a_kubeconfig_is_enough_for_all_stages(lab: Lab) -> None:
+    run = lab.playbook("site.yml", by_pods=True)
+    assert run.code == 0, run.end
+    assert {record["gate"] for record in run.records.values()} == {"open"}, run.end
+    assert "GREEN" in run.output
+    assert not [item for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == "linerate-observers"]
+
+
+def test_the_shipped_roles_are_enough_to_look_through_observers(lab: Lab) -> None:
+    """With exactly the rights of docs/rbac.yml and docs/rbac-observers.yml, in the namespace that an admin has prepared."""
+    shipped = [item for name in ("rbac.yml", "rbac-observers.yml") for item in yaml.safe_load((ROOT / "docs" / name).read_text())["items"]]
+    with lab.present(*shipped):
+        run = lab.playbook("playbooks/discover.yml", by_pods=True, kubeconfig=identity(lab.folder / "pki", "linerate-rdma-operators"))
+        assert run.code == 0, run.end
+        assert [item["metadata"]["name"] for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == "linerate-observers"]
+        assert [item for item in lab.objects("apps/v1/DaemonSet") if item["metadata"]["namespace"] == "linerate-observers"] == []

@@ -33,7 +33,7 @@ def test_teardown_takes_back_what_the_stages_made(lab: Lab) -> None:
     for node in lab.objects("v1/Node"):
         assert node["status"]["allocatable"].get("openshift.io/igb_storage", "0") == "0"
     for worker in ("worker-1", "worker-2"):
-        assert lab.command("ssh", worker, "cat", "/sys/class/net/eth1/device/sriov_numvfs").stdout.strip() == "0"
+        assert lab.command("on", worker, "cat", "/sys/class/net/eth1/device/sriov_numvfs").stdout.strip() == "0"
 
 
 def test_a_second_teardown_changes_nothing(lab: Lab) -> None:

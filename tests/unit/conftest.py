@@ -38,7 +38,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture(autouse=True)
 def own_temporary_folder(scratch: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Kubernetes client keeps what an API server serves in the temporary folder, by its address: a test whose server got the port of an earlier one's must not read that."""
+    """The Kubernetes client keeps there what an API server serves, by its address; a test's server may get the port of an earlier one's."""
     folder = tempfile.mkdtemp(dir=scratch)
     monkeypatch.setattr(tempfile, "tempdir", folder)
     monkeypatch.setenv("TMPDIR", folder)

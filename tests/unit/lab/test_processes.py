@@ -76,7 +76,7 @@ def test_worker_that_ends_while_it_boots(
     """It is started again, twice, and each time is told; then its last words are the error."""
     lab = description.read()
     monkeypatch.setattr(objects, "client", lambda path: Nodes([worker.name for worker in lab.workers]))
-    monkeypatch.setattr(workers, "_boot_id", lambda _folder, worker, _asked: "1" if processes.alive(worker.name) else None)
+    monkeypatch.setattr(workers, "_boot_id", lambda agent, _asked: "1" if processes.alive(agent.name) else None)
     starts: list[str] = []
 
     def start(worker: description.Worker) -> None:
@@ -90,10 +90,10 @@ def test_worker_that_ends_while_it_boots(
         start(worker)
     try:
         if deaths < workers.STARTS:
-            workers.wait_ready(lab, tmp_path, processes, authority, start)
+            workers.wait_ready(processes, lab.workers, authority, start)
         else:
             with pytest.raises(StepError, match="worker-1 has ended with exit code 0; its last output:\nKernel panic"):
-                workers.wait_ready(lab, tmp_path, processes, authority, start)
+                workers.wait_ready(processes, lab.workers, authority, start)
     finally:
         processes.stop(*processes.names())
     assert starts.count("worker-1") == min(deaths + 1, workers.STARTS)
