@@ -39,4 +39,5 @@ class ActionModule(ControllerAction):
             "pairs": planned.pairs,
             "seconds": planned.seconds,
             "most_seconds": planned.most_seconds,
+            "lifetime": planned.lifetime,
         }

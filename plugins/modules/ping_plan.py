@@ -75,7 +75,11 @@ seconds:
   type: int
   returned: success
 most_seconds:
-  description: Duration in seconds if every packet is lost. The servers must run this long.
+  description: Duration in seconds if every packet is lost.
+  type: int
+  returned: success
+lifetime:
+  description: Time in seconds after which the servers end by themselves. It is longer than RV(most_seconds), because a slow node starts them late.
   type: int
   returned: success
 """

@@ -78,13 +78,15 @@ class PingSchedule:
     :ivar nodes: by node, for each node that was asked
     :ivar pairs: directions between two ports
     :ivar seconds: when nothing is lost, roughly
-    :ivar most_seconds: when as much is lost as can be, with the servers' start. So long they must live
+    :ivar most_seconds: when as much is lost as can be, with the servers' start
+    :ivar lifetime: seconds after which the servers end by themselves
     """
 
     nodes: typing.Dict[str, PingPlan]
     pairs: int = 0
     seconds: int = 0
     most_seconds: int = 0
+    lifetime: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

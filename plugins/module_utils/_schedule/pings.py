@@ -13,6 +13,8 @@ from .rounds import rounds
 _USUAL_SECONDS = 1
 #: until the servers of a node are ready, and the way to the node
 _START_SECONDS = 30
+#: that servers live on, since a start may take longer and they are ended when all is done; what must end by itself is those of a run that was killed
+_SPARE_SECONDS = 600
 
 
 class Endpoint(typing.NamedTuple):
@@ -72,4 +74,5 @@ def schedule(plans: typing.Mapping[str, PingPlan], parallel: int, limit_seconds:
     jobs = [sum(len(task.lids) for task in node.clients) for node in plans.values()]
     waves = -(-len(jobs) // forks)
     turns = -(-max(jobs, default=0) // parallel)
-    return PingSchedule(dict(plans), sum(jobs), waves * turns * _USUAL_SECONDS, waves * (_START_SECONDS + turns * limit_seconds))
+    most = waves * (_START_SECONDS + turns * limit_seconds)
+    return PingSchedule(dict(plans), sum(jobs), waves * turns * _USUAL_SECONDS, most, most + _SPARE_SECONDS)

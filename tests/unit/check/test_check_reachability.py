@@ -84,14 +84,15 @@ def facts(
             for lid in task.lids:
                 results.append(Ping(task.device, 1, lid, 500, 500 - lost(NODES[name], lid // 16, rail)))
         pings[name] = ObservedPings(error="unreachable") if name in dead else ObservedPings(tuple(results))
+    serving = {name: ObservedServers(tuple(PingServer(port.device, port.port) for port in part.servers)) for name, part in planned.items()}
     return reachability.Facts(
         nodes={name: ObservedHcas(node) for name, node in hcas.items()},
         subnets={name: ObservedSubnets(seen_by) for name, seen_by in subnets.items()},
         topologies={"worker-1": ObservedTopologies((SeenTopology("mlx5_0", 1, seen or topology()),))},
         plan=planned,
-        servers={name: ObservedServers(tuple(PingServer(port.device, port.port) for port in part.servers)) for name, part in planned.items()},
+        servers=serving,
         pings=pings,
-        stopped={name: ObservedServers(()) for name in planned},
+        stopped=serving,
     )
 
 
@@ -407,3 +408,16 @@ def test_the_chances_in_the_readme_are_right() -> None:
     for packets, *told in chances:
         assert told == [f"{reachability.chance_to_see(float(loss) / 100, int(packets)):.1%}".rstrip("%") for loss in losses]
     assert yaml.safe_load((ROLE / "defaults/main.yml").read_text())["reachability_count"] in [int(packets) for packets, *_told in chances]
+
+
+def test_a_server_that_ended_before_its_time_proves_nothing_and_accuses_nobody() -> None:
+    """As in a lab under load: the nodes started so late that the servers' time ran out while they were pinged."""
+    found = facts(lambda _client, server, _rail: 500 if server == 1 else 0)
+    gone = dataclasses.replace(found, stopped={**found.stopped, "worker-1": ObservedServers(())})
+    findings = checked(gone)
+    pairs = [item for item in findings if item.check == "reachability.pair" and item.status != "pass"]
+    assert {item.status for item in pairs} == {"unknown"} and {"had ended by itself when the pings were over" in item.why for item in pairs} == {True}
+    assert {item.remedy[:19] for item in pairs} == {"Run the stage again"}
+    assert not [item for item in findings if item.check == "reachability.suspect" and item.status == "fail"]
+    # what came through came through
+    assert {item.status for item in checked(dataclasses.replace(facts(lambda *_any: 0), stopped=gone.stopped))} == {"pass"}

@@ -448,7 +448,7 @@ def reached(lost: typing.Sequence[typing.Tuple[str, int]] = (), **changes: typin
         plan=changes.get("plan", planned),
         servers={**servers, **changes.get("servers", {})},
         pings={**pings, **changes.get("pings", {})},
-        stopped={name: ObservedServers(()) for name in nodes},
+        stopped=servers,
     )
     return run(reachability, facts, changes.get("intent"))
 

@@ -22,7 +22,7 @@ from ..fleet.hcas_of_fabric import Membership, resolve
 from ..fleet.places import by_leaf, places
 from ..fleet.suspects import suspects, trial
 from .accused import check_suspects
-from .pairs import Pair, Port, find_pairs, judge_pairs
+from .pairs import Pair, Port, find_pairs, judge_pairs, servers_gone
 from .ports import judge_port
 
 #: of which a finding says with which probability it would have been seen
@@ -114,7 +114,7 @@ def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts) -> typin
         why = f"The fabric has no port on any of the {len(membership.members)} nodes that were read."
         return [Finding("reachability.scope", fabric.name, UNKNOWN, "no port", "every port as client and as server", why, "See the findings of stage fabric.")]
     strays: typing.Dict[Port, typing.List[int]] = {}
-    pairs = find_pairs(ports, facts.plan, facts.pings, strays)
+    pairs = find_pairs(ports, facts.plan, facts.pings, servers_gone(ports, facts.servers, facts.stopped), strays)
     as_client: typing.Dict[Port, typing.List[Pair]] = {port: [] for port in ports}
     as_server: typing.Dict[Port, typing.List[Pair]] = {port: [] for port in ports}
     for pair in pairs:

@@ -18,6 +18,8 @@ from .partitions import remedy_of, status_of
 #: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect
 _MOST_PAIRS = 1000
 
+#: whoever ends servers that are ours, or a node that is so slow, can be seen there
+_AGAIN = "Run the stage again; if it is so once more, see on the node what ends it: journalctl -k, and what else runs there."
 #: answer of ibping, mode serve, of each node
 _Servers = typing.Mapping[str, ObservedServers]
 
@@ -39,12 +41,17 @@ class Port(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """One direction between two ports. ping: None when it was planned and not measured; then why says why."""
+    """One direction between two ports.
+
+    :ivar ping: None when it was planned and not measured, or what was measured proves nothing
+    :ivar why: it is None; :ivar remedy: for that; empty: by hand
+    """
 
     client: Port
     server: Port
     ping: typing.Optional[Ping]
     why: str = ""
+    remedy: str = ""
 
     @property
     def passed(self) -> bool:
@@ -60,12 +67,14 @@ def find_pairs(
     ports: typing.Sequence[Port],
     plan: typing.Mapping[str, PingPlan],
     pings: typing.Mapping[str, ObservedPings],
+    gone: typing.Collection[Port],
     strays: typing.Dict[Port, typing.List[int]],
 ) -> typing.List[Pair]:
     """What was planned between these ports, each with its measurement.
 
     :param plan: who was to ping, by node
     :param pings: answer of ibping, mode ping, of each node
+    :param gone: ports whose server ended before its time: a loss there is no cable's
     :param strays: gets the LIDs that a client was to ping, and that no port of its rail has
     """
     servers = {(port.rail, port.lid): port for port in ports if port.lid is not None}
@@ -94,8 +103,22 @@ def find_pairs(
                 elif ping.error is not None:
                     result.append(Pair(client, server, None, ping.error))
                 else:
-                    result.append(Pair(client, server, ping))
+                    pair = Pair(client, server, ping)
+                    ended = not pair.passed and server in gone
+                    result.append(Pair(client, server, None, f"the server on {server} had ended by itself when the pings were over", _AGAIN) if ended else pair)
     return result
+
+
+def servers_gone(ports: typing.Iterable[Port], servers: _Servers, stopped: _Servers) -> typing.Set[Port]:
+    """Ports whose server started, and was not there any more when it was to be ended."""
+    left = {
+        (name, server.rdma_device, server.port)
+        for name, observed in stopped.items()
+        if observed.value is not None and observed.error is None
+        for server in observed.value
+    }
+    told = {name for name, observed in stopped.items() if observed.value is not None and observed.error is None}
+    return {port for port in ports if port.node in told and not _why_no_server(port, servers) and (port.node, port.device, port.number) not in left}
 
 
 def judge_pairs(fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequence[Suspect], servers: _Servers) -> typing.List[Finding]:
@@ -124,7 +147,7 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
     subject = f"{fabric.name} rail {pair.client.rail} {pair.client.node} {pair.client.device} -> {pair.server.node} {pair.server.device}"
     expected = "0 % loss"
     if pair.ping is None:
-        why, remedy = f"ibping measured nothing: {pair.why}.", f"Run ibping by hand from {pair.client.node}, as root."
+        why, remedy = f"ibping measured nothing: {pair.why}.", pair.remedy or f"Run ibping by hand from {pair.client.node}, as root."
         return Finding("reachability.pair", subject, UNKNOWN, "not measured", expected, why, remedy)
     ping = pair.ping
     measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
