@@ -117,6 +117,12 @@ def _script(script: str, said: str) -> Action:
     return act
 
 
+def _thaw_kubelet(lab: Lab, target: Target) -> str:
+    _on_worker(lab, target.worker, "pkill -CONT -x kubelet")
+    lab.wait_workers(lab.build())
+    return f"{target.worker}: its kubelet goes on, and it is Ready"
+
+
 def _signal_daemon(name: str) -> Action:
     """Send a signal to the operator's config daemon on a worker."""
 
@@ -285,7 +291,7 @@ CLUSTER_FAULTS = (
         "the kubelet of a worker hangs, and its pods go on",
         ("worker",),
         _script("pkill -STOP -x kubelet", "its kubelet hangs"),
-        _script("pkill -CONT -x kubelet", "its kubelet goes on"),
+        _thaw_kubelet,
     ),
     Fault(
         "memlock-low",

@@ -176,7 +176,7 @@ def _remedy(status: int, text: str) -> str:
     if status == 401:
         return "The token or the client certificate in the kubeconfig is wrong or has expired: renew it, or what K8S_AUTH_* name"
     # a webhook's own refusal has another cause
-    return "Give the user the rights of docs/rbac.yml" if status == 403 and "admission webhook" not in text else ""
+    return "Give the user the rights of docs/rbac.yml, and for observers those of docs/rbac-observers.yml" if status == 403 and "admission webhook" not in text else ""
 
 
 def path_of(kind: str, namespace: str = "", name: str = "") -> str:

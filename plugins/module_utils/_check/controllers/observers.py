@@ -69,7 +69,7 @@ def line(observer: Observer) -> str:
 
 def absence(observer: Observer) -> str:
     """That a node has no observer, and why; without what to do."""
-    return f"node {observer.node} has no observer ({observer.reason}): {' '.join(observer.detail.split())}"
+    return f"node {observer.node} has no observer ({observer.reason}): {' '.join(observer.detail.split()).rstrip('.')}"
 
 
 def selected(nodes: typing.Iterable[ClusterNode], node_selector: typing.Mapping[str, str]) -> typing.Tuple[str, ...]:
