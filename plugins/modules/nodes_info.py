@@ -13,6 +13,7 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Reads HCAs, platform, clock and subnet managers of all nodes that have an observer, each with one command in its pod, and stores them as facts.
+  - The kind V(drop_in) is whether the drop-in that the role P(linerate.rdma.host#role) writes for containerd's unit is on the node.
   - Asks many nodes at the same time from one process. This costs a fraction of what a task for each node costs.
   - Needs the fact of M(linerate.rdma.observers) from the same run. A node without an observer gets the reason in place of its facts.
 options:
@@ -20,7 +21,7 @@ options:
     description: Which facts to read.
     type: list
     elements: str
-    choices: [hcas, platform, clock, subnets]
+    choices: [hcas, platform, clock, subnets, drop_in]
     default: [hcas, platform, clock, subnets]
   sysfs:
     description: Root folders of sysfs, as the observer sees them.
@@ -32,6 +33,10 @@ options:
     type: list
     elements: str
     default: []
+  host_files:
+    description: Folder in which the observer has the files of its node.
+    type: path
+    default: /host
   python:
     description: Path of Python 3.9 or later in the image of the observers.
     type: str
@@ -97,9 +102,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import ObserversFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import HOST, ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import KINDS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import DROP_IN, KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, Asked, look
 
 
@@ -112,7 +117,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     # the fact is the module's whole answer, and says besides what it changed
     known = {field.name for field in dataclasses.fields(ObserversFacts)}
     observers = load(ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers")
-    asked = Asked(tuple(options["kinds"]), tuple(options["sysfs"]), tuple(options["netdevs"]), options["python"], options["seconds"])
+    asked = Asked(tuple(options["kinds"]), tuple(options["sysfs"]), tuple(options["netdevs"]), options["python"], options["seconds"], options["host_files"])
     unanswered = 0
     for node, shown in look(connect(module), observers.namespace, observers.nodes, asked, options["parallel"]):
         unanswered += any(one.error is not None for one in shown.values())
@@ -126,9 +131,10 @@ def main() -> None:
         argument_spec=cluster_spec(
             facts_dir={"type": "path", "required": True},
             run={"type": "str", "required": True},
-            kinds={"type": "list", "elements": "str", "choices": list(KINDS), "default": list(KINDS)},
+            kinds={"type": "list", "elements": "str", "choices": [*KINDS, DROP_IN], "default": list(KINDS)},
             sysfs={"type": "list", "elements": "path", "default": ["/sys"]},
             netdevs={"type": "list", "elements": "str", "default": []},
+            host_files={"type": "path", "default": HOST},
             python={"type": "str", "default": PYTHON},
             parallel={"type": "int", "default": 64},
             seconds={"type": "int", "default": 120},

@@ -115,6 +115,38 @@ class ExecServer:
             found = self.faults.get(pod, Fault())
             return Fault() if found.times is not None and self.asked[pod] > found.times else found
 
+    def serve(self, handler: http.server.BaseHTTPRequestHandler, pod: str, query: str) -> None:
+        """Answer an exec, of whatever server it has come to.
+
+        :param query: of its URL
+        """
+        self.seen.append(dict(handler.headers.items()))
+        asked, fault = urllib.parse.parse_qs(query), self.fault(pod)
+        self.queries.append(asked)
+        if fault.refuse:
+            _say(handler, fault.refuse, _status("Failure", fault.words, "", fault.refuse))
+            return
+        offered = [name.strip() for name in handler.headers["Sec-WebSocket-Protocol"].split(",")]
+        chosen = next(name for name in self.protocols if name in offered)
+        self.chosen.append(chosen)
+        key = handler.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        handler.send_response(101)
+        for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Protocol", chosen)):
+            handler.send_header(name, value)
+        handler.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        handler.end_headers()
+        handler.close_connection = True
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            self.lock.notify_all()
+        try:
+            _Exec(self, handler.request, typing.cast(typing.BinaryIO, handler.rfile), chosen, fault).run(asked)
+        finally:
+            with self.lock:
+                self.now -= 1
+                self.lock.notify_all()
+
 
 class _Listener(http.server.ThreadingHTTPServer):
     daemon_threads = True
@@ -143,45 +175,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         api, url = self.server.api, urllib.parse.urlsplit(self.path)
         parts = url.path.split("/")
         if parts[-1] != "exec":
-            self._say(200, DISCOVERY.get(url.path, {}))
+            _say(self, 200, DISCOVERY.get(url.path, {}))
             return
-        api.seen.append(dict(self.headers.items()))
-        api.queries.append(urllib.parse.parse_qs(url.query))
-        fault = api.fault(parts[-2])
-        if fault.refuse:
-            self._say(fault.refuse, _status("Failure", fault.words, "", fault.refuse))
-            return
-        offered = [name.strip() for name in self.headers["Sec-WebSocket-Protocol"].split(",")]
-        chosen = next(name for name in api.protocols if name in offered)
-        api.chosen.append(chosen)
-        key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-        self.send_response(101)
-        for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Protocol", chosen)):
-            self.send_header(name, value)
-        self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
-        self.end_headers()
-        self.close_connection = True
-        with api.lock:
-            api.now += 1
-            api.most = max(api.most, api.now)
-            api.lock.notify_all()
-        try:
-            _Exec(api, self.request, typing.cast(typing.BinaryIO, self.rfile), chosen, fault).run(api.queries[-1])
-        finally:
-            with api.lock:
-                api.now -= 1
-                api.lock.notify_all()
-
-    def _say(self, status: int, body: typing.Mapping[str, typing.Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        api.serve(self, parts[-2], url.query)
 
     def log_message(self, format: str, *args: typing.Any) -> None:
         """Says nothing."""
+
+
+def _say(handler: http.server.BaseHTTPRequestHandler, status: int, body: typing.Mapping[str, typing.Any]) -> None:
+    data = json.dumps(body).encode()
+    handler.send_response(status)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)
 
 
 class _Exec:

@@ -28,6 +28,8 @@ class FakeApi:
     def __init__(self) -> None:
         self.requests: typing.Counter[str] = collections.Counter()
         self.date: typing.Union[float, str, None] = None
+        #: what answers an exec: the request's handler, the pod, and the query of its URL
+        self.on_exec: typing.Optional[typing.Callable[[http.server.BaseHTTPRequestHandler, str, str], None]] = None
         self._objects: typing.Dict[str, typing.Dict[str, Resource]] = {}
         #: events of each path, with their versions
         self._events: typing.Dict[str, typing.List[typing.Tuple[int, bytes]]] = {}
@@ -237,6 +239,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
+        on_exec = self.server.api.on_exec
+        if on_exec is not None and url.path.endswith("/exec"):
+            on_exec(self, url.path.split("/")[-2], url.query)
+            return
         if query.get("watch") == "true":
             self._watch(url.path, int(query["resourceVersion"]))
             return

@@ -120,7 +120,9 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "operators": OfCluster("operators", "operators"),
         "rolls": OfCluster("rolls", "rolls"),
         "roll_error": OfCluster("roll_prepared", "error"),
-        "drop_ins": OfNodes("containerd", key="state"),
+        "drop_ins": OfNodes("drop_in", key="state"),
+        "by_pods": BY_PODS,
+        "check_mode": OfRun("check_mode"),
     },
 }
 

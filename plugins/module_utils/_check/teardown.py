@@ -29,6 +29,8 @@ class Facts:
     :ivar rolls: how the MachineConfigPools took it that MachineConfigs and KubeletConfigs went
     :ivar roll_error: why the pools did not get ready for that
     :ivar drop_ins: state of containerd's drop-in on each node, in the words of the module file
+    :ivar by_pods: names of the nodes that are reached by observers, which look and take nothing back
+    :ivar check_mode: nothing was taken back
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -39,17 +41,24 @@ class Facts:
     rolls: typing.Tuple[Roll, ...] = ()
     roll_error: str = ""
     drop_ins: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
+    by_pods: typing.Tuple[str, ...] = ()
+    check_mode: bool = False
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """A finding for each object, for each fabric on each node, for each node, and on the operator where it was taken back."""
+    """A finding for each object, for each fabric on each node, for each node, and on the operator where it was taken back.
+
+    In check mode on the nodes alone that are reached by observers: what is there stays there, so that it says how the teardown would end.
+    """
+    if facts.check_mode:
+        return tuple(_drop_in(name, facts) for name in facts.by_pods)
     findings = [_object(item) for item in facts.removed]
     if not findings:
         findings.append(ok("teardown.object", "objects", "none was there", "none is left"))
     for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
     findings += machine_config.findings(facts.rolls, facts.roll_error, "teardown.roll")
-    findings += [_drop_in(name, facts.drop_ins.get(name, ObservedText(error="was not asked"))) for name in facts.nodes]
+    findings += [_drop_in(name, facts) for name in facts.nodes]
     if facts.operator_removed:
         findings.append(_operator(facts.operators))
     return tuple(findings)
@@ -86,13 +95,20 @@ def _node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:
     )
 
 
-def _drop_in(name: str, seen: ObservedText) -> Finding:
-    expected = "no drop-in of ours for containerd's unit"
+def _drop_in(name: str, facts: Facts) -> Finding:
+    seen, expected = facts.drop_ins.get(name, ObservedText(error="was not asked")), "no drop-in of ours for containerd's unit"
     if seen.value == "absent":
         return ok("teardown.drop_in", name, "none", expected)
+    by_hand = f"On the node, as root: rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
+    if seen.value is not None and name in facts.by_pods:
+        why = f"{DROP_IN} is there, from when the node was reached by ssh. It is reached by its observer now, which changes nothing on it."
+        return Finding("teardown.drop_in", name, FAIL, seen.value, expected, why, f"{by_hand}; or reach it by ssh again, and run the teardown.")
     if seen.value is not None:
-        return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} is still there.", "Remove it, and restart containerd.")
+        return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} is still there.", f"{by_hand}.")
     why = f"Whether {DROP_IN} is there is not known: {seen.error}."
+    if name in facts.by_pods:
+        remedy = f"Correct what the text names, so that its observer answers, and run the teardown again; or look on the node: ls {DROP_IN}"
+        return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
     return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, "Bring the node back and run the teardown again, or remove the file.")
 
 

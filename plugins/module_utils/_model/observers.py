@@ -11,6 +11,8 @@ from .kubernetes import ClusterNode
 
 #: of the namespace, unless the user names another one; of the DaemonSet and its ServiceAccount; of the container
 NAMESPACE, DAEMON_SET, CONTAINER = "linerate-observers", "linerate-observer", "observer"
+#: where the container has the files of its node, which it can't write
+HOST = "/host"
 #: label of the namespace: it is the collection's own, or an admin has prepared it
 LABEL, OWN, PREPARED = "linerate.rdma/observers", "own", "prepared"
 #: annotation of the pods: which template they are of

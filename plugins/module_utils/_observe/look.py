@@ -14,11 +14,13 @@ import typing
 from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
 from .._model.load import to_data
-from . import clock, ip_link, namespaces, platform, subnet, sysfs
+from . import clock, drop_in, ip_link, namespaces, platform, subnet, sysfs
 
 #: kinds of facts; those of NODE are of the node alone, for the others its ports are asked
 NODE = ("hcas", "platform", "clock")
 KINDS = (*NODE, "subnets")
+#: what the collection has left on the node; none of the stages asks for it
+DROP_IN = "drop_in"
 
 Kept = typing.Dict[str, typing.Any]
 
@@ -26,11 +28,12 @@ Kept = typing.Dict[str, typing.Any]
 class Look:
     """One look at the node that this runs on. Its sysfs is read once, whatever is asked."""
 
-    def __init__(self, roots: typing.Sequence[str] = ("/sys",), netdevs: typing.Sequence[str] = ()) -> None:
+    def __init__(self, roots: typing.Sequence[str] = ("/sys",), netdevs: typing.Sequence[str] = (), host: str = "/") -> None:
         """:param roots: of sysfs
         :param netdevs: interfaces that are wanted although they are of no HCA
+        :param host: folder in which the files of the node are
         """
-        self._roots, self._netdevs = list(roots), list(netdevs)
+        self._roots, self._netdevs, self._host = list(roots), list(netdevs), host
         self._hcas: typing.Optional[NodeHcas] = None
 
     def at(self, kind: str) -> typing.Any:
@@ -44,6 +47,8 @@ class Look:
             return to_data(platform.read_platform(self._roots, self._seen()))
         if kind == "clock":
             return to_data(clock.read_clock())
+        if kind == DROP_IN:
+            return {"state": drop_in.state(self._host)}
         return to_data(subnet.read_subnets(subnet.infiniband_ports(self._seen()), self._roots))
 
     def _seen(self) -> NodeHcas:
@@ -54,7 +59,7 @@ class Look:
 
 def answer(asked: Kept) -> typing.Dict[str, Kept]:
     """An answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they are."""
-    look = Look(asked.get("sysfs") or ("/sys",), asked.get("netdevs") or ())
+    look = Look(asked.get("sysfs") or ("/sys",), asked.get("netdevs") or (), asked.get("host") or "/")
     return {kind: _one(look, kind) for kind in asked["kinds"]}
 
 

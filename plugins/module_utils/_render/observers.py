@@ -12,7 +12,7 @@ import json
 import re
 import typing
 
-from .._model.observers import CONTAINER, DAEMON_SET, LABEL, OWN, TEMPLATE, Wanted
+from .._model.observers import CONTAINER, DAEMON_SET, HOST, LABEL, OWN, TEMPLATE, Wanted
 from .names import MANAGED_BY, Object, RenderError, owner
 
 #: of the pods. Without the label of what teardown takes back: the DaemonSet would make each pod anew that is deleted
@@ -81,7 +81,7 @@ def _pod_spec(wanted: Wanted) -> Object:
         "resources": dict(wanted.resources),
         "securityContext": {"privileged": True, "runAsUser": 0, "readOnlyRootFilesystem": True},
         "volumeMounts": [
-            {"name": "host", "mountPath": "/host", "readOnly": True, **below},
+            {"name": "host", "mountPath": HOST, "readOnly": True, **below},
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }

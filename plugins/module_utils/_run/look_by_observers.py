@@ -13,7 +13,7 @@ import typing
 from .._check.controllers.observers import line
 from .._model.errors import ParseError, RdmaError
 from .._model.kubernetes import Answer, Container
-from .._model.observers import Observer
+from .._model.observers import HOST, Observer
 from .._observe.archive import START, archive
 from .._observe.kubernetes import Cluster
 from .._observe.look import __name__ as LOOK
@@ -35,6 +35,7 @@ class Asked:
     :ivar netdevs: interfaces that are wanted although they are of no HCA
     :ivar python: path in the image
     :ivar seconds: that a look may take
+    :ivar host: folder in which the observer has the files of its node
     """
 
     kinds: typing.Tuple[str, ...]
@@ -42,6 +43,7 @@ class Asked:
     netdevs: typing.Tuple[str, ...] = ()
     python: str = PYTHON
     seconds: float = 120.0
+    host: str = HOST
 
 
 class _Timed(typing.NamedTuple):
@@ -68,7 +70,7 @@ def look(
         else:
             yield observer.node, _failed(asked, f"unreachable: {line(observer)}")
     packed = archive(LOOK) if nodes else b""
-    request = json.dumps({"kinds": asked.kinds, "sysfs": asked.sysfs, "netdevs": asked.netdevs})
+    request = json.dumps({"kinds": asked.kinds, "sysfs": asked.sysfs, "netdevs": asked.netdevs, "host": asked.host})
     command = (asked.python, "-I", "-c", START, LOOK, request)
 
     def ask(container: Container, over: threading.Event) -> _Timed:

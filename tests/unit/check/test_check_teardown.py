@@ -121,3 +121,20 @@ def test_a_fabric_without_functions_leaves_none() -> None:
     macvlan = dataclasses.replace(INTENT.fabrics[0], profile="macvlan", virtual_functions=0, resource_name="")
     facts = Facts(("worker-1",), removed("deleted"), drop_ins={"worker-1": ObservedText("absent")})
     assert told(facts, dataclasses.replace(INTENT, fabrics=(macvlan,))) == [("teardown.object", "Pod test/p", "pass"), ("teardown.drop_in", "worker-1", "pass")]
+
+
+def test_what_an_observer_sees_it_can_not_take_back() -> None:
+    seen = {
+        "worker-1": ObservedText("file"),
+        "worker-2": ObservedText(error="unreachable: node worker-2 has no observer (image)"),
+        "worker-3": ObservedText("absent"),
+    }
+    facts = Facts(("worker-1", "worker-2", "worker-3", "worker-4"), (), GONE, drop_ins=seen, by_pods=("worker-1", "worker-2", "worker-3"))
+    first, second, third, fourth = (item for item in check(INTENT, facts) if item.check == "teardown.drop_in")
+    assert (first.status, second.status, third.status, fourth.status) == ("fail", "unknown", "pass", "unknown")
+    path = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
+    assert f"On the node, as root: rm {path} && systemctl daemon-reload && systemctl restart containerd; or reach it by ssh again" in first.remedy
+    assert "changes nothing on it" in first.why and "has no observer (image)" in second.why and second.remedy.endswith(f"ls {path}")
+    # in check mode nothing was taken back, and of the nodes by ssh nothing is known
+    checked = dataclasses.replace(facts, check_mode=True)
+    assert [(item.subject, item.status) for item in check(INTENT, checked)] == [("worker-1", "fail"), ("worker-2", "unknown"), ("worker-3", "pass")]
