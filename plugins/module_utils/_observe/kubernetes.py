@@ -175,8 +175,9 @@ def _remedy(status: int, text: str) -> str:
         return "Check the kubeconfig (or the variables K8S_AUTH_*), and whether the API server runs"
     if status == 401:
         return "The token or the client certificate in the kubeconfig is wrong or has expired: renew it, or what K8S_AUTH_* name"
-    # a webhook's own refusal has another cause
-    return "Give the user the rights of docs/rbac.yml, and for observers those of docs/rbac-observers.yml" if status == 403 and "admission webhook" not in text else ""
+    if status == 403 and "admission webhook" not in text:  # a webhook's own refusal has another cause
+        return "Give the user the rights of docs/rbac.yml, and for observers those of docs/rbac-observers.yml"
+    return ""
 
 
 def path_of(kind: str, namespace: str = "", name: str = "") -> str:
