@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import pytest
@@ -70,6 +71,6 @@ def test_what_can_not_be_looked_at_is_not_absent(host: pathlib.Path, monkeypatch
     def refuse(_path: object) -> object:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(drop_in.os, "lstat", refuse)
+    monkeypatch.setattr(os, "lstat", refuse)
     with pytest.raises(RdmaError, match=r"can't be looked at in .*: Permission denied"):
         drop_in.state(str(host))
