@@ -18,6 +18,8 @@ import typing
 import pytest
 import yaml
 
+from lab.processes import wait_until
+
 ROOT = pathlib.Path(__file__).parent.parent.parent
 #: in the lab's network namespace
 PLAYBOOK = ROOT / "lab/ansible-playbook"
@@ -171,7 +173,14 @@ class Lab:
         try:
             yield
         finally:
-            self._client("for o in json.loads(args[0]):\n    kind(o).delete(**place(o))\n", json.dumps(definitions))
+            self._client("for o in json.loads(args[0]):\n    kind(o).delete(**place(o))\n", json.dumps(list(reversed(definitions))))
+            # a namespace is gone some time after its deletion, and takes nothing new until then
+            gone = {item["metadata"]["name"] for item in definitions if item["kind"] == "Namespace"}
+            assert wait_until(lambda: not gone & self.namespaces(), 60), f"namespaces that do not go: {gone}"
+
+    def namespaces(self) -> typing.Set[str]:
+        """Names of the namespaces that are there, or are on their way out."""
+        return {item["metadata"]["name"] for item in self.objects("v1/Namespace")}
 
     def in_pod(self, namespace: str, name: str, container: str, *command: str) -> str:
         """Output of a command in a pod, which must end well."""

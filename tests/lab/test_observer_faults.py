@@ -6,18 +6,16 @@ from __future__ import annotations
 
 import pathlib
 import sys
-import typing
 
 import pytest
 import yaml
 
 from .conftest import ROOT, Lab, Run
-from .test_access import RBAC, identity
+from .test_access import identity, shipped
 
 pytestmark = pytest.mark.thorough
 
 NAMESPACE = "linerate-observers"
-RBAC_OBSERVERS = ROOT / "docs/rbac-observers.yml"
 DISCOVER = "playbooks/discover.yml"
 #: said when the look through observers starts
 LOOKING = "Look at all nodes that have an observer"
@@ -34,15 +32,10 @@ def blind(run: Run) -> str:
     return f"{finding['measured']} | {finding['why']} | {finding['remedy']}"
 
 
-def left(lab: Lab) -> typing.List[str]:
-    """The observers' namespace, which must be gone."""
-    return [item["metadata"]["name"] for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == NAMESPACE]
-
-
 def test_an_image_that_no_node_has(lab: Lab) -> None:
     said = blind(lab.playbook(DISCOVER, variables={"rdma_observers_image": "localhost/absent:1"}))
     assert "ErrImageNeverPull" in said and "localhost/absent:1" in said
-    assert left(lab) == []
+    assert NAMESPACE not in lab.namespaces()
 
 
 def test_a_namespace_that_admits_no_privileged_pods(lab: Lab) -> None:
@@ -51,7 +44,7 @@ def test_a_namespace_that_admits_no_privileged_pods(lab: Lab) -> None:
         said = blind(lab.playbook(DISCOVER))
         assert "(pod_security)" in said and "violates PodSecurity" in said and "pod-security.kubernetes.io/enforce=privileged" in said
         # what an admin has prepared stays, without what the run has made in it
-        assert left(lab) == [NAMESPACE]
+        assert NAMESPACE in lab.namespaces()
         assert [item for item in lab.objects("apps/v1/DaemonSet") if item["metadata"]["namespace"] == NAMESPACE] == []
 
 
@@ -63,7 +56,7 @@ def test_an_observer_that_is_killed_and_an_api_server_that_restarts_while_it_ans
             run = playbook.wait()
     said = blind(run)
     assert words in said and "end mark on stdout and stderr did not come" in said
-    assert left(lab) == []
+    assert NAMESPACE not in lab.namespaces()
 
 
 def test_a_kubelet_that_hangs(lab: Lab) -> None:
@@ -86,10 +79,10 @@ def test_a_stream_that_is_cut_and_says_success(lab: Lab, tmp_path: pathlib.Path)
 
 
 def test_who_may_run_no_commands_in_pods(lab: Lab) -> None:
-    prepared = yaml.safe_load(RBAC_OBSERVERS.read_text())["items"]
-    for item in prepared:
+    roles = shipped(lab, "rbac.yml", "rbac-observers.yml")
+    for item in roles:
         if "rules" in item:
             item["rules"] = [rule for rule in item["rules"] if rule["resources"] != ["pods/exec"]]
-    with lab.present(*yaml.safe_load(RBAC.read_text())["items"], *prepared):
+    with lab.present(*roles):
         said = blind(lab.playbook(DISCOVER, kubeconfig=identity(lab.folder / "pki", "linerate-rdma-operators")))
     assert "pods/exec" in said and "rbac-observers.yml" in said

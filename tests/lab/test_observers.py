@@ -8,12 +8,11 @@ import json
 import typing
 
 import pytest
-import yaml
 
 from lab.controlplane import audit_log
 
 from .conftest import ROOT, Lab
-from .test_access import identity
+from .test_access import identity, shipped
 
 AUDIT = audit_log(ROOT / ".lab")
 LOOKING = ("discover", "fabric", "reachability", "platform")
@@ -71,7 +70,7 @@ def test_observers_see_what_ssh_sees_and_change_nothing_else(lab: Lab) -> None:
     # whoever asks what he may do writes a review, which is kept nowhere
     assert {item for item in outside if not item[1].endswith("reviews")} == set()
     assert ("create", "daemonsets", "linerate-observers") in changes or ("patch", "daemonsets", "linerate-observers") in changes
-    assert not [item for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == "linerate-observers"]
+    assert "linerate-observers" not in lab.namespaces()
 
 
 @pytest.mark.thorough
@@ -80,14 +79,13 @@ def test_a_kubeconfig_is_enough_for_all_stages(lab: Lab) -> None:
     assert run.code == 0, run.end
     assert {record["gate"] for record in run.records.values()} == {"open"}, run.end
     assert "GREEN" in run.output
-    assert not [item for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == "linerate-observers"]
+    assert "linerate-observers" not in lab.namespaces()
 
 
 def test_the_shipped_roles_are_enough_to_look_through_observers(lab: Lab) -> None:
     """With exactly the rights of docs/rbac.yml and docs/rbac-observers.yml, in the namespace that an admin has prepared."""
-    shipped = [item for name in ("rbac.yml", "rbac-observers.yml") for item in yaml.safe_load((ROOT / "docs" / name).read_text())["items"]]
-    with lab.present(*shipped):
+    with lab.present(*shipped(lab, "rbac.yml", "rbac-observers.yml")):
         run = lab.playbook("playbooks/discover.yml", by_pods=True, kubeconfig=identity(lab.folder / "pki", "linerate-rdma-operators"))
         assert run.code == 0, run.end
-        assert [item["metadata"]["name"] for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == "linerate-observers"]
+        assert "linerate-observers" in lab.namespaces()
         assert [item for item in lab.objects("apps/v1/DaemonSet") if item["metadata"]["namespace"] == "linerate-observers"] == []
