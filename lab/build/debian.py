@@ -13,8 +13,9 @@ import pathlib
 import subprocess
 import typing
 
-from ..cache import cached
 from dev.steps import StepError, step
+
+from ..cache import cached
 from ..run import run
 
 PACKAGES = pathlib.Path(__file__).parent.parent / "packages.txt"

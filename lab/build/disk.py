@@ -11,8 +11,8 @@ import shutil
 import typing
 
 from ..cache import cached
-from ..run import run
 from ..fabric import guest as fabric
+from ..run import run
 from . import debian, gotools, images, kernel
 
 HERE = pathlib.Path(__file__)

@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import typing
 
-from ..cache import cached
 from dev.steps import StepError, say, step
+
+from ..cache import cached
 from ..run import run
 
 PINS = pathlib.Path(__file__).parent.parent / "go"

@@ -13,8 +13,9 @@ import tempfile
 import urllib.error
 import urllib.request
 
-from ..cache import cached
 from dev.steps import StepError
+
+from ..cache import cached
 from ..fabric.plane import Programs
 from ..run import run
 from . import debian

@@ -19,9 +19,10 @@ INIT = HERE.parent.parent / "guest/init"
 KEEP = (
     "arch crypto lib net/802 net/8021q net/9p net/bridge net/core net/ipv4 net/ipv6 net/llc net/netfilter net/sched net/tls net/xfrm net/packet "
     "fs/9p fs/configfs fs/ext4 fs/fscache fs/fuse fs/jbd2 fs/mbcache.ko fs/netfs fs/overlayfs "
-    "drivers/block/virtio_blk.ko drivers/block/loop.ko drivers/char/hw_random drivers/char/virtio_console.ko drivers/dca drivers/i2c/algos drivers/infiniband/core drivers/infiniband/sw "
-    "drivers/infiniband/ulp/ipoib drivers/iommu drivers/net/dummy.ko drivers/net/ethernet/intel/igb drivers/net/ethernet/intel/igbvf drivers/net/ipvlan "
-    "drivers/net/macvlan.ko drivers/net/tun.ko drivers/net/veth.ko drivers/net/virtio_net.ko drivers/net/net_failover.ko drivers/net/vxlan drivers/pps "
+    "drivers/block/virtio_blk.ko drivers/block/loop.ko drivers/char/hw_random drivers/char/virtio_console.ko drivers/dca drivers/i2c/algos "
+    "drivers/infiniband/core drivers/infiniband/sw drivers/infiniband/ulp/ipoib drivers/iommu drivers/net/dummy.ko drivers/net/ethernet/intel/igb "
+    "drivers/net/ethernet/intel/igbvf drivers/net/ipvlan drivers/net/macvlan.ko drivers/net/tun.ko drivers/net/veth.ko drivers/net/virtio_net.ko "
+    "drivers/net/net_failover.ko drivers/net/vxlan drivers/pps "
     "drivers/ptp drivers/vfio drivers/virtio drivers/vhost virt net/core/failover.ko"
 ).split()
 #: loaded by the initrd before the root file system is there; crc32c is ext4's, by alias and not by dependency
