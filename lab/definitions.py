@@ -23,8 +23,11 @@ SOURCES: typing.Mapping[str, typing.Tuple[str, typing.Tuple[str, ...]]] = {
     "github.com/kubeflow/trainer/v2": ("manifests/base/crds", ("trainer.kubeflow.org_trainjobs", "trainer.kubeflow.org_trainingruntimes")),
     "sigs.k8s.io/kueue": ("config/components/crd/bases", ("kueue.x-k8s.io_clusterqueues", "kueue.x-k8s.io_localqueues")),
     "github.com/openshift/api": (
-        "machineconfiguration/v1/zz_generated.crd-manifests",
-        tuple(f"0000_80_machine-config_01_{name}.crd" for name in ("kubeletconfigs", "machineconfigs", "machineconfigpools-Default")),
+        "payload-manifests/crds",
+        (
+            *(f"0000_80_machine-config_01_{name}.crd" for name in ("kubeletconfigs", "machineconfigs", "machineconfigpools-Default")),
+            "0000_03_config-operator_01_securitycontextconstraints-Default.crd",
+        ),
     ),
     "github.com/NVIDIA/gpu-operator": ("config/crd/bases", ("nvidia.com_clusterpolicies",)),
     "github.com/Mellanox/network-operator": (

@@ -106,6 +106,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
 
 
@@ -115,8 +116,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     memlock = intent.cluster.host.memlock
     if memlock is None or module.check_mode:
         return {"proofs": []}
-    with working(module, connect(module)) as held:
-        task = Task(proven(intent), intent.cluster, memlock, nodes_of(module), options["pod_seconds"], held.run)
+    with working(module, connect(module)) as held, admitted(held.cluster, proven(intent), held.run) as fabrics:
+        task = Task(fabrics, intent.cluster, memlock, nodes_of(module), options["pod_seconds"], held.run)
         return {"proofs": to_data(Prover(held.cluster, task, time.monotonic, time.sleep).run())}
 
 

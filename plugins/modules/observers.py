@@ -174,6 +174,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, difference, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.admission import OPENSHIFT_GROUP
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LIFETIME_SECONDS, NAMESPACE, RESOURCES, Wanted
@@ -183,12 +184,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers, nodes_to_observe, own_image
 
-GROUP = "security.openshift.io"
-
 
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
     """What is asked for. Modules beside the run belong to none, and so do observers that are to stay."""
-    options, folder, openshift = module.params, folder_of(module), cluster.serves(GROUP)
+    options, folder, openshift = module.params, folder_of(module), cluster.serves(OPENSHIFT_GROUP)
     image = options["image"] or own_image(cluster, openshift)
     if not by_digest(image):
         module.warn(f"the image {image} is named by a tag, which may be another image on another node; name it with its digest (@sha256:...)")

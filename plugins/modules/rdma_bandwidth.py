@@ -133,6 +133,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench, plans_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, unstarted
 
@@ -163,8 +164,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     seen = _seen(module)
-    with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
-        facts = Bench(held.cluster, dataclasses.replace(plan, run=held.run), time.monotonic, time.sleep, say, seen).run()
+    with working(module, connect(module)) as held, progress(options["progress_file"]) as say, admitted(held.cluster, plan.fabrics, held.run) as fabrics:
+        facts = Bench(held.cluster, dataclasses.replace(plan, fabrics=fabrics, run=held.run), time.monotonic, time.sleep, say, seen).run()
     return answer(facts, sound(intent.fabrics, facts, seen))
 
 

@@ -107,6 +107,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.hold_vfs import hold
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, unstarted
 
@@ -124,7 +125,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         removed = pods.remove()
         if options["state"] == "absent":
             return {"changed": bool(removed), "pods": [], "removed": removed, "changes": []}
-        return {"changed": True, "pods": to_data(hold(pods, plan)), "removed": removed, "changes": [f"removed leftover pod {name}" for name in removed]}
+        with admitted(held.cluster, plan.fabrics, held.run) as admissible:
+            held_pods = hold(pods, dataclasses.replace(plan, fabrics=admissible))
+        return {"changed": True, "pods": to_data(held_pods), "removed": removed, "changes": [f"removed leftover pod {name}" for name in removed]}
 
 
 def main() -> None:

@@ -51,6 +51,7 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "ServiceAccount": ("/api/v1", "serviceaccounts", True),
     "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles", True),
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings", True),
+    "SecurityContextConstraints": ("/apis/security.openshift.io/v1", "securitycontextconstraints", False),
     "ImageStreamTag": ("/apis/image.openshift.io/v1", "imagestreamtags", True),
     "Lease": ("/apis/coordination.k8s.io/v1", "leases", True),
     "DaemonSet": ("/apis/apps/v1", "daemonsets", True),

@@ -246,7 +246,7 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
     for kind in ("objects_removed", "namespaces_removed"):
         folder.write(kind, value={"applied": [{"kind": "Namespace", "name": kind, "namespace": "", "fabric": "", "action": "deleted"}]})
     for node in NODES:
-        folder.write("containerd", node, {"state": "absent"})
+        folder.write("drop_in", node, {"state": "absent"})
     answer = act("teardown_gate", {**where(folder), "fabrics": [FABRIC]})
     assert answer.get("failed", False) == failed and answer["findings"]["pass"] == (4 if failed else 6)
     assert not failed or ("teardown.virtual_functions" in answer["msg"] and "teardown.drop_in" not in answer["msg"])
@@ -254,4 +254,4 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
 
 def test_teardown_of_which_nothing_is_known_is_not_complete(folder: FactFolder) -> None:
     answer = act("teardown_gate", {**where(folder), "fabrics": [FABRIC]})
-    assert answer["failed"] is True and "teardown.drop_in worker-1" in answer["msg"] and "no fact containerd" in answer["msg"]
+    assert answer["failed"] is True and "teardown.drop_in worker-1" in answer["msg"] and "no fact drop_in" in answer["msg"]

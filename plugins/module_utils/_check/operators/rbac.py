@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.admission import ACCOUNT
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric, Intent
 from ..._model.lease import NAME as LEASE
@@ -97,6 +98,8 @@ def _of_fabric(fabric: Fabric, operator: str) -> typing.List[Right]:
         *(Right("namespaces", verb, "Namespace") for verb in ("create", "patch")),
         Right("teardown", "delete", "Namespace"),
         *(Right("bandwidth", verb, "Pod", pods) for verb in ("create", "delete")),
+        # whether an admin of OpenShift has prepared who admits them
+        Right("bandwidth", "get", "ServiceAccount", pods, name=ACCOUNT),
         # commands run over a websocket, which is a GET; newer API servers ask for create as well
         *(Right("bandwidth", verb, "Pod", pods, "exec") for verb in ("get", "create")),
         Right("bandwidth", "list", "Event", pods),

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""On OpenShift pods are admitted by an account of ours, which is there while they are made; whoever has another one, or another cluster, sees nothing of it."""
+
+from __future__ import annotations
+
+import pathlib
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import objects
+from ansible_collections.linerate.rdma.plugins.module_utils._render.names import MANAGED_BY
+from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
+from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
+
+MANIFEST = yaml.safe_load((pathlib.Path(__file__).parents[3] / "docs/rbac-openshift.yml").read_text(encoding="utf-8"))["items"]
+#: kinds in the order in which they are made, each with its namespace
+MADE = (("SecurityContextConstraints", ""), ("ServiceAccount", "test"), ("Role", "test"), ("RoleBinding", "test"))
+
+
+def fabrics(**pods: typing.Any) -> typing.Tuple[Fabric, ...]:
+    intent = parse_intent([{**FABRIC, "pods": {**FABRIC.get("pods", {}), **pods}}])
+    return intent.fabrics
+
+
+class OpenShift(FakeApi):
+    """:ivar refused: kind that nobody may make"""
+
+    def __init__(self, openshift: bool = True) -> None:
+        super().__init__()
+        self.refused = ""
+        self._group = openshift
+        for kind, namespace in MADE:
+            self.serve(kind, [], namespace)
+
+    def object(self, path: str) -> typing.Optional[typing.Dict[str, typing.Any]]:
+        if path == "/apis/security.openshift.io":
+            return {"kind": "APIGroup"} if self._group else None
+        return super().object(path)
+
+    def write(self, method: str, path: str, body: typing.Dict[str, typing.Any], dry_run: bool = False) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
+        if method == "PATCH" and body["kind"] == self.refused:
+            return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"may not make a {self.refused}"}
+        return super().write(method, path, body, dry_run)
+
+    @property
+    def kinds(self) -> typing.List[str]:
+        return [kind for kind, namespace in MADE if self.object(path_of(kind, namespace, "linerate-rdma")) is not None]
+
+
+@pytest.fixture
+def openshift() -> typing.Iterator[OpenShift]:
+    api = OpenShift()
+    api.start()
+    yield api
+    api.stop()
+
+
+def cluster(api: FakeApi) -> Cluster:
+    return FakeApi.client(api.url)
+
+
+def test_the_account_is_there_while_pods_are_made_and_gone_afterwards(openshift: OpenShift) -> None:
+    with admitted(cluster(openshift), fabrics(), "run-1") as found:
+        assert [fabric.pods.service_account for fabric in found] == ["linerate-rdma"]
+        assert openshift.kinds == [kind for kind, _namespace in MADE]
+        constraints = openshift.object("/apis/security.openshift.io/v1/securitycontextconstraints/linerate-rdma") or {}
+        assert constraints["metadata"]["labels"] == {**MANAGED_BY, "linerate.rdma/run": "run-1"}
+        assert (constraints["allowedCapabilities"], constraints["volumes"]) == (["IPC_LOCK"], ["emptyDir"])
+    assert openshift.kinds == []
+
+
+def test_an_interrupt_takes_it_back_too(openshift: OpenShift) -> None:
+    with pytest.raises(KeyboardInterrupt), admitted(cluster(openshift), fabrics(), "run-1"):
+        raise KeyboardInterrupt
+    assert openshift.kinds == []
+
+
+def test_what_a_killed_run_has_left_is_used_and_taken_back(openshift: OpenShift) -> None:
+    for definition in objects(["test"], run="run-0"):
+        assert cluster(openshift).apply(definition, "linerate.rdma", dry_run=False)
+    with admitted(cluster(openshift), fabrics(), "run-1"):
+        assert len(openshift.kinds) == len(MADE)
+    assert openshift.kinds == []
+
+
+def test_what_an_admin_has_prepared_is_used_and_stays(openshift: OpenShift) -> None:
+    prepared = [{**item, "metadata": {**item["metadata"], "namespace": "test"}} if "namespace" in item["metadata"] else item for item in MANIFEST]
+    for definition in prepared:
+        assert cluster(openshift).apply(definition, "admin", dry_run=False)
+    openshift.refused = "SecurityContextConstraints"
+    with admitted(cluster(openshift), fabrics(), "run-1") as found:
+        assert [fabric.pods.service_account for fabric in found] == ["linerate-rdma"]
+    assert len(openshift.kinds) == len(MADE)
+
+
+def test_an_account_that_the_intent_names_is_not_replaced(openshift: OpenShift) -> None:
+    with admitted(cluster(openshift), fabrics(service_account="mine"), "run-1") as found:
+        assert [fabric.pods.service_account for fabric in found] == ["mine"]
+        assert openshift.kinds == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind, _namespace in MADE])
+def test_who_may_not_make_it_is_told_what_to_ask_for_and_nothing_stays(openshift: OpenShift, kind: str) -> None:
+    openshift.refused = kind
+    with pytest.raises(ApiError) as caught, admitted(cluster(openshift), fabrics(), "run-1"):
+        pytest.fail("pods would be made that nobody admits")
+    assert f"may not make a {kind}" in str(caught.value)
+    assert caught.value.remedy and "docs/rbac-openshift.yml" in caught.value.remedy and "pods.service_account" in caught.value.remedy
+    assert openshift.kinds == []
+
+
+def test_elsewhere_nothing_is_made() -> None:
+    api = OpenShift(openshift=False)
+    api.start()
+    try:
+        wanted = fabrics()
+        with admitted(cluster(api), wanted, "run-1") as found:
+            assert found == wanted
+        assert not [request for request in api.requests if not request.startswith("list")]
+    finally:
+        api.stop()
+
+
+def test_the_manifest_for_admins_is_what_a_run_makes() -> None:
+    made = [{**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "labels"}} for item in objects(["training"])]
+    assert made == MANIFEST
+
+
+def test_pods_that_mount_the_host_s_devices_may(openshift: OpenShift) -> None:
+    with admitted(cluster(openshift), fabrics(mount_infiniband=True), "run-1"):
+        constraints = openshift.object("/apis/security.openshift.io/v1/securitycontextconstraints/linerate-rdma") or {}
+    assert (constraints["allowHostDirVolumePlugin"], constraints["volumes"]) == (True, ["emptyDir", "hostPath"])
