@@ -195,9 +195,10 @@ class Lab:
             link.symlink_to(target)
 
     def _end_strays(self) -> None:
-        """End processes of an interrupted start that were not written down."""
-        known = {self.processes.pid(name) for name in self.processes.names()}
-        end([pid for pid in network.processes(self.description) if pid not in known and pid != os.getpid() and not _descends(pid, known)])
+        """End processes of an interrupted start that were not written down; not whoever started this one from within, as molecule does."""
+        known, mine = {self.processes.pid(name) for name in self.processes.names()}, os.getpid()
+        strays = [pid for pid in network.processes(self.description) if pid not in known and not _descends(pid, known)]
+        end([pid for pid in strays if pid != mine and not _descends(mine, [pid])])
 
 
 def _resident_mib(pid: int) -> int:
