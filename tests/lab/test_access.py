@@ -17,8 +17,8 @@ from lab.pki import Pki
 from .conftest import ROOT, Lab
 from .scenarios import intent
 
-#: whoever may only look may start no observers, and so sees no node that is reached by one
-BY_SSH = ("--limit", "localhost,worker-1")
+#: whoever may only look may start no observers, and has nodes by ssh alone
+BY_SSH = {"rdma_nodes": {"hosts": {"worker-2": {"ansible_connection": "ssh"}}}}
 
 
 def shipped(lab: Lab, *names: str) -> typing.List[typing.Dict[str, typing.Any]]:
@@ -47,12 +47,18 @@ def identity(folder: pathlib.Path, group: str) -> str:
     return str(folder / f"{name}.kubeconfig")
 
 
+def run_by_ssh(here: Lab, group: str, stage: str) -> typing.Any:
+    path = here.folder / "by_ssh.yml"
+    path.write_text(yaml.safe_dump(BY_SSH))
+    return run_as(here, group, stage, "-i", str(path))
+
+
 def run_as(here: Lab, group: str, stage: str, *words: str, **more: typing.Any) -> typing.Any:
     return here.playbook(f"playbooks/{stage}.yml", *words, variables={"operators_install": False, **more}, kubeconfig=identity(here.folder / "pki", group))
 
 
 def test_who_may_only_look_is_told_which_rights_are_missing(lab: Lab, roles: None) -> None:
-    run = run_as(lab, "linerate-rdma-viewers", "operators", *BY_SSH)
+    run = run_by_ssh(lab, "linerate-rdma-viewers", "operators")
     assert run.code != 0
     assert {finding["subject"] for finding in run.findings("operators", "fail")} == {"stage network", "stage bandwidth"}
     measured = run.finding("operators", "operators.rights", "stage network")["measured"]
@@ -63,7 +69,7 @@ def test_who_may_only_look_is_told_which_rights_are_missing(lab: Lab, roles: Non
 @pytest.mark.thorough
 def test_who_may_only_look_changes_nothing(lab: Lab, roles: None) -> None:
     before = lab.objects("sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy")
-    run = run_as(lab, "linerate-rdma-viewers", "network", *BY_SSH)
+    run = run_by_ssh(lab, "linerate-rdma-viewers", "network")
     assert run.code != 0
     measured = run.finding("network", "network.error", "stage network")["measured"]
     # before anything is read that a plan would build on
