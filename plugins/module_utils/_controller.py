@@ -15,12 +15,14 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from . import _cluster
+from ._check.operators.rbac import needed
 from ._credentials import credentials
 from ._model.controller import ControllerFacts, HelmFacts
-from ._model.rights import Right
+from ._model.intent import Intent
 from ._observe.command import run
 from ._observe.kubernetes import ApiError, Cluster
 from ._observe.rights import observe
+from ._observe.sriov_operator import namespace_of_operator
 
 #: seconds for the first answer of the API server. The client itself tries an address that swallows everything for minutes
 LIMIT = 30.0
@@ -28,9 +30,9 @@ _Answer = typing.TypeVar("_Answer")
 
 
 def look(
-    module: AnsibleModule, rights: typing.Sequence[Right], helm: typing.Optional[str], stages: typing.Sequence[str], limit: float = LIMIT
+    module: AnsibleModule, intent: typing.Optional[Intent], helm: typing.Optional[str], stages: typing.Sequence[str], limit: float = LIMIT
 ) -> ControllerFacts:
-    """:param rights: to ask about; empty where the intent is wrong
+    """:param intent: whose rights are asked about; None where it is wrong
     :param helm: its path or name; None where it is not needed
     :param stages: of this invocation that ask the API server
     """
@@ -47,8 +49,10 @@ def look(
     except ApiError as error:
         return dataclasses.replace(seen, error=error.seen, remedy=error.remedy)
     seen = dataclasses.replace(seen, server=server)
+    if intent is None:
+        return seen
     try:
-        return dataclasses.replace(seen, rights=observe(cluster, rights)) if rights else seen
+        return dataclasses.replace(seen, rights=observe(cluster, needed(intent, namespace_of_operator(cluster, intent.cluster.operator_namespace))))
     except ApiError as error:
         return dataclasses.replace(seen, rights_error=error.seen)
 

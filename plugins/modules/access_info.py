@@ -60,12 +60,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._cluster import conn
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     intent = parse_intent(module.params["fabrics"], None, module.params["cluster"])
-    return {"rights": to_data(observe(connect(module), needed(intent)))}
+    cluster = connect(module)
+    return {"rights": to_data(observe(cluster, needed(intent, namespace_of_operator(cluster, intent.cluster.operator_namespace))))}
 
 
 def main() -> None:

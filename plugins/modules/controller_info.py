@@ -97,28 +97,27 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.rbac import needed
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.controller import asking
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._controller import look
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import Right
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 
 
-def rights_of(options: typing.Mapping[str, typing.Any]) -> typing.Tuple[Right, ...]:
+def intent_of(options: typing.Mapping[str, typing.Any]) -> typing.Optional[Intent]:
     try:
-        return needed(parse_intent(options["fabrics"], None, options["cluster"]))
+        return parse_intent(options["fabrics"], None, options["cluster"])
     except IntentError:
         # the frame names what is wrong in it, with its path
-        return ()
+        return None
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
     stages = asking(options["in_site"], options["run_tags"], options["skip_tags"])
-    return {"controller": to_data(look(module, rights_of(options), options["helm_binary"], stages))}
+    return {"controller": to_data(look(module, intent_of(options), options["helm_binary"], stages))}
 
 
 def main() -> None:

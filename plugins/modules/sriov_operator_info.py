@@ -17,9 +17,11 @@ description:
   - Reports in C(operators.errors) what the API server does not let the user read.
 options:
   namespace:
-    description: Namespace of the operator.
+    description:
+      - Namespace of the operator.
+      - The default is the namespace of its C(SriovOperatorConfig) or of itself. If there is neither, it is where the guide for this kind of cluster installs it,
+        which is C(openshift-sriov-network-operator) on OpenShift and C(sriov-network-operator) elsewhere.
     type: str
-    default: sriov-network-operator
   nodes:
     description: Nodes that the operator must serve. If a node lacks a label of O(node_selector), the module also reads Node Feature Discovery (NFD).
     type: list
@@ -46,13 +48,16 @@ requirements:
 """
 
 EXAMPLES = r"""
-- name: Show the operator of an OpenShift cluster
+- name: Show the operator of a cluster
   linerate.rdma.sriov_operator_info:
-    namespace: openshift-sriov-network-operator
   register: operators_info
 """
 
 RETURN = r"""
+namespace:
+  description: Namespace of the operator, or where it belongs if it is not there yet.
+  returned: success
+  type: str
 namespaces:
   description: Namespaces of all SR-IOV network operators in the cluster.
   returned: success
@@ -81,14 +86,14 @@ operators:
       type: list
       elements: str
     daemon:
-      description: DaemonSet of the config daemon in O(namespace), with the nodes on which it is ready. V(null) if there is none.
+      description: DaemonSet of the config daemon in its namespace, with the nodes on which it is ready. V(null) if there is none.
       type: dict
     multus:
       description: DaemonSets that appear to be multus.
       type: list
       elements: dict
     multus_pods:
-      description: Number of pods in O(namespace) with the annotation that multus writes.
+      description: Number of pods in its namespace with the annotation that multus writes.
       type: int
     attachments:
       description: Number of C(NetworkAttachmentDefinitions). V(null) if the API server does not know the kind.
@@ -102,7 +107,7 @@ operators:
       type: list
       elements: dict
     policies:
-      description: The C(SriovNetworkNodePolicies) in O(namespace).
+      description: The C(SriovNetworkNodePolicies) in its namespace.
       type: list
       elements: dict
     supported_nics:
@@ -114,11 +119,11 @@ operators:
       type: list
       elements: dict
     olm:
-      description: C(ClusterServiceVersions) and C(Subscriptions) of the operator in O(namespace), with their status.
+      description: C(ClusterServiceVersions) and C(Subscriptions) of the operator in its namespace, with their status.
       type: list
       elements: dict
     troubles:
-      description: Pods in O(namespace) that are not ready, each with the cause.
+      description: Pods in its namespace that are not ready, each with the cause.
       type: list
       elements: str
     errors:
@@ -158,14 +163,14 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
             facts = wait_until_serving(cluster, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
     namespaces = sorted({item.deployment.namespace for item in facts.installations})
     seen = with_discovery(cluster, facts, selector, nodes)
-    return {"operators": to_data(seen), "namespaces": namespaces, "configs": list(seen.configs)}
+    return {"operators": to_data(seen), "namespace": seen.namespace, "namespaces": namespaces, "configs": list(seen.configs)}
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec=facts_spec(
             **LEASE_SPEC,
-            namespace={"type": "str", "default": "sriov-network-operator"},
+            namespace={"type": "str"},
             nodes={"type": "list", "elements": "str", "default": []},
             node_selector={"type": "dict", "default": {}},
             wait_seconds={"type": "int", "default": 0},
@@ -173,7 +178,7 @@ def main() -> None:
         ),
         supports_check_mode=True,
     )
-    run_with_fact(module, lambda: work(module), "operators", keep=("namespaces", "configs"))
+    run_with_fact(module, lambda: work(module), "operators", keep=("namespace", "namespaces", "configs"))
 
 
 if __name__ == "__main__":

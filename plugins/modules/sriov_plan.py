@@ -109,6 +109,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import node_pool, policy
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import Rendered, read_plan
 
@@ -125,7 +126,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     if objects and rendered == Rendered():
         planned = untouched(nodes)
     else:
-        planned = read_plan(connect(module), intent.operator_namespace, rendered, nodes, intent.resource_prefix)
+        cluster = connect(module)
+        planned = read_plan(cluster, namespace_of_operator(cluster, intent.operator_namespace), rendered, nodes, intent.resource_prefix)
     refused = refusal(intent, planned, nodes)
     return {"allowed": not refused, "refused": list(refused), "lines": list(lines(planned)), "plan": to_data(planned)}
 

@@ -90,9 +90,8 @@ options:
     type: str
     default: applied
   namespace:
-    description: Namespace of the operator.
+    description: Namespace of the operator. The default is the one where it is seen.
     type: str
-    default: sriov-network-operator
   state:
     description: V(present) waits until the networks are ready. V(absent) waits until no VF is left after the policies were deleted.
     type: str
@@ -164,6 +163,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._folder import value
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import targets
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, SELECTORS, kinds_of, look, wait
@@ -197,8 +197,8 @@ def targets_of(module: AnsibleModule) -> typing.Tuple[Target, ...]:
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
     targets = targets_of(module)
-    namespaces = dict.fromkeys(IN_NAMESPACE, options["namespace"])
     cluster, release = connect(module), options["state"] == "absent"
+    namespaces = dict.fromkeys(IN_NAMESPACE, namespace_of_operator(cluster, options["namespace"]))
     if module.check_mode:
         return {"sync": to_data(look(cluster, namespaces, targets, release))}
     feed = WatchFeed(cluster, namespaces, kinds_of(targets), selectors=SELECTORS)
@@ -218,7 +218,7 @@ def main() -> None:
             fabrics={"type": "raw"},
             cluster={"type": "raw"},
             applied={"type": "str", "default": "applied"},
-            namespace={"type": "str", "default": "sriov-network-operator"},
+            namespace={"type": "str"},
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             wait_seconds={"type": "int", "default": 1800},
             progress_file={"type": "path"},

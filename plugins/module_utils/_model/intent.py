@@ -282,7 +282,7 @@ class ClusterIntent:
     """What all fabrics share.
 
     :ivar node_selector: label of the nodes that take part
-    :ivar operator_namespace: of the SR-IOV network operator
+    :ivar operator_namespace: of the SR-IOV network operator; None is where it is seen
     :ivar resource_prefix: of the device plugin's resources
     :ivar wait_seconds: limit of the wait for the network
     :ivar node_pool: in which turns, and with which RDMA mode, the operator works on the nodes; None leaves its default: one node at a time
@@ -294,7 +294,7 @@ class ClusterIntent:
     """
 
     node_selector: typing.Dict[str, str] = dataclasses.field(default_factory=lambda: {"feature.node.kubernetes.io/network-sriov.capable": "true"})
-    operator_namespace: str = "sriov-network-operator"
+    operator_namespace: typing.Optional[str] = None
     resource_prefix: str = "openshift.io"
     wait_seconds: int = 1800
     disruption: typing.Literal["none", "drain", "reboot"] = "drain"

@@ -202,6 +202,7 @@ class OperatorFacts:
     :ivar nic_policies: NicClusterPolicies of NVIDIA's network operator
     :ivar troubles: pods in the operator's namespace that are not ready, each with its cause
     :ivar errors: what could not be read, and why
+    :ivar namespace: of the operator, or where one belongs that is not there yet
     """
 
     crds: typing.Tuple[str, ...]
@@ -220,3 +221,4 @@ class OperatorFacts:
     nic_policies: typing.Tuple[NicPolicy, ...] = ()
     troubles: typing.Tuple[str, ...] = ()
     errors: typing.Tuple[str, ...] = ()
+    namespace: str = ""

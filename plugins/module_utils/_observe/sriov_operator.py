@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._model.admission import OPENSHIFT_GROUP
 from .._model.errors import RdmaError
 from .._model.kubernetes import Workload
 from .._model.sriov_operator import OperatorFacts
@@ -21,15 +22,45 @@ GROUPS = ("sriovnetwork.openshift.io", "k8s.cni.cncf.io", "whereabouts.cni.cncf.
 DAEMON = "sriov-network-config-daemon"
 #: ConfigMap of the operator, whichever way it was installed
 SUPPORTED_NICS = "supported-nic-ids"
+#: where the guides install the operator: OpenShift's own, and the operator's
+_ON_OPENSHIFT, _ELSEWHERE = "openshift-sriov-network-operator", "sriov-network-operator"
 _Answer = typing.TypeVar("_Answer")
 
 
-def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
-    """Read it all. What cannot be read is in ``errors``; only a server that does not answer at all is an error.
+def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
+    """Where the operator is: the namespace that is named, else that of its SriovOperatorConfig or of itself, where there is one only.
 
-    :param namespace: of the operator
+    Without any it is where the guide for this kind of cluster installs it. What may not be read counts as not there: whoever needs the operator then finds
+    none in that namespace, and says so.
+
     :raises ApiError: the server cannot be reached
     """
+    if named:
+        return named
+
+    def only(found: typing.Callable[[], typing.Iterable[Resource]]) -> str:
+        try:
+            there = {str(item["metadata"].get("namespace", "")) for item in found()}
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            return ""
+        return there.pop() if len(there) == 1 else ""
+
+    return (
+        only(lambda: filter(_is_config, cluster.list("SriovOperatorConfig").items))
+        or only(lambda: filter(is_operator, cluster.list("Deployment").items))
+        or (_ON_OPENSHIFT if cluster.serves(OPENSHIFT_GROUP) else _ELSEWHERE)
+    )
+
+
+def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFacts:
+    """Read it all. What cannot be read is in ``errors``; only a server that does not answer at all is an error.
+
+    :param named: namespace of the operator; None is where it is seen
+    :raises ApiError: the server cannot be reached
+    """
+    namespace = namespace_of_operator(cluster, named)
     errors: typing.List[str] = []
 
     def answer(ask: typing.Callable[[], _Answer]) -> typing.Optional[_Answer]:
@@ -70,7 +101,7 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
         return OperatorFacts(
             crds=tuple(sorted(name for name in map(established, crds) if name)),
             installations=tuple(sriov_operator.installation(item) for item in deployments),
-            configs=tuple(sorted(item["metadata"].get("namespace", "") for item in configs if item["metadata"]["name"] == "default")),
+            configs=tuple(sorted(item["metadata"].get("namespace", "") for item in configs if _is_config(item))),
             nodes=tuple(kubernetes.node(item) for item in nodes),
             states=tuple(sriov_operator.node_state(item) for item in states),
             daemon=_with_nodes(kubernetes.workload(daemon), daemon, pods) if daemon else None,
@@ -83,6 +114,7 @@ def observe(cluster: Cluster, namespace: str) -> OperatorFacts:
             nic_policies=tuple(nvidia_network_operator.nic_policy(item) for item in nic_policies),
             troubles=tuple(filter(None, map(_trouble, pods))),
             errors=tuple(errors),
+            namespace=namespace,
         )
     except KeyError as error:
         raise RdmaError(f"an object of the API server has no {error}") from error
@@ -103,6 +135,11 @@ def is_operator(deployment: Resource) -> bool:
         if "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE" in names or "sriov-network-operator" in (container.get("command") or []):
             return True
     return False
+
+
+def _is_config(config: Resource) -> bool:
+    """Whether the operator obeys it: it looks at one name only."""
+    return bool(config["metadata"]["name"] == "default")
 
 
 def established(crd: Resource) -> str:

@@ -50,8 +50,9 @@ def plan(intent: Intent, nodes: typing.Sequence[str], ground: Observed, addresse
     :param addresses: which IP addresses the cluster uses already
     :param operators: what the operator reports of the nodes, and which policies are there
     """
+    cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
     refused = ipam.refused(intent, ipam.check(intent, nodes, addresses))
-    rendered = network.render([fabric for fabric in intent.fabrics if fabric.name not in refused], intent.cluster, _functions(intent, ground))
+    rendered = network.render([fabric for fabric in intent.fabrics if fabric.name not in refused], cluster, _functions(intent, ground))
     # the linter reads what will be applied, and not what was meant
     policies = [(name, policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"]
     findings = lint_all(intent.fabrics, policies, cluster_before(operators, ground.hcas, intent.cluster), nodes)

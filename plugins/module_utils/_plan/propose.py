@@ -438,7 +438,7 @@ def _cluster(groups: typing.Sequence[_Group], items: typing.Sequence[Section], s
     wait = max(ClusterIntent().wait_seconds, seconds)
     entries: typing.Tuple[typing.Tuple[str, Entry], ...] = (
         ("node_selector", _node_selector(seen.operators, nodes)),
-        *_operator(seen.operators),
+        _resource_prefix(seen.operators),
         ("wait_seconds", Value(wait, f"the operator takes {len(nodes)} nodes one after the other; set node_pool.max_unavailable for more at a time")),
         ("disruption", disruption),
     )
@@ -453,28 +453,23 @@ def _disruption(groups: typing.Sequence[_Group], items: typing.Sequence[Section]
     return Value("reboot", "VFs are to be made, and the first policy on ConnectX mostly changes firmware: each node is drained and reboots, one by one")
 
 
-def _operator(operators: typing.Optional[OperatorFacts]) -> typing.Iterator[typing.Tuple[str, Entry]]:
-    hints = (("operator_namespace", "namespace of the SR-IOV network operator"), ("resource_prefix", "prefix of the device plugin's resources"))
+def _resource_prefix(operators: typing.Optional[OperatorFacts]) -> typing.Tuple[str, Entry]:
+    """What the operator puts before the names of resources. Where it is needs no key: each stage sees that."""
+    usual = ClusterIntent().resource_prefix
+    key, hint = "resource_prefix", "prefix of the device plugin's resources"
     if operators is None:
-        for key, hint in hints:
-            yield key, Blank(hint, "the cluster could not be asked")
-    elif len(operators.installations) == 1:
+        return key, Blank(hint, "the cluster could not be asked")
+    if len(operators.installations) == 1:
         (found,) = operators.installations
         by = f"the operator {found.deployment.name} {found.version}".strip()
-        yield "operator_namespace", Value(found.deployment.namespace, f"{by} runs there, installed by {found.origin}")
-        prefix = found.resource_prefix or ClusterIntent().resource_prefix
-        yield "resource_prefix", Value(prefix, f"RESOURCE_PREFIX of {by}" if found.resource_prefix else "the operator's default: it does not say")
-    elif not operators.installations and operators.errors:
-        for key, hint in hints:
-            yield key, Blank(hint, "none was found, and not all could be read: see the notes above")
-    elif operators.installations:
+        where = f"{by} in {found.deployment.namespace}, installed by {found.origin}"
+        return key, Value(found.resource_prefix or usual, f"RESOURCE_PREFIX of {where}" if found.resource_prefix else f"the default of {where}: it does not say")
+    if operators.installations:
         names = ", ".join(item.deployment.namespace for item in operators.installations)
-        for key, hint in hints:
-            yield key, Blank(hint, f"there are {len(operators.installations)} SR-IOV operators, in {names}, and one only may be")
-    else:
-        default = ClusterIntent()
-        yield "operator_namespace", Value(default.operator_namespace, "no operator is there yet; operators_install: true installs it into this one")
-        yield "resource_prefix", Value(default.resource_prefix, "no operator is there yet; this is its default")
+        return key, Blank(hint, f"there are {len(operators.installations)} SR-IOV operators, in {names}, and one only may be")
+    if operators.errors:
+        return key, Blank(hint, "none was found, and not all could be read: see the notes above")
+    return key, Value(usual, f"no operator is there yet; this is its default, and operators_install: true installs it into {operators.namespace}")
 
 
 def _node_selector(operators: typing.Optional[OperatorFacts], nodes: typing.Tuple[str, ...]) -> typing.Union[Section, Blank]:

@@ -10,7 +10,7 @@ from .._check.operators.check import serving
 from .._model.intent import ClusterIntent
 from .._model.sriov_operator import OperatorFacts
 from .._observe.kubernetes import Clock, Cluster
-from .._observe.sriov_operator import observe
+from .._observe.sriov_operator import namespace_of_operator, observe
 
 PAUSE_SECONDS = 2.0
 
@@ -30,8 +30,9 @@ def wait_until_serving(
     :raises ApiError: the server cannot be reached
     """
     start, told = clock(), typing.cast(typing.Tuple[str, ...], ())
+    namespace = namespace_of_operator(cluster, intent.operator_namespace)
     while True:
-        facts = observe(cluster, intent.operator_namespace)
+        facts = observe(cluster, namespace)
         missing = serving(intent, facts, nodes)
         if missing != told:
             for line in missing or ("the operator serves",):

@@ -49,6 +49,7 @@ GOOD = OperatorFacts(
     daemon=Workload("sriov-network-config-daemon", "sriov-network-operator", 1, 1, (), ("worker-1",)),
     states=(NodeState("worker-1", sync_status="Succeeded"),),
     multus=(Workload("kube-multus-ds", "kube-system", 1, 1, (), ("worker-1",)),),
+    namespace="sriov-network-operator",
 )
 
 

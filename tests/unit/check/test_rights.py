@@ -19,6 +19,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights impo
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 MANIFEST = yaml.safe_load((pathlib.Path(__file__).parents[3] / "docs/rbac.yml").read_text(encoding="utf-8"))["items"]
+#: its namespace
+OPERATOR = "sriov-network-operator"
 
 
 def fabric(name: str, profile: str, ipam: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
@@ -75,7 +77,7 @@ def as_granted(right: Right) -> typing.Tuple[str, ...]:
 
 
 def test_the_manifest_grants_what_is_needed_and_nothing_else() -> None:
-    assert granted("linerate-rdma-operators") == {as_granted(right) for right in needed(INTENT)}
+    assert granted("linerate-rdma-operators") == {as_granted(right) for right in needed(INTENT, OPERATOR)}
 
 
 def test_viewers_may_only_read() -> None:
@@ -90,7 +92,7 @@ def test_viewers_may_only_read() -> None:
 
 
 def test_each_kind_has_a_path() -> None:
-    assert all(path_of(right.kind, right.namespace) for right in needed(INTENT))
+    assert all(path_of(right.kind, right.namespace) for right in needed(INTENT, OPERATOR))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ class Api:
 
 
 def test_what_the_server_denies_is_named() -> None:
-    facts = observe(typing.cast(Cluster, Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}})), needed(INTENT))
+    facts = observe(typing.cast(Cluster, Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}})), needed(INTENT, OPERATOR))
     assert {denied.need for denied in facts.denied} == {"host", "jobs", "network", "namespaces"}
     assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator") in facts.denied
     assert load(RightsFacts, to_data(facts), "rights") == facts
@@ -133,7 +135,7 @@ def test_what_the_server_denies_is_named() -> None:
 @pytest.mark.parametrize("answer", [{}, {"status": {}}, {"status": {"allowed": "yes"}}])
 def test_an_answer_that_says_neither_is_no_right(answer: typing.Dict[str, typing.Any]) -> None:
     with pytest.raises(ApiError):
-        observe(typing.cast(Cluster, Api(lambda spec: answer)), needed(INTENT)[:1])
+        observe(typing.cast(Cluster, Api(lambda spec: answer)), needed(INTENT, OPERATOR)[:1])
 
 
 def test_all_rights_pass_and_none_asked_is_unknown() -> None:
@@ -150,11 +152,11 @@ def test_taking_back_is_only_warned_of() -> None:
 def test_only_what_the_intent_needs_is_asked_for() -> None:
     """A right that no stage uses would stop a user who does well without it."""
     plain = parse_intent([fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"})])
-    kinds = {right.kind for right in needed(plain) if right.verb in ("create", "patch", "delete")}
+    kinds = {right.kind for right in needed(plain, OPERATOR) if right.verb in ("create", "patch", "delete")}
     assert kinds.isdisjoint({"SriovNetworkPoolConfig", "MachineConfig", "KubeletConfig", "MachineConfigPool", "NicClusterPolicy", "ClusterPolicy"})
     assert {"SriovNetworkNodePolicy", "SriovNetwork", "Pod"} <= kinds
-    stages = {right.need for right in needed(plain)}
-    assert "host" not in stages and ("list", "KubeletConfig") not in {(right.verb, right.kind) for right in needed(plain)}
+    stages = {right.need for right in needed(plain, OPERATOR)}
+    assert "host" not in stages and ("list", "KubeletConfig") not in {(right.verb, right.kind) for right in needed(plain, OPERATOR)}
     by_containerd = parse_intent(
         [{**fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"}), "rdma": False}, fabric("b", "sriov_infiniband", shares("IPPool"))],
         None,
@@ -164,8 +166,8 @@ def test_only_what_the_intent_needs_is_asked_for() -> None:
         by_containerd,
         fabrics=tuple(dataclasses.replace(item, network=dataclasses.replace(item.network, namespace=f"pods-of-{item.name}")) for item in by_containerd.fabrics),
     )
-    assert "MachineConfig" not in {right.kind for right in needed(by_containerd)}
-    assert {right.namespace for right in needed(by_containerd) if right.need == "host"} == {"pods-of-b"}
+    assert "MachineConfig" not in {right.kind for right in needed(by_containerd, OPERATOR)}
+    assert {right.namespace for right in needed(by_containerd, OPERATOR) if right.need == "host"} == {"pods-of-b"}
 
 
 def test_what_is_denied_is_told_of_the_stage_that_needs_it() -> None:

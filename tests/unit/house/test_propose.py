@@ -147,7 +147,7 @@ def test_without_the_cluster_and_a_node_it_proposes_what_it_can(site: Site, api:
     api.start()
     assert code == 0, said
     text = site.file.read_text(encoding="utf-8")
-    assert "rdma_cluster" in said and "operator_namespace" in said
+    assert "rdma_cluster" in said and "resource_prefix" in said
     assert "could not be read" in text and "worker-2" in text
 
 

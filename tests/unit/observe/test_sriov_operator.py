@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts, SupportedNic
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import established, is_operator, observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import established, is_operator, namespace_of_operator, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
 
@@ -54,6 +54,10 @@ class Api:
         self.kinds: typing.Dict[str, typing.Any] = {"Deployment": [deployment(CONTAINER)], "DaemonSet": [DAEMON], "Pod": [POD], "Node": [NODE], **kinds}
         self.kinds = {"SriovOperatorConfig": [CONFIG], "SriovNetworkNodeState": [STATE], "SriovNetworkNodePolicy": [POLICY], **self.kinds}
         self.kinds = {"ConfigMap": NICS, **self.kinds}
+        self.groups: typing.Tuple[str, ...] = ()
+
+    def serves(self, group: str) -> bool:
+        return group in self.groups
 
     def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
         answer = self.kinds[kind]
@@ -97,6 +101,40 @@ def test_facts() -> None:
     assert facts.daemon is not None
     assert (facts.daemon.nodes, facts.troubles, facts.errors) == (("worker-1",), (), ())
     assert ([policy.name for policy in facts.policies], facts.supported_nics) == (["p"], (SupportedNic("8086", "10c9", "10ca"),))
+
+
+def in_namespace(item: typing.Dict[str, typing.Any], namespace: str) -> typing.Dict[str, typing.Any]:
+    return {**item, "metadata": {**item["metadata"], "namespace": namespace}}
+
+
+@pytest.mark.parametrize(
+    ("configs", "deployments", "openshift", "expected"),
+    [
+        ([in_namespace(CONFIG, "there")], [deployment(CONTAINER)], True, "there"),
+        # of another name it is none that the operator obeys
+        ([{**CONFIG, "metadata": {"name": "mine", "namespace": "there"}}], [deployment(CONTAINER)], True, "ops"),
+        ([], [deployment(CONTAINER), in_namespace(deployment({"image": "x"}), "elsewhere")], False, "ops"),
+        # two: where a new one would be, and stage operators names both
+        ([], [deployment(CONTAINER), in_namespace(deployment(CONTAINER), "elsewhere")], False, "sriov-network-operator"),
+        ([in_namespace(CONFIG, "left-over"), CONFIG], [deployment(CONTAINER)], False, "ops"),
+        ([], [], False, "sriov-network-operator"),
+        ([], [], True, "openshift-sriov-network-operator"),
+        (ApiError(404, "NotFound", "no", "GET"), [deployment(CONTAINER)], False, "ops"),
+        (ApiError(403, "Forbidden", "no", "GET"), ApiError(403, "Forbidden", "no", "GET"), True, "openshift-sriov-network-operator"),
+    ],
+)
+def test_where_the_operator_is(configs: typing.Any, deployments: typing.Any, openshift: bool, expected: str) -> None:
+    api = Api(SriovOperatorConfig=configs, Deployment=deployments)
+    api.groups = ("security.openshift.io",) if openshift else ()
+    cluster = typing.cast(Cluster, api)
+    assert (namespace_of_operator(cluster), namespace_of_operator(cluster, "named")) == (expected, "named")
+    assert observe(cluster).namespace == expected
+    assert observe(cluster, "named").namespace == "named"
+
+
+def test_a_server_that_does_not_answer_tells_no_namespace() -> None:
+    with pytest.raises(ApiError):
+        namespace_of_operator(typing.cast(Cluster, Api(SriovOperatorConfig=ApiError(0, "Unreachable", "refused", "GET"))))
 
 
 def multus(name: str, uid: str, *containers: str, namespace: str = "openshift-multus") -> typing.Dict[str, typing.Any]:

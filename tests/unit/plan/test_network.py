@@ -56,7 +56,7 @@ def operators(functions: int) -> OperatorFacts:
     """What the operator reports of a node whose card can make so many virtual functions."""
     label = {"feature.node.kubernetes.io/network-sriov.capable": "true"}
     igb = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500, functions)
-    return OperatorFacts((), (), (), (ClusterNode("worker-1", label, True),), (NodeState("worker-1", interfaces=(igb,)),))
+    return OperatorFacts((), (), (), (ClusterNode("worker-1", label, True),), (NodeState("worker-1", interfaces=(igb,)),), namespace="ops")
 
 
 def plan(
@@ -86,6 +86,8 @@ def test_objects_carry_their_fabric() -> None:
         ("storage", "SriovNetworkNodePolicy"),
         ("storage", "SriovNetwork"),
     ]
+    # the operator obeys what is where it was seen
+    assert [item["object"]["metadata"].get("namespace") for item in planned.objects] == [None, "ops", "ops"]
     data = to_data(planned)
     assert json.loads(json.dumps(data)) == data
     assert planned.hosts == () and planned.unmade == {} and planned.lint.held == {}

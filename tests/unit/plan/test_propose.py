@@ -258,7 +258,7 @@ def test_without_the_cluster_what_it_would_show_is_to_be_filled_in() -> None:
     proposal = propose(dataclasses.replace(seen_of(PAIR), addresses=None, operators=None, unread=("addresses in use could not be asked for",)))
     blanks = {place for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
     of_fabric = {f"rdma_fabrics[0].{key}" for key in ("network.namespace", "ipam.type", "ipam.range")}
-    assert blanks == of_fabric | {f"rdma_cluster.{key}" for key in ("node_selector", "operator_namespace", "resource_prefix")}
+    assert blanks == of_fabric | {f"rdma_cluster.{key}" for key in ("node_selector", "resource_prefix")}
     data = yaml.safe_load(render(proposal))
     with pytest.raises(IntentError) as caught:
         parse_intent(data["rdma_fabrics"], None, data["rdma_cluster"])
@@ -270,7 +270,7 @@ def test_what_could_not_be_read_is_no_sign_that_nothing_is_there() -> None:
     refused = OperatorFacts((), (), (), (), errors=("Deployment: forbidden",))
     proposal = propose(dataclasses.replace(seen_of(PAIR), addresses=AddressFacts(errors=("Node: forbidden",)), operators=refused))
     found = values(proposal)
-    for place in ("rdma_cluster.operator_namespace", "rdma_cluster.node_selector", "rdma_fabrics[0].ipam.range", "rdma_fabrics[0].ipam.type"):
+    for place in ("rdma_cluster.resource_prefix", "rdma_cluster.node_selector", "rdma_fabrics[0].ipam.range", "rdma_fabrics[0].ipam.type"):
         assert isinstance(found[place], Blank), place
     assert any("Deployment: forbidden" in note for note in proposal.notes)
 

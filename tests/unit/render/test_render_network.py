@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 import typing
@@ -19,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.ipam import 
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError, object_name
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+CLUSTER = ClusterIntent(operator_namespace="sriov-network-operator")
 
 # row S1.7 and S1.9, without the source's mistakes
 COMPUTE: typing.Dict[str, typing.Any] = {
@@ -76,7 +78,7 @@ def test_network_of_both_profiles() -> None:
         "compute": {"worker-1": RAILS, "worker-2": RAILS},
         "storage": {"worker-1": ("0000:01:00.0",), "worker-2": ("0000:01:00.0",)},
     }
-    rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), ClusterIntent(), members)
+    rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), CLUSTER, members)
     assert rendered.unmade == {}
     assert [name for name, _object in rendered.objects] == ["", "compute", "storage", "compute", "storage"]
     same_as_golden("network.golden", [item for _name, item in rendered.objects])
@@ -89,7 +91,7 @@ def test_openshift_settings() -> None:
 
 
 def test_a_pool_of_nodes_where_the_intent_asks_for_one() -> None:
-    cluster = ClusterIntent(node_pool=DrainPool(2, "exclusive"))
+    cluster = dataclasses.replace(CLUSTER, node_pool=DrainPool(2, "exclusive"))
     rendered = network.render((fabric(STORAGE),), cluster, {"storage": {"worker-1": ("0000:01:00.0",)}})
     (pool,) = [item for _name, item in rendered.objects if item["kind"] == "SriovNetworkPoolConfig"]
     # before the policies, which the operator acts on at once
@@ -97,12 +99,12 @@ def test_a_pool_of_nodes_where_the_intent_asks_for_one() -> None:
     same_as_golden("node-pool.golden", [pool])
     read = sriov_operator.node_pool(pool)
     assert (read.max_unavailable, read.rdma_mode, read.selector.labels) == ("2", "exclusive", cluster.node_selector)
-    assert "rdmaMode" not in sriov.node_pools(ClusterIntent(node_pool=DrainPool(1)))[0]["spec"]
+    assert "rdmaMode" not in sriov.node_pools(dataclasses.replace(CLUSTER, node_pool=DrainPool(1)))[0]["spec"]
 
 
 def test_nodes_with_other_addresses_get_policies_of_their_own() -> None:
     members = {"worker-1": RAILS, "worker-2": ("0000:1a:00.0", "0000:3c:00.0")}
-    first, second = sriov.policies(fabric(COMPUTE), ClusterIntent(), members)
+    first, second = sriov.policies(fabric(COMPUTE), CLUSTER, members)
     assert first["metadata"]["name"] == "linerate-compute-worker-1"
     assert second["spec"]["nodeSelector"]["kubernetes.io/hostname"] == "worker-2"
     assert second["spec"]["nicSelector"]["rootDevices"] == ["0000:1a:00.0", "0000:3c:00.0"]
@@ -110,24 +112,24 @@ def test_nodes_with_other_addresses_get_policies_of_their_own() -> None:
 
 def test_addresses_of_the_intent_come_first() -> None:
     select = {**COMPUTE["select"], "pci": ["0000:3c:00.0"]}
-    (policy,) = sriov.policies(fabric(COMPUTE, select=select), ClusterIntent(), {"worker-1": RAILS, "worker-2": ()})
+    (policy,) = sriov.policies(fabric(COMPUTE, select=select), CLUSTER, {"worker-1": RAILS, "worker-2": ()})
     assert policy["spec"]["nicSelector"]["rootDevices"] == ["0000:3c:00.0"]
 
 
 def test_infiniband_is_always_rdma() -> None:
-    (policy,) = sriov.policies(fabric(COMPUTE, rdma=False), ClusterIntent(), {"worker-1": RAILS})
+    (policy,) = sriov.policies(fabric(COMPUTE, rdma=False), CLUSTER, {"worker-1": RAILS})
     assert policy["spec"]["isRdma"] is True
     assert policy["spec"]["linkType"] == "IB"
 
 
 def test_nothing_to_select_by_is_refused() -> None:
     with pytest.raises(RenderError, match="rdma_fabrics 'storage': nothing selects"):
-        sriov.policies(fabric(STORAGE, select={"hcas_per_node": 1}), ClusterIntent(), {"worker-1": ()})
+        sriov.policies(fabric(STORAGE, select={"hcas_per_node": 1}), CLUSTER, {"worker-1": ()})
 
 
 def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric() -> None:
     # they would turn the HCAs of the other fabric into virtual functions as well
-    rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), ClusterIntent(), {"compute": {"worker-1": ()}})
+    rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), CLUSTER, {"compute": {"worker-1": ()}})
     assert "which HCAs are on this fabric" in rendered.unmade["compute"]
     assert [(name, item["kind"]) for name, item in rendered.objects] == [
         ("", "Namespace"),
@@ -173,7 +175,7 @@ NETWORKS: typing.Dict[str, typing.Any] = {
 
 def test_pools_of_nv_ipam() -> None:
     fabrics = fabric(COMPUTE, ipam=BLOCKS), fabric(STORAGE, ipam=NETWORKS)
-    rendered = network.render(fabrics, ClusterIntent(), {"compute": {"worker-1": RAILS}})
+    rendered = network.render(fabrics, CLUSTER, {"compute": {"worker-1": RAILS}})
     made = [item for _fabric, item in rendered.objects if item["apiVersion"].startswith("nv-ipam")]
     texts = [item["spec"]["ipam"] for _fabric, item in rendered.objects if "ipam" in item.get("spec", {})]
     assert texts == ['{"type": "nv-ipam", "poolName": "compute", "poolType": "ippool"}', '{"type": "nv-ipam", "poolName": "rails", "poolType": "cidrpool"}']
@@ -181,16 +183,16 @@ def test_pools_of_nv_ipam() -> None:
 
 
 def test_a_pool_that_somebody_else_made_is_left_alone() -> None:
-    rendered = network.render((fabric(STORAGE, ipam={**NETWORKS, "pool": {**NETWORKS["pool"], "create": False}}),), ClusterIntent(), {})
+    rendered = network.render((fabric(STORAGE, ipam={**NETWORKS, "pool": {**NETWORKS["pool"], "create": False}}),), CLUSTER, {})
     assert [item["kind"] for _fabric, item in rendered.objects] == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"]
 
 
 def test_pods() -> None:
-    same_as_golden("pods.golden", [pods.pod(fabric(COMPUTE), ClusterIntent(), "worker-1"), pods.pod(fabric(STORAGE), ClusterIntent(), "worker-2.example.org")])
+    same_as_golden("pods.golden", [pods.pod(fabric(COMPUTE), CLUSTER, "worker-1"), pods.pod(fabric(STORAGE), CLUSTER, "worker-2.example.org")])
 
 
 def test_a_pod_is_guaranteed_and_not_privileged() -> None:
-    (container,) = pods.pod(fabric(COMPUTE), ClusterIntent(), "worker-1")["spec"]["containers"]
+    (container,) = pods.pod(fabric(COMPUTE), CLUSTER, "worker-1")["spec"]["containers"]
     assert container["resources"]["requests"] == container["resources"]["limits"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
@@ -201,7 +203,7 @@ def test_a_pod_is_guaranteed_and_not_privileged() -> None:
 
 def test_pods_of_a_tainted_and_closed_cluster() -> None:
     wanted = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "service_account": "rdma", "image_pull_secrets": ["registry"]}
-    made = pods.pod(fabric(COMPUTE, pods=wanted), ClusterIntent(), "worker-1", 3)
+    made = pods.pod(fabric(COMPUTE, pods=wanted), CLUSTER, "worker-1", 3)
     assert made["metadata"]["name"] == "linerate-compute-worker-1-3"
     assert made["spec"]["tolerations"] == wanted["tolerations"]
     assert made["spec"]["serviceAccountName"] == "rdma"
@@ -209,7 +211,7 @@ def test_pods_of_a_tainted_and_closed_cluster() -> None:
 
 
 def test_the_rendered_policy_is_read_back() -> None:
-    (policy,) = sriov.policies(fabric(COMPUTE), ClusterIntent(), {"worker-1": RAILS})
+    (policy,) = sriov.policies(fabric(COMPUTE), CLUSTER, {"worker-1": RAILS})
     parsed = sriov_operator.policy(policy)
     assert (parsed.vfs_count, parsed.root_devices, parsed.vendor, parsed.device) == (8, RAILS, "15b3", "1021")
 

@@ -442,6 +442,7 @@ class _Made:
             (Workload("kube-multus-ds", "kube-system", shape.nodes, shape.nodes, (), names),),
             1,
             len(self.fabrics),
+            namespace=OPERATOR,
         )
 
     def _policy(self, fabric: Fabric) -> Policy:

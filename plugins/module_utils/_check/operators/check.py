@@ -56,7 +56,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         )
     sriov = any(traits(fabric).functions for fabric in intent.fabrics)
     findings = [*rights.check(facts.rights), _read(seen), *_definitions(intent, seen)]
-    findings += [*_installation(cluster, seen), *_olm(seen), _config(cluster, seen), *_pods(cluster, seen)] if sriov else []
+    findings += [*_installation(cluster, seen), *_olm(seen), _config(seen), *_pods(seen)] if sriov else []
     findings += [_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []
     if not facts.nodes:
         why = "No node was named, so nothing is known of any."
@@ -90,7 +90,7 @@ def _definitions(intent: Intent, seen: OperatorFacts) -> typing.List[Finding]:
 
 def _installation(cluster: ClusterIntent, seen: OperatorFacts) -> typing.List[Finding]:
     found = seen.installations
-    expected = f"one, in namespace {cluster.operator_namespace}"
+    expected = f"one, in namespace {seen.namespace}"
     measured = "; ".join(f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})" for item in found) or "none"
     if not found:
         why = "No Deployment in the cluster runs the SR-IOV network operator."
@@ -102,9 +102,9 @@ def _installation(cluster: ClusterIntent, seen: OperatorFacts) -> typing.List[Fi
         remedy = "Remove one: helm uninstall, or sriovNetworkOperator.enabled=false in NVIDIA's chart."
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
     one = found[0]
-    if one.deployment.namespace != cluster.operator_namespace:
+    if one.deployment.namespace != seen.namespace:
         why = "The operator obeys only policies in its own namespace."
-        remedy = f"Set rdma_cluster.operator_namespace to {one.deployment.namespace}."
+        remedy = f"Remove rdma_cluster.operator_namespace, or set it to {one.deployment.namespace}."
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
     return [ok("operators.single", "SR-IOV network operator", measured, expected), _version(one, seen), _ready(one, seen), _prefix(cluster, one)]
 
@@ -113,7 +113,7 @@ def _olm(seen: OperatorFacts) -> typing.List[Finding]:
     """How far OLM is, where it installs the operator. Only a ClusterServiceVersion that has succeeded is an installation."""
     findings = []
     if not seen.olm and any(one.origin == "olm" for one in seen.installations):
-        why = "The operator's Deployment belongs to OLM, and its ClusterServiceVersion was not seen in rdma_cluster.operator_namespace."
+        why = "The operator's Deployment belongs to OLM, and its ClusterServiceVersion was not seen in its namespace."
         findings.append(
             Finding("operators.olm", "OLM", UNKNOWN, "not seen", "Succeeded", why, "Correct the namespace, or give the user the right to list them.")
         )
@@ -153,7 +153,7 @@ def _ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
 
 
-def _pods(cluster: ClusterIntent, seen: OperatorFacts) -> typing.Iterator[Finding]:
+def _pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
     """Pods of the operator that are not ready, whatever they are for and whatever node they are on.
 
     A warning: what the intent needs of the operator (its Deployment, the config daemon of each node) has findings of its own, and webhooks and device
@@ -163,13 +163,13 @@ def _pods(cluster: ClusterIntent, seen: OperatorFacts) -> typing.Iterator[Findin
     for trouble in seen.troubles[:_TROUBLES]:
         name, _colon, detail = trouble.partition(": ")
         why = "A part of the operator fails or is still starting. It need not be one that your nodes depend on."
-        yield Finding("operators.pods", f"Pod {name}", WARN, detail, expected, why, f"kubectl -n {cluster.operator_namespace} describe pod {name}")
+        yield Finding("operators.pods", f"Pod {name}", WARN, detail, expected, why, f"kubectl -n {seen.namespace} describe pod {name}")
     if not seen.troubles:
-        yield ok("operators.pods", f"namespace {cluster.operator_namespace}", expected, expected)
+        yield ok("operators.pods", f"namespace {seen.namespace}", expected, expected)
     elif len(seen.troubles) > _TROUBLES:
         measured = f"{len(seen.troubles) - _TROUBLES} more are not ready"
-        remedy = f"kubectl -n {cluster.operator_namespace} get pods"
-        yield Finding("operators.pods", f"namespace {cluster.operator_namespace}", WARN, measured, expected, "See the first ones.", remedy)
+        remedy = f"kubectl -n {seen.namespace} get pods"
+        yield Finding("operators.pods", f"namespace {seen.namespace}", WARN, measured, expected, "See the first ones.", remedy)
 
 
 def _because(seen: OperatorFacts, name: str) -> str:
@@ -184,7 +184,7 @@ def serving(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iterable[
     Labels are left out: nothing that this stage waits for sets them.
     """
     labelled = [node for node in seen.nodes if node.name in set(nodes) and all(node.labels.get(key) == value for key, value in cluster.node_selector.items())]
-    findings = [*_installation(cluster, seen), _config(cluster, seen), *(_daemon(seen, node) for node in labelled)]
+    findings = [*_installation(cluster, seen), _config(seen), *(_daemon(seen, node) for node in labelled)]
     lines = [f"{finding.subject}: {finding.measured}" for finding in findings if finding.status == FAIL]
     return (*lines, *seen.troubles) if lines else ()
 
@@ -202,9 +202,9 @@ def _prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
     )
 
 
-def _config(cluster: ClusterIntent, seen: OperatorFacts) -> Finding:
-    subject, expected = "SriovOperatorConfig default", f"in namespace {cluster.operator_namespace}"
-    if cluster.operator_namespace in seen.configs:
+def _config(seen: OperatorFacts) -> Finding:
+    subject, expected = "SriovOperatorConfig default", f"in namespace {seen.namespace}"
+    if seen.namespace in seen.configs:
         return ok("operators.config", subject, ", ".join(seen.configs), expected)
     why = "Without it the operator starts no config daemon. Only the name 'default' in the operator's own namespace counts."
     remedy = "Create it, or set sriovOperatorConfig.deploy=true in the chart's values."

@@ -42,9 +42,11 @@ _BESIDE = {
 }
 
 
-def needed(intent: Intent) -> typing.Tuple[Right, ...]:
-    """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it: that is nearly everything."""
-    operator = intent.cluster.operator_namespace
+def needed(intent: Intent, operator: str) -> typing.Tuple[Right, ...]:
+    """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it: that is nearly everything.
+
+    :param operator: namespace of the SR-IOV network operator
+    """
     rights = [Right(*row) for row in _READ]
     rights += [Right("network", "list", "Service", "default"), Right("operators", "get", "ConfigMap", operator, name="supported-nic-ids")]
     rights += [Right("operators", "list", kind, operator) for kind in ("ClusterServiceVersion", "Subscription")]

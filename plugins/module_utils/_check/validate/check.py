@@ -377,7 +377,7 @@ def _check_cluster(intent: Intent) -> typing.List[Finding]:
     cluster = intent.cluster
     findings = told_by((_node_selector, _wait_seconds, _node_pool, _release, _driver, _operator_namespace), cluster)
     findings += told_by((_training_fabric, _training_ranks), intent)
-    return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace}", "usable values")]
+    return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace or 'the namespace where it is seen'}", "usable values")]
 
 
 def _node_selector(cluster: ClusterIntent) -> typing.Iterator[Finding]:
@@ -416,7 +416,7 @@ def _driver(cluster: ClusterIntent) -> typing.Iterator[Finding]:
 
 
 def _operator_namespace(cluster: ClusterIntent) -> typing.Iterator[Finding]:
-    if not _LABEL.fullmatch(cluster.operator_namespace):
+    if cluster.operator_namespace is not None and not _LABEL.fullmatch(cluster.operator_namespace):
         why = "It is the name of a namespace, and the API server knows no such one."
         expected = "lower-case letters, digits and hyphens"
         yield _bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", expected, why, "Correct the name.")
