@@ -35,7 +35,10 @@ options:
     choices: [fail, tell]
     default: fail
   kinds:
-    description: Kinds to remove, in this order.
+    description:
+      - Kinds to remove, in this order.
+      - V(SecurityContextConstraints) can be the only kind. It includes the C(ServiceAccount), the C(Role) and the C(RoleBinding) in O(namespaces) that let
+        OpenShift admit the pods that measure. A run removes them itself, unless it is killed.
     type: list
     elements: str
     choices:
@@ -56,6 +59,7 @@ options:
       - CIDRPool.nv-ipam.nvidia.com
       - Namespace
       - ConfigMap
+      - SecurityContextConstraints
     default:
       - PyTorchJob
       - TrainJob
@@ -209,6 +213,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, apply_all, leftovers, remove_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Resource
+from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import take_back
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
@@ -219,6 +224,8 @@ OF_FABRICS = [*NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNet
 KINDS = [*JOBS, "Pod", *OF_FABRICS, "Namespace"]
 #: not with the others: nobody should have to be allowed to list the ConfigMaps of all namespaces
 NIC_MAP = "ConfigMap"
+#: with the account that may use them
+ADMISSION = "SecurityContextConstraints"
 
 
 def describe(outcome: Outcome) -> str:
@@ -235,6 +242,8 @@ def is_of_runs(module: AnsibleModule, kinds: typing.Iterable[str]) -> bool:
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     cluster, options = connect(module), module.params
     selector = options["label_selector"]
+    if ADMISSION in options["kinds"] and options["kinds"] != [ADMISSION]:
+        module.fail_json(msg=f"kinds is {', '.join(options['kinds'])}; {ADMISSION} must be the only kind, since its account goes with it")
     if LABEL not in selector.split(","):
         module.fail_json(msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted")
     present = options["state"] == "present"
@@ -253,6 +262,8 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> typing.Di
         outcomes = apply_all(cluster, wanted, module.check_mode)
         if options["find_leftovers"]:
             beside["leftovers"] = to_data(leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted]))
+    elif options["kinds"] == [ADMISSION]:
+        outcomes = take_back(cluster, options["namespaces"], module.check_mode)
     else:
         removal = Removal(tuple(options["kinds"]), selector, tuple(options["keep_namespaces"]), options["wait_seconds"], tuple(options["namespaces"]))
         outcomes = remove_all(cluster, removal, module.check_mode, time.monotonic, time.sleep)
@@ -278,7 +289,7 @@ def main() -> None:
             objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},
             objects_from={"type": "str"},
             on_refusal={"type": "str", "choices": ["fail", "tell"], "default": "fail"},
-            kinds={"type": "list", "elements": "str", "choices": [*KINDS, NIC_MAP], "default": KINDS},
+            kinds={"type": "list", "elements": "str", "choices": [*KINDS, NIC_MAP, ADMISSION], "default": KINDS},
             find_leftovers={"type": "bool", "default": False},
             label_selector={"type": "str", "default": LABEL},
             namespaces={"type": "list", "elements": "str", "default": []},

@@ -14,9 +14,12 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._render import network
+from ansible_collections.linerate.rdma.plugins.module_utils._render import admission, network
 
 from .conftest import MANAGED, SETTINGS, Lab
+from .scenarios import BANDWIDTH, PODS_READY, intent
+from .test_access import shipped
+from .test_observers import AUDIT, changed_since
 
 JOB = {
     "name": "train",
@@ -46,6 +49,9 @@ HOST = {
         "reserved_system_cpus": "0-1,32",
     },
 }
+#: what lets OpenShift admit the pods that measure, each with its namespace as the API server's audit log has it
+ADMISSION = {"securitycontextconstraints": "", "serviceaccounts": "training", "roles": "training", "rolebindings": "training"}
+CONSTRAINTS = "security.openshift.io/v1/SecurityContextConstraints"
 MACHINES = "machineconfiguration.openshift.io/v1"
 RENDERED = "{{ rdma_job | linerate.rdma.render_job(rdma_fabrics, rdma_cluster) }}"
 
@@ -205,3 +211,43 @@ def test_nvidia_peermem_is_switched_on_in_the_cluster_policy_that_is_there(lab: 
     lab.apply({**policy, "metadata": {"name": "another"}})
     assert run() == (False, [driver, wanted])
     assert answer(lab.folder)["policies"]["names"] == ["another", "cluster-policy"]
+
+
+def measured(lab: Lab) -> typing.Tuple[typing.Set[str], typing.Dict[str, typing.Set[str]]]:
+    """Accounts of the pods of a measurement that proves something, and what became of each kind of ADMISSION meanwhile: verbs of the audit log."""
+    position = AUDIT.stat().st_size
+    with lab.running(BANDWIDTH, variables={"rdma_fabrics": intent()}) as playbook:
+        playbook.await_text(PODS_READY)
+        accounts = {pod["spec"]["serviceAccountName"] for pod in lab.objects("v1/Pod", MANAGED)}
+        run = playbook.wait()
+    assert [finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
+    changes = changed_since(position)
+    return accounts, {kind: {verb for verb, *where in changes if where == [kind, namespace]} for kind, namespace in ADMISSION.items()}
+
+
+def test_openshift_admits_the_pods_that_measure_by_what_comes_and_goes(lab: Lab) -> None:
+    """Before OpenShift's own definition; that its admission obeys it no lab without OpenShift shows."""
+    accounts, verbs = measured(lab)
+    assert accounts == {"linerate-rdma"}
+    assert verbs == dict.fromkeys(ADMISSION, {"patch", "delete"})
+    assert lab.objects(CONSTRAINTS) == []
+
+
+@pytest.mark.thorough
+def test_what_an_admin_has_prepared_for_it_stays_as_it_is(lab: Lab) -> None:
+    with lab.present(*shipped(lab, "rbac-openshift.yml")):
+        before = lab.objects(CONSTRAINTS)
+        accounts, verbs = measured(lab)
+        assert (accounts, verbs) == ({"linerate-rdma"}, {kind: set() for kind in ADMISSION})
+        assert lab.objects(CONSTRAINTS) == before
+
+
+def test_what_a_killed_run_has_left_of_it_is_taken_back(lab: Lab) -> None:
+    left = admission.objects(["training"], run="killed")
+    lab.apply(*left)
+    path = play(lab.folder, custom_resources={"state": "absent", "kinds": ["SecurityContextConstraints"], "namespaces": ["training"]})
+    deleted = [f"deleted {item['kind']}" for item in (*reversed(left[1:]), left[0])]
+    for options, expected, stay in ((("--check",), deleted, 1), ((), deleted, 0), ((), [], 0)):
+        run = lab.playbook(path, *options)
+        assert run.code == 0, run.end
+        assert (kept(lab.folder), len(lab.objects(CONSTRAINTS))) == (expected, stay)

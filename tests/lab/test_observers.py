@@ -11,7 +11,7 @@ import pytest
 
 from lab.controlplane import audit_log
 
-from .conftest import ROOT, Lab
+from .conftest import MANAGED, ROOT, Lab
 from .test_access import identity, shipped
 
 AUDIT = audit_log(ROOT / ".lab")
@@ -80,6 +80,17 @@ def test_a_kubeconfig_is_enough_for_all_stages(lab: Lab) -> None:
     assert {record["gate"] for record in run.records.values()} == {"open"}, run.end
     assert "GREEN" in run.output
     assert "linerate-observers" not in lab.namespaces()
+
+
+@pytest.mark.thorough
+def test_the_shipped_roles_are_enough_for_all_stages_by_pods(lab: Lab) -> None:
+    """With exactly the rights of docs/rbac.yml and docs/rbac-observers.yml; who installs the operator by Helm needs more."""
+    with lab.present(*shipped(lab, "rbac.yml", "rbac-observers.yml")):
+        user = identity(lab.folder / "pki", "linerate-rdma-operators")
+        run = lab.playbook("site.yml", by_pods=True, kubeconfig=user, variables={"operators_install": False})
+        assert run.code == 0, run.end
+        assert {record["gate"] for record in run.records.values()} == {"open"}, run.end
+        assert lab.objects("v1/Pod", MANAGED) == []
 
 
 def test_the_shipped_roles_are_enough_to_look_through_observers(lab: Lab) -> None:

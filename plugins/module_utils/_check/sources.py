@@ -115,7 +115,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
     "training": {"log": OfCluster("nccl_log", "log"), "pods": OfCluster("job_pods", "pods"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
     "teardown": {
         "nodes": NODES,
-        "removed": Joined(("objects_removed", "maps_removed", "namespaces_removed"), "applied"),
+        "removed": Joined(("objects_removed", "maps_removed", "admission_removed", "namespaces_removed"), "applied"),
         "sync": OfCluster("sync", "sync"),
         "operators": OfCluster("operators", "operators"),
         "rolls": OfCluster("rolls", "rolls"),

@@ -158,7 +158,7 @@ def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Cloc
     outcomes: typing.List[Outcome] = []
     for kind in removal.kinds:
         found = _list(cluster, kind, removal)
-        results = [_remove(cluster, item, check_mode) for item in found]
+        results = [remove(cluster, item, check_mode) for item in found]
         if not check_mode:
             left = _await_gone(cluster, kind, removal, clock, pause) if found else {}
             results = [_still_there(outcome, left) for outcome in results]
@@ -192,7 +192,11 @@ def _labelled(item: Resource) -> AppliedObject:
     return _identity((item["metadata"].get("labels") or {}).get("linerate.rdma/fabric", ""), item)
 
 
-def _remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
+def remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
+    """Delete an object, or take our fields out of one in which others have a part. A refusal is an outcome.
+
+    :raises ApiError: the server cannot be reached
+    """
     applied = _labelled(item)
     try:
         if item["kind"] in _JOINT and _is_joint(item):

@@ -10,10 +10,9 @@ import typing
 
 from .._model.admission import ACCOUNT, MANIFEST, OPENSHIFT_GROUP
 from .._model.intent import Fabric
-from .._observe.apply import FIELD_MANAGER
+from .._observe.apply import FIELD_MANAGER, Outcome, ours, remove
 from .._observe.kubernetes import ApiError, Cluster, Resource, kind_of
 from .._render.admission import objects
-from .._render.names import MANAGED_BY
 
 
 @contextlib.contextmanager
@@ -40,9 +39,34 @@ def admitted(cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str) -> ty
     finally:
         for item in reversed(made):
             metadata = item["metadata"]
-            # an API server that is away then must not hide what was measured; the next run applies the same objects, and removes them
+            # an API server that is away then must not hide what was measured; the next run applies the same objects and removes them, as a teardown does
             with contextlib.suppress(ApiError):
                 cluster.delete(kind_of(item), metadata.get("namespace", ""), metadata["name"], only={"uid": metadata["uid"]})
+
+
+def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> typing.Tuple[Outcome, ...]:
+    """What a run that was killed has left; what an admin has prepared stays.
+
+    The constraints are made first and go last, so that without them nothing of it is there.
+
+    :param namespaces: of the pods
+    :raises ApiError: the server cannot be reached, or does not tell
+    """
+    constraints, *accounts = objects(namespaces)
+    if not _left(cluster, constraints):
+        return ()
+    found = [item for item in (*reversed(accounts), constraints) if _left(cluster, item)]
+    return tuple(remove(cluster, item, check_mode) for item in found)
+
+
+def _left(cluster: Cluster, definition: Resource) -> bool:
+    metadata = definition["metadata"]
+    try:
+        return ours(cluster.get(definition["kind"], metadata.get("namespace", ""), metadata["name"]))
+    except ApiError as error:
+        if error.absent:
+            return False
+        raise
 
 
 def _with_account(fabric: Fabric) -> Fabric:
@@ -52,12 +76,11 @@ def _with_account(fabric: Fabric) -> Fabric:
 def _prepared(cluster: Cluster, namespace: str) -> bool:
     """Whether the account is there, and not from a run of ours."""
     try:
-        labels = cluster.get("ServiceAccount", namespace, ACCOUNT)["metadata"].get("labels") or {}
+        return not ours(cluster.get("ServiceAccount", namespace, ACCOUNT))
     except ApiError as error:
         if error.absent:
             return False
         raise
-    return not set(MANAGED_BY.items()) <= set(labels.items())
 
 
 def _apply(cluster: Cluster, definition: Resource) -> Resource:

@@ -88,6 +88,7 @@ def test_viewers_may_only_read() -> None:
     assert viewers == {right for right in granted("linerate-rdma-operators") if right[0] in ("list", "watch")} - beyond | {
         ("get", "", "namespaces", "", ""),
         ("get", "", "configmaps", "sriov-network-operator", "supported-nic-ids"),
+        ("get", "security.openshift.io", "securitycontextconstraints", "", "linerate-rdma"),
     }
 
 

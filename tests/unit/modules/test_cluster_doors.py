@@ -166,7 +166,7 @@ class Quiet:
     """A cluster with the operator, and without nodes."""
 
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
-        return Listing(({"metadata": {"name": "default"}},) if kind == "SriovOperatorConfig" else (), "1")
+        return Listing(({"metadata": {"name": "default", "namespace": "ops"}},) if kind == "SriovOperatorConfig" else (), "1")
 
 
 def test_a_plan_for_nodes_that_are_not_there_allows_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,9 @@ class Api(LeaseHolder):
         metadata = {"name": "linerate-a", "namespace": "test", "uid": "u", "labels": {"linerate.rdma/run": "run-1"}}
         return Listing(({"kind": kind, "metadata": metadata},) if kind == "Pod" and not self.done else (), "1")
 
+    def serves(self, group: str) -> bool:
+        return False
+
     def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
         # nothing ever happens
         threading.Event().wait()

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.admission import objects
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import MANAGED_BY
-from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted, take_back
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
 
@@ -88,6 +88,36 @@ def test_what_a_killed_run_has_left_is_used_and_taken_back(openshift: OpenShift)
     with admitted(cluster(openshift), fabrics(), "run-1"):
         assert len(openshift.kinds) == len(MADE)
     assert openshift.kinds == []
+
+
+def test_a_teardown_takes_back_what_a_killed_run_has_left(openshift: OpenShift) -> None:
+    # killed before it had made all of it
+    for definition in objects(["test"], run="run-0")[:3]:
+        assert cluster(openshift).apply(definition, "linerate.rdma", dry_run=False)
+    shown = take_back(cluster(openshift), ["test", "elsewhere"], check_mode=True)
+    assert len(openshift.kinds) == 3
+    done = take_back(cluster(openshift), ["test", "elsewhere"], check_mode=False)
+    kinds = ["Role", "ServiceAccount", "SecurityContextConstraints"]
+    assert [[(item.applied.kind, item.applied.action) for item in found] for found in (shown, done)] == [[(kind, "deleted") for kind in kinds]] * 2
+    assert openshift.kinds == []
+    assert take_back(cluster(openshift), ["test"], check_mode=False) == ()
+
+
+def test_a_teardown_leaves_what_an_admin_has_prepared(openshift: OpenShift) -> None:
+    for definition in MANIFEST[:1]:
+        assert cluster(openshift).apply(definition, "admin", dry_run=False)
+    assert take_back(cluster(openshift), ["test"], check_mode=False) == ()
+    assert openshift.kinds == ["SecurityContextConstraints"]
+
+
+def test_a_teardown_that_may_not_look_says_so(openshift: OpenShift, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: typing.Any) -> typing.NoReturn:
+        raise ApiError(403, "Forbidden", "may not get it", "GET")
+
+    there = cluster(openshift)
+    monkeypatch.setattr(there, "get", refuse)
+    with pytest.raises(ApiError, match="may not get it"):
+        take_back(there, ["test"], check_mode=False)
 
 
 def test_what_an_admin_has_prepared_is_used_and_stays(openshift: OpenShift) -> None:

@@ -53,6 +53,8 @@ def needed(intent: Intent, operator: str) -> typing.Tuple[Right, ...]:
     # whatever changes the cluster holds it; a name can't be asked for what is not there yet
     rights.append(Right("network", "create", "Lease", LEASE_NAMESPACE))
     rights += [Right("network", verb, "Lease", LEASE_NAMESPACE, name=LEASE) for verb in ("get", "update", "delete")]
+    # what a run that was killed has left of who admits pods on OpenShift; elsewhere there is no such kind
+    rights.append(Right("teardown", "get", "SecurityContextConstraints", name=ACCOUNT))
     # the config daemon says only in its log why a sync fails
     rights.append(Right("network", "get", "Pod", operator, "log"))
     if intent.cluster.node_pool is not None:
