@@ -123,7 +123,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
         tuple(item for item in objects if item.get("kind") in HOST_KINDS),
     )
-    if objects and rendered == Rendered():
+    if rendered == Rendered():
         planned = untouched(nodes)
     else:
         cluster = connect(module)

@@ -68,6 +68,7 @@ def run_module(name: str, arguments: typing.Dict[str, typing.Any], capsys: pytes
     return int(ended.value.code or 0), json.loads(capsys.readouterr().out)
 
 
+POLICY = {"kind": "SriovNetworkNodePolicy", "metadata": {"name": "p"}, "spec": {"resourceName": "r", "numVfs": 4}}
 ARGUMENTS: typing.Dict[str, typing.Any] = {
     "access_info": {"fabrics": [FABRIC]},
     "address_info": {"ranges": ["10.0.0.0/24"]},
@@ -81,7 +82,7 @@ ARGUMENTS: typing.Dict[str, typing.Any] = {
     "observers": {"image": "registry.example/rdma-tools:1"},
     "rdma_bandwidth": {"fabrics": [FABRIC], "nodes": ["a"]},
     "sriov_operator_info": {},
-    "sriov_plan": {"objects": [], "nodes": ["a"]},
+    "sriov_plan": {"objects": [{"object": POLICY}], "nodes": ["a"]},
     "sriov_sync": {"targets": []},
     "vf_pods": {"fabrics": [{**FABRIC, "network": {**FABRIC["network"], "trust": True}}], "nodes": ["a"]},
 }

@@ -181,8 +181,15 @@ def test_wrong_intent_is_a_message_and_no_fact(folder: FactFolder, capsys: pytes
     assert result["failed"] is True and "rdma_fabrics[0].podz" in result["msg"]
 
 
-def test_without_virtual_functions_no_node_is_touched(folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
-    objects = [{"fabric": "fast", "object": {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "fast"}}}]
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [{"fabric": "fast", "object": {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "fast"}}}],
+        # all fabrics are held back, and the cluster need not have the operator
+        [],
+    ],
+)
+def test_without_virtual_functions_no_node_is_touched(folder: FactFolder, capsys: pytest.CaptureFixture[str], objects: typing.Any) -> None:
     folder.write("network_objects", value={"hosts": [], "objects": objects})
     result = run_module("sriov_plan", {"objects_from": "network_objects", **where(folder)}, capsys)
     assert result["allowed"] is True and result["counts"]["lines"] == 0
