@@ -17,7 +17,9 @@ from ._model.sriov_operator import OperatorFacts
 from ._model.text import plain
 from ._observe.facts import FactFolder
 from ._observe.files import FileError, write_new
-from ._plan.propose import Seen, difference, propose
+from ._plan.propose.difference import difference
+from ._plan.propose.propose import propose
+from ._plan.propose.seen import Seen
 from ._render.proposal import render
 
 Data = typing.Dict[str, typing.Any]

@@ -19,8 +19,9 @@ options:
   namespace:
     description:
       - Namespace of the operator.
-      - The default is the namespace of its C(SriovOperatorConfig) or of itself. If there is neither, it is where the guide for this kind of cluster installs it,
-        which is C(openshift-sriov-network-operator) on OpenShift and C(sriov-network-operator) elsewhere.
+      - The default is the namespace of its C(SriovOperatorConfig) or of itself.
+      - If there is neither, the default is where the guide for this kind of cluster installs it. That is C(openshift-sriov-network-operator) on OpenShift
+        and C(sriov-network-operator) elsewhere.
     type: str
   nodes:
     description: Nodes that the operator must serve. If a node lacks a label of O(node_selector), the module also reads Node Feature Discovery (NFD).

@@ -229,7 +229,7 @@ def test_openshift_admits_the_pods_that_measure_by_what_comes_and_goes(lab: Lab)
     """Before OpenShift's own definition; that its admission obeys it no lab without OpenShift shows."""
     accounts, verbs = measured(lab)
     assert accounts == {"linerate-rdma"}
-    assert verbs == dict.fromkeys(ADMISSION, {"patch", "delete"})
+    assert verbs == {kind: {"patch", "delete"} for kind in ADMISSION}
     assert lab.objects(CONSTRAINTS) == []
 
 

@@ -377,7 +377,7 @@ def _check_cluster(intent: Intent) -> typing.List[Finding]:
     cluster = intent.cluster
     findings = told_by((_node_selector, _wait_seconds, _node_pool, _release, _driver, _operator_namespace), cluster)
     findings += told_by((_training_fabric, _training_ranks), intent)
-    return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace or 'the namespace where it is seen'}", "usable values")]
+    return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace or 'the namespace that is seen'}", "usable values")]
 
 
 def _node_selector(cluster: ClusterIntent) -> typing.Iterator[Finding]:

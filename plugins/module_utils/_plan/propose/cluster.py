@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What all fabrics share."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.intent import ClusterIntent
+from ..._model.proposal import Blank, Entry, Section, Value, data_of
+from ..._model.sriov_operator import OperatorFacts
+from .groups import Group
+from .seen import Seen
+
+# of a node that the operator drains, and that it reboots as well
+_DRAIN_SECONDS, _REBOOT_SECONDS = 300, 900
+
+
+def cluster_section(groups: typing.Sequence[Group], items: typing.Sequence[Section], seen: Seen, nodes: typing.Tuple[str, ...]) -> Section:
+    disruption = _disruption(groups, items)
+    seconds = len(nodes) * (_REBOOT_SECONDS if disruption.value == "reboot" else _DRAIN_SECONDS)
+    wait = max(ClusterIntent().wait_seconds, seconds)
+    entries: typing.Tuple[typing.Tuple[str, Entry], ...] = (
+        ("node_selector", _node_selector(seen.operators, nodes)),
+        _resource_prefix(seen.operators),
+        ("wait_seconds", Value(wait, f"the operator takes {len(nodes)} nodes one after the other; set node_pool.max_unavailable for more at a time")),
+        ("disruption", disruption),
+    )
+    return Section(entries, "what all fabrics share")
+
+
+def _disruption(groups: typing.Sequence[Group], items: typing.Sequence[Section]) -> Value:
+    wanted = [data_of(item).get("virtual_functions") for item in items]
+    there = all(hca.sriov and hca.sriov.current == count for group, count in zip(groups, wanted) for hca in group.all)
+    if there:
+        return Value("drain", "the VFs are there already; a policy that is new to them drains nodes one after the other: their pods move")
+    return Value("reboot", "VFs are to be made, and the first policy on ConnectX mostly changes firmware: each node is drained and reboots, one by one")
+
+
+def _resource_prefix(operators: typing.Optional[OperatorFacts]) -> typing.Tuple[str, Entry]:
+    """What the operator puts before the names of resources. Where it is needs no key: each stage sees that."""
+    usual = ClusterIntent().resource_prefix
+    key, hint = "resource_prefix", "prefix of the device plugin's resources"
+    if operators is None:
+        return key, Blank(hint, "the cluster could not be asked")
+    if len(operators.installations) == 1:
+        (found,) = operators.installations
+        by = f"the operator {found.deployment.name} {found.version}".strip()
+        where = f"{by} in {found.deployment.namespace}, installed by {found.origin}"
+        why = f"RESOURCE_PREFIX of {where}" if found.resource_prefix else f"the default of {where}: it does not say"
+        return key, Value(found.resource_prefix or usual, why)
+    if operators.installations:
+        names = ", ".join(item.deployment.namespace for item in operators.installations)
+        return key, Blank(hint, f"there are {len(operators.installations)} SR-IOV operators, in {names}, and one only may be")
+    if operators.errors:
+        return key, Blank(hint, "none was found, and not all could be read: see the notes above")
+    return key, Value(usual, f"no operator is there yet; this is its default, and operators_install: true installs it into {operators.namespace}")
+
+
+def _node_selector(operators: typing.Optional[OperatorFacts], nodes: typing.Tuple[str, ...]) -> typing.Union[Section, Blank]:
+    label = ClusterIntent().node_selector
+    ((key, value),) = label.items()
+    hint = "a mapping with a label of the nodes that take part, and of no other"
+    if operators is None:
+        return Blank(hint, "the cluster could not be asked")
+    bearing = {node.name for node in operators.nodes if node.labels.get(key) == value}
+    if set(nodes) <= bearing:
+        others = sorted(bearing - set(nodes))
+        more = f"; so do {', '.join(others)}, which take no part here and would get VFs as well" if others else ""
+        return Section(((key, Value(value, f"all {len(nodes)} nodes have it, by node feature discovery{more}")),), "which nodes take part")
+    without = sorted(set(nodes) - bearing)
+    known = {node.name for node in operators.nodes}
+    strangers = [name for name in without if name not in known]
+    if strangers and operators.errors:
+        return Blank(hint, f"of {', '.join(strangers)} no labels are known, and not all could be read: see the notes above")
+    why = f"the cluster has no node of the name {', '.join(strangers)}" if strangers else f"{', '.join(without)} lack the usual label {key}: {value}"
+    return Blank(hint, f"{why}; a label of your own: kubectl label node NODE example.com/rdma=true")

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One fabric of the intent."""
+
+from __future__ import annotations
+
+import collections
+import typing
+
+from ..._check.fleet.hcas_of_fabric import resolve
+from ..._check.fleet.places import by_leaf, places
+from ..._model.intent import Fabric, Network, Select
+from ..._model.proposal import Blank, Entry, Section, Value
+from .groups import NVIDIA, Group, link_of, model_of, rate_of, unfit
+from .networks import Networks
+from .seen import Nodes, Seen
+
+#: VFs of an HCA where firmware offers more: pods of a node that share an HCA are seldom more
+USUAL_FUNCTIONS = 8
+# share of the HCAs that must be on their rail's leaf: a few cables may be swapped, and stage fabric names them
+_ON_RAIL = 0.8
+
+
+def fabric_section(name: str, group: Group, alone: bool, seen: Seen, nodes: Nodes, networks: Networks) -> Section:
+    resource = f"rdma_{name.replace('-', '_')}"
+    functions = _functions(group)
+    named = Value(name, "any name will do; findings and objects bear it")
+    entries: typing.List[typing.Tuple[str, Entry]] = [("name", named), ("profile", _profile(group)), ("select", _select(group, alone, nodes))]
+    entries += [
+        ("virtual_functions", functions),
+        ("resource_name", Value(resource, "any name will do; pods ask for it")),
+        ("network", _network(name, group)),
+        ("ipam", _ipam(name, group, functions, seen, networks)),
+    ]
+    if group.infiniband:
+        entries.append(("rails", _rails(group, seen)))
+    models = collections.Counter(map(model_of, group.all))
+    found = ", ".join(f"{count} HCAs of model {model}" for model, count in sorted(models.items()))
+    return Section(tuple(entries), f"{group.why}: {found}, {_rates(group)}, on {len(group.members)} nodes")
+
+
+def _rates(group: Group) -> str:
+    rates = sorted({rate_of(hca) for hca in group.all})
+    return " and ".join(f"{rate:g} Gb/s" for rate in rates)
+
+
+def _profile(group: Group) -> Value:
+    if group.infiniband:
+        return Value("sriov_infiniband", "the ports are InfiniBand, and the HCAs can have virtual functions")
+    return Value("sriov_ethernet", "the ports are Ethernet with RDMA (RoCE), and the NICs can have virtual functions")
+
+
+def _select(group: Group, alone: bool, nodes: Nodes) -> Section:
+    entries: typing.List[typing.Tuple[str, Entry]] = []
+    chosen = {(name, hca.name) for name, hcas in group.members.items() for hca in hcas}
+    addresses = tuple(sorted({hca.pci.address for hca in group.all if hca.pci}))
+    if group.infiniband:
+        if alone:
+            entries.append(("subnet_manager", Value("any", f"there is one fabric only; its subnet manager is {group.managers[0]}")))
+        else:
+            said = f"the port's subnet managers: {'those' if len(group.managers) > 1 else 'the one'} of this fabric; add any that may become its master"
+            entries.append(("subnet_manager", Value(group.managers, said)))
+        rest = [hca for name, hcas in nodes.items() for hca in hcas if not hca.is_virtual and link_of(hca) == "InfiniBand" and unfit(hca)]
+        if rest:
+            entries.append(("pci", Value(addresses, "where the HCAs are: others that are left out may be on the same fabric")))
+    else:
+        devices = sorted({hca.pci.device for hca in group.all if hca.pci})
+        same = [(name, hca.name) for name, hcas in nodes.items() for hca in hcas if not hca.is_virtual and hca.pci and hca.pci.device in devices]
+        entries.append(("vendor", Value(NVIDIA, "PCI vendor of all of them: NVIDIA")))
+        if len(devices) == 1 and set(same) == chosen:
+            entries.append(("device", Value(devices[0], "PCI device of all of them, and of no other NIC of these nodes")))
+        else:
+            entries.append(("pci", Value(addresses, "where the NICs are: they are of several models, or others of their model are left out")))
+    counts = collections.Counter(len(hcas) for hcas in group.members.values())
+    entries.append(("hcas_per_node", Value(group.per_node, f"{counts[group.per_node]} of {len(group.members)} nodes have so many")))
+    return Section(tuple(entries), "which HCAs of a node belong to the fabric")
+
+
+def _functions(group: Group) -> typing.Union[Value, Blank]:
+    totals = {hca.sriov.total if hca.sriov else None for hca in group.all}
+    currents = {hca.sriov.current if hca.sriov else None for hca in group.all}
+    known = [total for total in totals if total]
+    if len(known) < len(totals):
+        without = sum(1 for hca in group.all if not (hca.sriov and hca.sriov.total))
+        why = f"{without} of {len(group.all)} HCAs show no SR-IOV: it is off in firmware or BIOS, or hidden. Stage platform says which and what to do."
+        return Blank("how many VFs each HCA shall have, 1 to 128", why)
+    most = min(known)
+    current = next(iter(currents)) if len(currents) == 1 else None
+    if current:
+        return Value(min(current, most), f"each HCA has so many now; firmware offers {most}")
+    few = min(most, USUAL_FUNCTIONS)
+    return Value(few, f"firmware of all HCAs offers {most}; each pod takes one, so that this is how many share an HCA")
+
+
+def _network(name: str, group: Group) -> Section:
+    entries: typing.List[typing.Tuple[str, Entry]] = [
+        ("name", Value(name, "any name will do; pods name it in their annotation")),
+        ("namespace", Blank("namespace of the pods that shall use it", "nothing shows where your jobs will run")),
+    ]
+    if group.infiniband:
+        entries.append(("link_state", Value("enable", "a VF of InfiniBand has no link of its own before that")))
+    return Section(tuple(entries), "what pods name in their annotation")
+
+
+def _ipam(name: str, group: Group, functions: typing.Union[Value, Blank], seen: Seen, networks: Networks) -> Section:
+    each = functions.value if isinstance(functions, Value) and isinstance(functions.value, int) else 2 * USUAL_FUNCTIONS
+    on_node = group.per_node * each
+    count = len(seen.hcas)
+    crds = seen.operators.crds if seen.operators else ()
+    kind: typing.Union[Value, Blank]
+    block = 0
+    if "ippools.whereabouts.cni.cncf.io" in crds:
+        kind = Value("whereabouts", "the cluster has its IPPools")
+    elif "ippools.nv-ipam.nvidia.com" in crds:
+        kind, block = Value("nv-ipam", "the cluster has its IPPools, and none of whereabouts"), 1 << max(on_node - 1, 1).bit_length()
+    else:
+        why = "the cluster could not be asked"
+        if seen.operators:
+            why = "neither was found, and not all could be read" if seen.operators.errors else "the cluster has neither"
+        kind = Blank("whereabouts, or nv-ipam with a pool; install it", f"{why}, and pods need one of them for their addresses")
+    need = 2 * (count + 1) * (block or on_node) + 2
+    sum_of = f"{count} nodes and one to spare x {group.per_node} HCAs x {each} VFs, and as much again to grow"
+    entries: typing.List[typing.Tuple[str, Entry]] = [("type", kind), ("range", networks.take(need, sum_of))]
+    if block:
+        pool: typing.Tuple[typing.Tuple[str, Entry], ...] = (
+            ("name", Value(name, "any name will do")),
+            ("per_node_block_size", Value(block, f"a node's {group.per_node} HCAs x {each} VFs, rounded up")),
+        )
+        entries.append(("pool", Section(pool, "nv-ipam gives each node a block of it")))
+    return Section(tuple(entries), "addresses of the VFs")
+
+
+def _rails(group: Group, seen: Seen) -> typing.Union[Value, Blank]:
+    if group.per_node == 1:
+        return Value("leaf", "one HCA a node is one rail")
+    hcas = {name: item.value for name, item in seen.hcas.items() if item.value is not None and item.error is None}
+    subnets = {name: item.value for name, item in seen.subnets.items() if item.value is not None and item.error is None}
+    chosen = tuple(sorted({hca.pci.address for hca in group.all if hca.pci}))
+    fabric = Fabric("proposed", "sriov_infiniband", Network("default"), Select(group.per_node, group.managers, chosen))
+    leaves: typing.Dict[str, typing.Counter[int]] = {}
+    for place in places(by_leaf(resolve(fabric, hcas, subnets), seen.topologies), seen.topologies).values():
+        if place.leaf is not None:
+            leaves.setdefault(place.leaf, collections.Counter())[place.rail] += 1
+    if not leaves:
+        return Blank("leaf or none", "no topology was read, so nothing shows on which leaf the HCAs are; leaf: HCA k of each node is on the others' HCA k's")
+    right, total = sum(max(rails.values()) for rails in leaves.values()), sum(sum(rails.values()) for rails in leaves.values())
+    said = f"by the topology {right} of {total} HCAs are on a leaf of their rail"
+    return Value("leaf" if right >= _ON_RAIL * total else "none", said)

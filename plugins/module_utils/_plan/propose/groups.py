@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""HCAs that are on one fabric, and those that are left out, each with its reason."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from ..._model.fabric import ObservedSubnets, ObservedTopologies, SubnetManager
+from ..._model.hca import Hca
+from ..._model.proposal import LeftOut
+from .seen import Nodes, Seen
+
+#: PCI vendor of NVIDIA's network adapters, and its adapters with processors of their own: BlueField 1 to 4 (pci.ids)
+NVIDIA = "15b3"
+BLUEFIELDS = ("a2d2", "a2d6", "a2dc", "a2df")
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """HCAs of one fabric.
+
+    :ivar managers: GUIDs of its subnet managers, the master first; none on Ethernet
+    :ivar members: by node
+    :ivar why: from what it was concluded that they are on one fabric
+    """
+
+    infiniband: bool
+    managers: typing.Tuple[str, ...]
+    members: typing.Mapping[str, typing.Tuple[Hca, ...]]
+    why: str
+
+    @property
+    def all(self) -> typing.Tuple[Hca, ...]:
+        return tuple(hca for hcas in self.members.values() for hca in hcas)
+
+    @property
+    def per_node(self) -> int:
+        """HCAs that most nodes have on it; of two such numbers the larger one."""
+        counts = collections.Counter(len(hcas) for hcas in self.members.values())
+        return max(counts, key=lambda count: (counts[count], count))
+
+
+class Out:
+    """Who is left out, gathered by reason."""
+
+    def __init__(self, nodes: typing.Collection[str]) -> None:
+        self._nodes = nodes
+        self._found: typing.Dict[typing.Tuple[str, str], typing.Dict[str, typing.List[str]]] = {}
+
+    def add(self, node: str, hca: Hca, why: str) -> None:
+        self._found.setdefault((model_of(hca), why), {}).setdefault(node, []).append(hca.name)
+
+    def told(self) -> typing.Iterator[LeftOut]:
+        for (model, why), by_node in self._found.items():
+            names = {tuple(hcas) for hcas in by_node.values()}
+            if len(names) == 1 and len(by_node) > 1:
+                nodes = f"all {len(by_node)} nodes" if len(by_node) == len(self._nodes) else ", ".join(by_node)
+                (same,) = names
+                yield LeftOut(f"{', '.join(same)} ({model}) of {nodes}", why)
+            else:
+                yield LeftOut("; ".join(f"{node} {', '.join(hcas)}" for node, hcas in by_node.items()) + f" ({model})", why)
+
+
+def model_of(hca: Hca) -> str:
+    return f"{hca.pci.vendor}:{hca.pci.device}" if hca.pci else "no PCI function"
+
+
+def link_of(hca: Hca) -> str:
+    return next((port.link_layer for port in hca.all_ports if port.link_layer), "")
+
+
+def rate_of(hca: Hca) -> float:
+    return max((port.rate_gbps or 0.0 for port in hca.all_ports), default=0.0)
+
+
+def unfit(hca: Hca) -> str:
+    """Why an HCA is none that virtual functions are proposed for; empty when it is one."""
+    if hca.pci is None:
+        return "it has no PCI function, so no virtual functions can be made of it."
+    if hca.pci.vendor != NVIDIA:
+        return "its vendor is not NVIDIA, and what its firmware and driver can do is not known here. Add a fabric by hand, see docs/intent.md."
+    if hca.pci.device in BLUEFIELDS:
+        return (
+            "it is a BlueField, and the node does not show whether it is in DPU mode, where its own processors own the ports."
+            f" Look at INTERNAL_CPU_OFFLOAD_ENGINE in mlxconfig -d {hca.pci.address} query; in NIC mode add a fabric by hand."
+        )
+    return ""
+
+
+def infiniband(nodes: Nodes, seen: Seen, out: Out) -> typing.List[Group]:
+    """One group for each fabric: HCAs whose ports see the same subnet manager, or two that see each other."""
+    alias = _same_fabric(seen.topologies)
+    groups: typing.Dict[str, typing.Dict[str, typing.List[Hca]]] = {}
+    for name, hcas in nodes.items():
+        answers = seen.subnets.get(name, ObservedSubnets())
+        masters: typing.Dict[str, SubnetManager] = {}
+        for item in answers.value or ():
+            if item.master:
+                masters.setdefault(item.rdma_device, item.master)
+        for hca in hcas:
+            if hca.is_virtual or link_of(hca) != "InfiniBand":
+                continue
+            master = masters.get(hca.rdma_device or "")
+            why = unfit(hca)
+            if why:
+                out.add(name, hca, why)
+            elif master is None:
+                states = ", ".join(sorted({f"{port.state} and {port.physical_state}" for port in hca.all_ports}))
+                asked = f" ({answers.error})" if answers.error else ""
+                out.add(name, hca, f"no subnet manager answers through its ports, which are {states}{asked}, so its fabric is not known. Bring them up.")
+            else:
+                groups.setdefault(alias.get(master.guid, (master.guid,))[0], {}).setdefault(name, []).append(hca)
+    result = []
+    for guid, members in groups.items():
+        managers = alias.get(guid, (guid,))
+        result.append(Group(True, managers, {name: tuple(hcas) for name, hcas in members.items()}, f"the ports see the subnet manager {guid}"))
+    return result
+
+
+def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> typing.Dict[str, typing.Tuple[str, ...]]:
+    """For the GUID of each subnet manager all those of its fabric, the master first."""
+    found: typing.Dict[str, typing.Tuple[str, ...]] = {}
+    for observed in topologies.values():
+        for seen in observed.value or ():
+            if seen.managers is None or seen.managers.master is None:
+                continue
+            others = {port.manager.guid for port in seen.managers.ports if port.manager} - {seen.managers.master}
+            known = (seen.managers.master, *sorted(others))
+            known = next((found[guid] for guid in known if guid in found), known)
+            for guid in (seen.managers.master, *others):
+                found.setdefault(guid, known)
+    return found
+
+
+def ethernet(nodes: Nodes, out: Out) -> typing.List[Group]:
+    """The fastest NICs with RDMA. Which of them are cabled to one network no fact shows, so that they are one fabric."""
+    fit: typing.Dict[str, typing.List[Hca]] = {}
+    for name, hcas in nodes.items():
+        for hca in hcas:
+            if hca.is_virtual:
+                continue
+            why = unfit(hca) or _not_roce(hca)
+            if why:
+                out.add(name, hca, why)
+            else:
+                fit.setdefault(name, []).append(hca)
+    best = max((rate_of(hca) for hcas in fit.values() for hca in hcas), default=0.0)
+    members = {}
+    for name, some in fit.items():
+        for hca in some:
+            if rate_of(hca) < best:
+                rates = f"its link runs at {rate_of(hca):g} Gb/s and others at {best:g}"
+                out.add(name, hca, f"{rates}: mostly it is for storage or the node itself. Add it by hand.")
+        members[name] = tuple(hca for hca in some if rate_of(hca) == best)
+    members = {name: hcas for name, hcas in members.items() if hcas}
+    why = f"Ethernet links of {best:g} Gb/s with RDMA; which network they are cabled to is not seen, so look whether it is one"
+    return [Group(False, (), members, why)] if members else []
+
+
+def _not_roce(hca: Hca) -> str:
+    if not hca.rdma_device:
+        return "it has no RDMA device."
+    if not any(port.state == "ACTIVE" for port in hca.all_ports):
+        return "its port has no link. Bring it up if it is on the fabric."
+    bonds = sorted({netdev.bond for netdev in hca.all_netdevs if netdev.bond})
+    return f"it is part of the bond {', '.join(bonds)}, which mostly is for storage or the node itself. Add a fabric by hand." if bonds else ""
+
+
+def odd_nodes(fabric: str, group: Group) -> typing.Iterator[LeftOut]:
+    """Nodes that have another number of HCAs on it than the rest."""
+    for name, hcas in group.members.items():
+        if len(hcas) != group.per_node:
+            what = f"it has {len(hcas)} HCAs on {fabric} ({', '.join(hca.name for hca in hcas)}) and the rest {group.per_node}."
+            yield LeftOut(f"node {name}", f"{what} Repair it, or take it out of the group rdma_nodes.")

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What there is -> the intent that fits it. Each value carries from what it was concluded; what nothing shows is a blank for the user to fill in."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.proposal import LeftOut, Proposal, Sections
+from .cluster import cluster_section
+from .fabric import fabric_section
+from .groups import Group, Out, ethernet, infiniband, link_of, odd_nodes, rate_of
+from .networks import Networks
+from .seen import Nodes, Seen
+
+
+def propose(seen: Seen) -> Proposal:
+    """The intent for what was seen. Without any fabric the proposal has an empty list, and says in ``left_out`` why."""
+    nodes = {name: item.value.hcas for name, item in seen.hcas.items() if item.value is not None and item.error is None}
+    out = Out(nodes)
+    absent = tuple(
+        LeftOut(f"node {name}", f"it gave no answer: {item.error or 'nothing'}. Make it answer, or take it out of the group rdma_nodes.")
+        for name, item in seen.hcas.items()
+        if name not in nodes
+    )
+    has_infiniband = any(link_of(hca) == "InfiniBand" for hcas in nodes.values() for hca in hcas if not hca.is_virtual)
+    groups = infiniband(nodes, seen, out) if has_infiniband else ethernet(nodes, out)
+    if has_infiniband:
+        why = "it is no InfiniBand, and the nodes have that as well: mostly it is for storage or the node itself. Add a fabric by hand."
+        for name, hcas in nodes.items():
+            for hca in hcas:
+                if not hca.is_virtual and link_of(hca) != "InfiniBand":
+                    out.add(name, hca, why)
+    groups.sort(key=lambda group: (-group.per_node * max(rate_of(hca) for hca in group.all), group.managers))
+    networks = Networks(seen.addresses)
+    items, odd = [], []
+    for number, group in enumerate(groups, 1):
+        items.append(fabric_section(f"fabric-{number}", group, len(groups) == 1, seen, nodes, networks))
+        odd += list(odd_nodes(f"fabric-{number}", group))
+    fabrics = Sections(tuple(items), _fabrics_why(groups))
+    names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
+    notes = (*(f"{text}: what depends on it is to be filled in." for text in seen.unread), *_partly(seen), *_holders(nodes, seen, names, not has_infiniband))
+    return Proposal(fabrics, cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes)
+
+
+def _fabrics_why(groups: typing.Sequence[Group]) -> str:
+    if groups and groups[0].infiniband:
+        return f"{len(groups)} InfiniBand {'fabric' if len(groups) == 1 else 'fabrics'}, told apart by the subnet managers that the ports see"
+    return "the fastest Ethernet NICs with RDMA" if groups else "nothing that a fabric could be made of"
+
+
+def _partly(seen: Seen) -> typing.Iterator[str]:
+    """What could be read in part only."""
+    for name, item in seen.hcas.items():
+        if item.value is not None and item.value.errors:
+            yield f"of node {name} could not be read: {'; '.join(item.value.errors)}."
+    if seen.operators is not None and seen.operators.errors:
+        yield f"of the operators could not be read: {'; '.join(seen.operators.errors)}."
+
+
+def _holders(nodes: Nodes, seen: Seen, ours: typing.Container[str], ethernet: bool) -> typing.Iterator[str]:
+    """Who has what the fabrics will want."""
+    if ethernet:
+        yield "which NIC carries a node's own addresses is not seen: look whether one of these does, since it loses its link while VFs are made."
+    for policy in seen.operators.policies if seen.operators else ():
+        if policy.name not in ours:
+            what = f"{policy.vfs_count} VFs of {', '.join(policy.root_devices or policy.pf_names) or policy.vendor or 'any NIC'} as {policy.resource_name}"
+            yield f"SriovNetworkNodePolicy {policy.name} makes {what}: where it selects the same HCAs, remove it, since each policy undoes the other."
+    held = {name: sum(hca.held is not None for hca in hcas) for name, hcas in nodes.items()}
+    busy = {name: count for name, count in held.items() if count}
+    if busy:
+        said = ", ".join(f"{name} {count}" for name, count in busy.items())
+        yield f"Pods hold functions now ({said}); a drain ends these pods."

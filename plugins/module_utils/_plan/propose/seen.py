@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a proposal is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.addresses import AddressFacts
+from ..._model.fabric import ObservedSubnets, ObservedTopologies
+from ..._model.hca import Hca, ObservedHcas
+from ..._model.sriov_operator import OperatorFacts
+
+#: HCAs of each node that gave an answer
+Nodes = typing.Mapping[str, typing.Tuple[Hca, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What a proposal is made of. None: nobody could be asked, and why is in ``unread``.
+
+    :ivar unread: what could not be asked of the cluster, and why
+    """
+
+    hcas: typing.Mapping[str, ObservedHcas]
+    subnets: typing.Mapping[str, ObservedSubnets]
+    topologies: typing.Mapping[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    addresses: typing.Optional[AddressFacts] = None
+    operators: typing.Optional[OperatorFacts] = None
+    unread: typing.Tuple[str, ...] = ()
