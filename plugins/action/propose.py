@@ -18,6 +18,7 @@ class ActionModule(ControllerAction):
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,
         "path": {"type": "path"},
+        "namespace": {"type": "str", "default": ""},
         # raw: it is compared, and stage validate alone says what is wrong with it
         "fabrics": {"type": "raw"},
         "cluster": {"type": "raw"},
@@ -28,7 +29,7 @@ class ActionModule(ControllerAction):
         there = options["fabrics"] is not None or options["cluster"] is not None
         # where nothing is written, it does not matter whether there is a place for it
         path = os.path.abspath(options["path"]) if options["path"] else "" if there else default_path(_inventory_dir(variables))
-        return propose_intent(folder, path, options["fabrics"], options["cluster"], bool(self._task.check_mode))
+        return propose_intent(folder, path, options["namespace"], options["fabrics"], options["cluster"], bool(self._task.check_mode))
 
 
 def _inventory_dir(variables: Result) -> str:

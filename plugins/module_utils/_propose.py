@@ -44,9 +44,10 @@ def default_path(inventory_dir: str) -> str:
     return os.path.abspath(os.path.join(folder, "all", "rdma.yml"))
 
 
-def seen_of(folder: FactFolder) -> Seen:
+def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
     """What a run saw, as far as it saw it.
 
+    :param namespace: of the pods, where the user has said so
     :raises FileError: this run has looked at no node
     :raises LoadError: a fact has not the form that this version gives it
     """
@@ -70,19 +71,20 @@ def seen_of(folder: FactFolder) -> Seen:
     topologies = load(typing.Dict[str, ObservedTopologies], folder.of_nodes("topologies", [node for node in nodes if node in chosen]), "topologies")
     addresses = of_cluster(AddressFacts, "addresses", "addresses", "addresses in use")
     operators = of_cluster(OperatorFacts, "operators", "operators", "operators of the cluster")
-    return Seen(hcas, subnets, topologies, addresses, operators, tuple(unread))
+    return Seen(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace)
 
 
-def propose_intent(folder: FactFolder, path: str, fabrics: typing.Any, cluster: typing.Any, check_mode: bool) -> Data:
+def propose_intent(folder: FactFolder, path: str, namespace: str, fabrics: typing.Any, cluster: typing.Any, check_mode: bool) -> Data:
     """Propose, and write the proposal where nobody has an intent yet. No file is ever overwritten.
 
     :param path: of the file
+    :param namespace: of the pods; empty where nobody has said so
     :param fabrics: value of ``rdma_fabrics``, and ``cluster`` that of ``rdma_cluster``; None where there is none
     :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks``: paths to fill in, and ``diff``
     :raises ProposalError: nothing can be proposed
     :raises FileError: a fact can't be read, or the file is there or can't be written
     """
-    proposal = propose(seen_of(folder))
+    proposal = propose(seen_of(folder, namespace))
     left_out = [f"left out: {item.what}: {item.why}" for item in proposal.left_out]
     if not proposal.fabrics.items:
         why = "; ".join(left_out) or "the group rdma_nodes is empty"

@@ -23,6 +23,10 @@ options:
       - File to write, on the controller.
       - The default is C(group_vars/all/rdma.yml) in the folder of the inventory.
     type: path
+  namespace:
+    description: Namespace of the pods that will use the fabrics. Nothing shows it, so that without it the proposal has a line to fill in for each fabric.
+    type: str
+    default: ""
   fabrics:
     description: The variable C(rdma_fabrics), if there is an intent already.
     type: raw

@@ -132,6 +132,13 @@ def test_from_nothing_to_a_file_that_validate_refuses_until_it_is_filled_in(site
     assert "there is an intent already" in said and "changed=0" in said
 
 
+def test_the_namespace_of_the_pods_is_taken_from_who_knows_it(site: Site) -> None:
+    code, said = site.play("propose", rdma_proposal_namespace="training")
+    assert code == 0, said
+    assert site.proposed()["rdma_fabrics"][0]["network"]["namespace"] == "training"
+    assert set(re.findall(r"to fill in: (\S+):", said)) == {"rdma_fabrics[0].ipam.type"}
+
+
 def test_a_file_that_is_no_intent_is_not_overwritten(site: Site) -> None:
     target = site.folder / "mine.yml"
     target.write_text("mine\n", encoding="utf-8")

@@ -29,7 +29,7 @@ def fabric_section(name: str, group: Group, alone: bool, seen: Seen, nodes: Node
     entries += [
         ("virtual_functions", functions),
         ("resource_name", Value(resource, "any name will do; pods ask for it")),
-        ("network", _network(name, group)),
+        ("network", _network(name, group, seen.namespace)),
         ("ipam", _ipam(name, group, functions, seen, networks)),
     ]
     if group.infiniband:
@@ -92,10 +92,11 @@ def _functions(group: Group) -> typing.Union[Value, Blank]:
     return Value(few, f"firmware of all HCAs offers {most}; each pod takes one, so that this is how many share an HCA")
 
 
-def _network(name: str, group: Group) -> Section:
+def _network(name: str, group: Group, namespace: str) -> Section:
+    pods: Entry = Blank("namespace of the pods that shall use it", "nothing shows where your jobs will run")
     entries: typing.List[typing.Tuple[str, Entry]] = [
         ("name", Value(name, "any name will do; pods name it in their annotation")),
-        ("namespace", Blank("namespace of the pods that shall use it", "nothing shows where your jobs will run")),
+        ("namespace", Value(namespace, "where the pods that use it are, as you have said") if namespace else pods),
     ]
     if group.infiniband:
         entries.append(("link_state", Value("enable", "a VF of InfiniBand has no link of its own before that")))

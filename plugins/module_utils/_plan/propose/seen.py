@@ -20,6 +20,7 @@ Nodes = typing.Mapping[str, typing.Tuple[Hca, ...]]
 class Seen:
     """What a proposal is made of. None: nobody could be asked, and why is in ``unread``.
 
+    :ivar namespace: of the pods that shall use the fabrics, which the user alone knows; empty where he has not said
     :ivar unread: what could not be asked of the cluster, and why
     """
 
@@ -29,3 +30,4 @@ class Seen:
     addresses: typing.Optional[AddressFacts] = None
     operators: typing.Optional[OperatorFacts] = None
     unread: typing.Tuple[str, ...] = ()
+    namespace: str = ""
