@@ -27,7 +27,7 @@ SEALED_PACKAGES = (
     "ca-certificates busybox-static jq qemu-guest-agent"
 ).split()
 #: of a worker that is reached by ssh
-GUEST_PACKAGES = (*SEALED_PACKAGES, *"openssh-server python3 ibverbs-utils ibverbs-providers perftest rdmacm-utils infiniband-diags opensm".split())
+GUEST_PACKAGES = (*SEALED_PACKAGES, *"openssh-server sudo python3 ibverbs-utils ibverbs-providers perftest rdmacm-utils infiniband-diags opensm".split())
 POD_PACKAGES = (
     "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iperf3 iputils-ping ethtool kmod pciutils jq procps "
     # for observers

@@ -27,6 +27,8 @@ MASKED = (
 ).split()
 ENABLED = ("lab-boot.service", "kubelet.service", "containerd.service")
 SIZE = "6G"
+#: on a worker that is reached by ssh: somebody who is not root, and becomes it by sudo
+ADMIN = "admin"
 
 
 def disk(umad2sim: pathlib.Path, sealed: bool) -> pathlib.Path:
@@ -54,6 +56,7 @@ def disk(umad2sim: pathlib.Path, sealed: bool) -> pathlib.Path:
         shutil.copytree(GUEST / "root", work, dirs_exist_ok=True)
         if not sealed:
             fabric.install(work, umad2sim)
+            _add_admin(work)
         _settle(work, (*ENABLED, *(() if sealed else ("ssh.service",))))
         _import_images(work, image_folder)
         run(["truncate", "-s", SIZE, target / "disk.ext4"])
@@ -84,6 +87,14 @@ def _settle(work: pathlib.Path, enabled: typing.Iterable[str]) -> None:
     (work / fabric.HCAS).symlink_to(f"/opt/lab/{pathlib.Path(fabric.HCAS).name}")
     spec = run(["chroot", work, "ctr", "oci", "spec"])
     (work / "etc/containerd/rdma.json").write_text(_with_rdma_devices(spec))
+
+
+def _add_admin(work: pathlib.Path) -> None:
+    # without PAM, sshd takes a password that can't be for none, and '!' for a locked account
+    run(["chroot", work, "useradd", "--create-home", "--shell", "/bin/bash", "--password", "*", ADMIN])
+    sudoers = work / "etc/sudoers.d" / ADMIN
+    sudoers.write_text(f"{ADMIN} ALL=(ALL) NOPASSWD: ALL\n")
+    sudoers.chmod(0o440)
 
 
 def _with_rdma_devices(spec: str) -> str:

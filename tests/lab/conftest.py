@@ -129,18 +129,20 @@ class Lab:
         variables: typing.Optional[typing.Mapping[str, typing.Any]] = None,
         by_pods: bool = False,
         kubeconfig: str = "",
+        inventory: typing.Optional[pathlib.Path] = None,
     ) -> typing.Iterator[Playbook]:
         """A playbook of the collection that runs meanwhile, its report in this test's own folder; it ends with the block.
 
         :param kubeconfig: of another user than the lab's admin
         :param by_pods: with nothing but the kubeconfig, all nodes by observers
+        :param inventory: in place of the lab's own
         """
         other = {"rdma_kubeconfig": kubeconfig} if kubeconfig else {}
         given = json.dumps({"rdma_report_dir": str(self.folder), **other, **(variables or {})})
         log = self.folder / "output.log"
         with log.open("wb") as stream:
             process = subprocess.Popen(
-                [PLAYBOOK, "-i", f"inventory/{'lab-pods' if by_pods else 'lab'}", name, "-e", given, *options],
+                [PLAYBOOK, "-i", inventory or f"inventory/{'lab-pods' if by_pods else 'lab'}", name, "-e", given, *options],
                 cwd=ROOT,
                 env={**os.environ, **({"LAB_KUBECONFIG": kubeconfig} if kubeconfig else {}), "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"},
                 stdout=stream,

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from cryptography import x509
 
+from lab.build.disk import ADMIN
 from lab.pki import Pki
 
 from .conftest import ROOT, Lab
@@ -89,6 +90,17 @@ def test_the_shipped_roles_are_enough(lab: Lab, roles: None, stage: str) -> None
 def test_the_shipped_roles_are_enough_to_measure(lab: Lab, roles: None) -> None:
     run = run_as(lab, "linerate-rdma-operators", "bandwidth", rdma_fabrics=intent())
     assert [finding["subject"] for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
+
+
+def test_sudo_does_in_place_of_root(lab: Lab) -> None:
+    """Over ssh as a user who is not root: sysfs and configuration spaces, umad, and pings in the background."""
+    path = lab.folder / "by_sudo.yml"
+    path.write_text(yaml.safe_dump({"rdma_nodes": {"hosts": {"worker-1": {"ansible_user": ADMIN, "ansible_become": True}}}}))
+    run = lab.playbook("playbooks/reachability.yml", "-i", str(path))
+    assert run.code == 0, run.end
+    assert run.finding("reachability", "reachability.node", "worker-1")["status"] == "pass"
+    shown = lab.command("on", "worker-1", "find", f"/home/{ADMIN}", "-newer", "/opt/lab/ssh/authorized_keys").stdout
+    assert ".ansible" in shown, "it did not come in as this user"
 
 
 def test_an_expired_certificate_is_named_as_such(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,11 @@ import json
 import typing
 
 import pytest
+import yaml
 
 from lab.controlplane import audit_log
 
-from .conftest import MANAGED, ROOT, Lab
+from .conftest import MANAGED, ROOT, SETTINGS, Lab
 from .test_access import identity, shipped
 
 AUDIT = audit_log(ROOT / ".lab")
@@ -80,6 +81,24 @@ def test_a_kubeconfig_is_enough_for_all_stages(lab: Lab) -> None:
     assert {record["gate"] for record in run.records.values()} == {"open"}, run.end
     assert "GREEN" in run.output
     assert "linerate-observers" not in lab.namespaces()
+
+
+@pytest.mark.thorough
+def test_an_intent_that_is_proposed_is_green_without_a_change(lab: Lab) -> None:
+    """All of the cluster but its kubeconfig is seen. What the lab can't prove is waived as in its own intent, whose fabrics have other names."""
+    settings = {name: value for name, value in SETTINGS.items() if name not in ("rdma_fabrics", "rdma_cluster")}
+    settings["rdma_waivers"] = [{**item, **({"subject": "*fabric-*"} if "subject" in item else {})} for item in SETTINGS["rdma_waivers"]]
+    inventory = lab.folder / "inventory"
+    (inventory / "group_vars" / "all").mkdir(parents=True)
+    for name, content in (("linerate.rdma.yml", {"plugin": "linerate.rdma.nodes"}), ("group_vars/all/lab.yml", {**settings, "lab_folder": str(ROOT / ".lab")})):
+        (inventory / name).write_text(yaml.safe_dump(content))
+    proposed = lab.playbook("playbooks/propose.yml", inventory=inventory, variables={"rdma_proposal_namespace": "training"})
+    assert proposed.code == 0 and "0 lines to fill in" in proposed.output, proposed.end
+    run = lab.playbook("site.yml", inventory=inventory)
+    assert run.code == 0, run.end
+    assert {record["gate"] for record in run.records.values()} == {"open"}, run.end
+    shown = yaml.safe_load((inventory / "group_vars/all/rdma.yml").read_text())
+    assert [(item["select"]["hcas_per_node"], item["virtual_functions"], item["rails"]) for item in shown["rdma_fabrics"]] == [(4, 8, "leaf"), (2, 8, "leaf")]
 
 
 @pytest.mark.thorough
