@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import struct
 import typing
 
 #: row S1.6: RDMA device, netdev, PCI address, fabric
@@ -138,6 +139,40 @@ class Tree:
         }
         for file, value in values.items():
             self.write(f"class/infiniband/{device}/ports/{number}/{file}", value)
+
+
+def space(capabilities: typing.Sequence[typing.Tuple[int, bytes]]) -> bytes:
+    """A configuration space of 4096 bytes with these extended capabilities: id and body."""
+    place, raw = 0x100, bytearray(4096)
+    for number, (capability, body) in enumerate(capabilities):
+        following = place + 0x40 if number + 1 < len(capabilities) else 0
+        raw[place : place + 4 + len(body)] = struct.pack("<I", capability | 1 << 16 | following << 20) + body
+        place = following
+    return bytes(raw)
+
+
+def sriov_body(total: int, current: int = 0, offset: int = 1, stride: int = 1, ari: bool = True, bars: typing.Sequence[int] = (0x0C,)) -> bytes:
+    """SR-IOV capability behind its header, as ``lspci -vvv`` shows it of a PF: InitialVFs is TotalVFs, bars are the registers from VF BAR 0 on."""
+    registers = [*bars, 0, 0, 0, 0, 0, 0][:6]
+    return struct.pack("<IHHHHHHHHHHII6I", 2, 0x10 if ari else 0, 0, total, total, current, 0, offset, stride, 0, 0x101E, 0x553, 1, *registers)
+
+
+def bridge(first: int, last: int, capabilities: typing.Sequence[typing.Tuple[int, bytes]] = ()) -> bytes:
+    """Configuration space of a port that leads to these buses."""
+    raw = bytearray(space(capabilities))
+    raw[0x0E], raw[0x19], raw[0x1A] = 1, first, last
+    return bytes(raw)
+
+
+def resource(*of_vfs: typing.Tuple[int, int, int]) -> str:
+    """``resource`` of a physical function, without its last line feed: start, end and flags of the BARs of its VFs."""
+    own = ((0xE000000000, 0xE001FFFFFF, 0x14220C), *[(0, 0, 0)] * 6)
+    lines = (*own, *of_vfs, *[(0, 0, 0)] * 6)[:13]
+    return "\n".join(f"0x{start:016x} 0x{end:016x} 0x{flags:016x}" for start, end, flags in lines)
+
+
+#: of VF BAR 0 of a ConnectX-7 with 16 VFs: IORESOURCE_MEM, 64 bits, prefetchable
+PLACED = (0xE002000000, 0xE003FFFFFF, 0x14220C)
 
 
 def guid(node: int, hca: int, port: int = 0) -> str:

@@ -11,7 +11,6 @@ import typing
 
 from .._model.findings import Finding
 from .._model.intent import Intent
-from . import platform
 from .bandwidth import check as bandwidth
 from .compare import check as compare
 from .discover import check as discover
@@ -19,6 +18,7 @@ from .fabric import check as fabric
 from .host import check as host
 from .network import check as network
 from .operators import check as operators
+from .platform import check as platform
 from .reachability import check as reachability
 from .training import check as training
 from .validate import check as validate

@@ -9,12 +9,57 @@ import typing
 
 
 @dataclasses.dataclass(frozen=True)
+class SriovCapability:
+    """SR-IOV of a physical function in its PCI configuration space: what the firmware that runs offers, and how VFs are numbered.
+
+    :ivar initial: InitialVFs; the kernel makes no VF where it is not ``total``
+    :ivar total: TotalVFs; a driver may show less in sriov_totalvfs, as igb does
+    :ivar current: NumVFs
+    :ivar offset: from the function's own routing ID to that of its first VF, and ``stride`` from one VF to the next
+    :ivar ari: the kernel has found ARI on the whole way to the function, so that one bus has room for 256 functions
+    :ivar bars: numbers of the BARs that each VF has, 0 to 5; one of 64 bits counts by its first
+    """
+
+    initial: int
+    total: int
+    current: int
+    offset: int
+    stride: int
+    ari: bool
+    bars: typing.Tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class VfMemory:
+    """Which BARs of its VFs the kernel has given an address. Those that are in neither are not there, or were given up when nothing fitted.
+
+    :ivar placed: numbers, 0 to 5
+    :ivar unplaced: that are there, and have none
+    """
+
+    placed: typing.Tuple[int, ...] = ()
+    unplaced: typing.Tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Acs:
+    """Access Control Services: what a port can do, and what is switched on (bit 2 and 3: packets of peers go up to the root complex)."""
+
+    capability: int
+    control: int
+
+
+@dataclasses.dataclass(frozen=True)
 class PciEvidence:
     """What sysfs shows of a network function, as evidence for SR-IOV.
 
     :ivar sriov_total: None when the file is absent: SR-IOV is off in firmware or BIOS, or the function has no such capability
     :ivar iommu_group: None when the function is in none
     :ivar physical_function: PCI address of the PF, for a VF
+    :ivar capability: for a PF; None where its configuration space has none, or can't be read (as root)
+    :ivar memory: for a PF; None where the kernel does not show it
+    :ivar last_bus: for a PF: the last bus number below the port above it; None where there is no such port
+    :ivar acs: of the port above a PF; None where it has none, or can't be read (as root)
     """
 
     address: str
@@ -24,6 +69,10 @@ class PciEvidence:
     iommu_group: typing.Optional[int] = None
     physical_function: typing.Optional[str] = None
     unread: typing.Tuple[str, ...] = ()
+    capability: typing.Optional[SriovCapability] = None
+    memory: typing.Optional[VfMemory] = None
+    last_bus: typing.Optional[int] = None
+    acs: typing.Optional[Acs] = None
 
 
 @dataclasses.dataclass(frozen=True)

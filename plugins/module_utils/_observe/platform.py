@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import typing
 
 from .._model.hca import Hca, NodeHcas
 from .._model.platform import GpuDriver, NodePlatform, PciEvidence
+from .._parse.node import pci_config
+from .._parse.node import sysfs as parse
 from . import sysfs
 
 _ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.strict", "pci", "ib_core.netns_mode")
@@ -34,6 +37,8 @@ def read_platform(
     devices = _folder(readers, "class/iommu")
     groups = _folder(readers, "kernel/iommu_groups")
     tables = _folder(readers, "firmware/acpi/tables")
+    functions = tuple(_function(hca, readers) for hca in hcas.hcas if hca.pci)
+    errors = (*hcas.errors, *(error for reader in (*readers, command_line, driver) for error in reader.errors))
     return NodePlatform(
         kernel=system.release,
         machine=system.machine,
@@ -41,8 +46,9 @@ def read_platform(
         iommu_devices=devices,
         iommu_groups=None if groups is None else len(groups),
         acpi_tables=None if tables is None else tuple(name for name in tables if re.match(r"\A[A-Z]{4}[0-9]*\Z", name) and name[:4] in _IOMMU_TABLES),
-        functions=tuple(_function(hca, readers) for hca in hcas.hcas if hca.pci),
-        errors=hcas.errors + tuple(error for reader in (*readers, command_line, driver) for error in reader.errors),
+        functions=functions,
+        # the configuration space is read for the HCAs as well
+        errors=tuple(dict.fromkeys(errors)),
         gpu=gpu,
     )
 
@@ -82,8 +88,9 @@ def _folder(readers: typing.Sequence[sysfs.Reader], name: str) -> typing.Optiona
 
 def _function(hca: Hca, readers: typing.Sequence[sysfs.Reader]) -> PciEvidence:
     address = hca.pci.address if hca.pci else ""
-    groups = [group for group in (reader.link(f"bus/pci/devices/{address}/iommu_group") for reader in readers) if group]
-    return PciEvidence(
+    folder = f"bus/pci/devices/{address}"
+    groups = [group for group in (reader.link(f"{folder}/iommu_group") for reader in readers) if group]
+    evidence = PciEvidence(
         address=address,
         driver=hca.pci.driver if hca.pci else None,
         sriov_total=hca.sriov.total if hca.sriov else None,
@@ -91,4 +98,15 @@ def _function(hca: Hca, readers: typing.Sequence[sysfs.Reader]) -> PciEvidence:
         iommu_group=int(groups[0]) if groups and re.match(r"\A[0-9]{1,9}\Z", groups[0]) else None,
         physical_function=hca.physical_function,
         unread=hca.unread,
+    )
+    if hca.is_virtual:
+        return evidence
+    # in the folder of the port above it lies that of the function
+    own, above = (next(filter(None, (reader.raw(f"{folder}/{name}") for reader in readers)), b"") for name in ("config", "../config"))
+    return dataclasses.replace(
+        evidence,
+        capability=pci_config.sriov(own),
+        memory=next(filter(None, (reader.value(f"{folder}/resource", parse.vf_memory) for reader in readers)), None),
+        last_bus=pci_config.last_bus(above),
+        acs=pci_config.acs(above),
     )

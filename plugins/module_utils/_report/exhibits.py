@@ -11,7 +11,6 @@ import collections
 import dataclasses
 import typing
 
-from .._check import platform
 from .._check.bandwidth import check as bandwidth
 from .._check.compare import check as compare
 from .._check.discover import check as discover
@@ -19,6 +18,7 @@ from .._check.fabric import check as fabric
 from .._check.fleet.hcas_of_fabric import Membership, resolve
 from .._check.fleet.places import by_leaf, places, topology_of
 from .._check.operators import check as operators
+from .._check.platform import check as platform
 from .._check.reachability import check as reachability
 from .._check.sources import SOURCES
 from .._check.stages import TABLE

@@ -9,7 +9,6 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import platform
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth import check as bandwidth
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
@@ -21,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, Patience, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import check as operators
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import check as platform
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import conflicts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import check as virtual_functions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject

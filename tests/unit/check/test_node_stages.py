@@ -9,17 +9,17 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check import platform
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import candidates, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import check as platform
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import HeldParts, Netdev, NodeHcas, ObservedHcas, PciFunction, Port, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, HeldParts, Netdev, NodeHcas, ObservedHcas, PciFunction, Port, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform, PciEvidence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import Acs, NodePlatform, ObservedPlatform, PciEvidence, SriovCapability, VfMemory
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import ObservedPings, ObservedServers, Ping, PingServer
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
@@ -523,16 +523,24 @@ def test_reachability_without_nodes_is_unknown() -> None:
 # platform
 
 
+#: of a ConnectX-7 with one VF BAR of 64 bits, below a port that leads to its bus alone
+OFFERS = SriovCapability(16, 16, 0, 1, 1, True, (0,))
+
+
 def evidence(node: NodeHcas, **changes: typing.Any) -> NodePlatform:
-    functions = tuple(
-        PciEvidence(
-            item.pci.address, item.pci.driver, item.sriov.total if item.sriov else None, item.sriov.current if item.sriov else None, 7, None, item.unread
-        )
-        for item in node.hcas
-        if item.pci
-    )
+    functions = tuple(proof(item) for item in node.hcas if item.pci)
     base = NodePlatform("6.12.95+deb12-amd64", "x86_64", ("intel_iommu=on",), ("dmar0",), 12, ("DMAR",), functions)
     return dataclasses.replace(base, **changes)
+
+
+def proof(hca: Hca, **changes: typing.Any) -> PciEvidence:
+    """What a node shows of a function whose VFs could be made."""
+    assert hca.pci is not None
+    sriov = hca.sriov or Sriov()
+    seen = PciEvidence(hca.pci.address, hca.pci.driver, sriov.total, sriov.current, 7, None, hca.unread)
+    offers = dataclasses.replace(OFFERS, current=sriov.current or 0)
+    bus = int(hca.pci.address.split(":")[1], 16)
+    return dataclasses.replace(seen, **{"capability": offers, "memory": VfMemory((0,)), "last_bus": bus, "acs": Acs(0x5F, 0x1D), **changes})
 
 
 def platforms(node: typing.Optional[NodeHcas] = None, intent: typing.Optional[Intent] = None, **changes: typing.Any) -> Findings:
@@ -545,15 +553,116 @@ def platforms(node: typing.Optional[NodeHcas] = None, intent: typing.Optional[In
     return run(platform, facts, intent)
 
 
-def test_platform_never_passes_what_it_does_not_ask() -> None:
+def test_a_node_that_proves_all_passes() -> None:
     findings = platforms()
-    unknown = {finding.check for finding in findings if finding.status != "pass"}
-    assert unknown == {"platform.bios", "platform.firmware"}
-    assert {one(findings, check).status for check in unknown} == {"unknown"} and not judge(findings).open
-    assert [finding.subject for finding in findings if finding.check == "platform.sriov"] == [
-        *(f"worker-1 mlx5_{index}" for index in (0, 1, 4, 5)),
-        "worker-1 eth1",
-    ], "the HCAs of the fabrics, and no other"
+    assert statuses(findings) == {"pass"} and judge(findings).open
+    for check in ("platform.sriov", "platform.bios", "platform.firmware"):
+        assert [finding.subject for finding in findings if finding.check == check] == [
+            *(f"worker-1 mlx5_{index}" for index in (0, 1, 4, 5)),
+            "worker-1 eth1",
+        ], "the HCAs of the fabrics, and no other"
+    assert one(findings, "platform.bios", "mlx5_0").measured == "memory and bus numbers for 16 VFs, ARI on, ACS 0x001d at the port above"
+
+
+def bios_of(**changes: typing.Any) -> typing.List[Finding]:
+    """Findings about what the first HCA proves of the BIOS."""
+    node = NODES["worker-1"]
+    functions = (proof(node.hcas[0], **changes), *evidence(node).functions[1:])
+    return [finding for finding in platforms(functions=functions) if finding.check == "platform.bios" and finding.subject == "worker-1 mlx5_0"]
+
+
+NO_CAPABILITY: typing.Dict[str, typing.Any] = {"capability": None, "acs": None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "measured", "why", "remedy"),
+    [
+        # VFs are proof enough, whatever else can't be read
+        ({"sriov_current": 8, "memory": None, **NO_CAPABILITY}, "pass", "8 VFs exist", "", ""),
+        ({"sriov_current": 2, "capability": dataclasses.replace(OFFERS, current=2)}, "pass", "2 VFs exist, ARI on", "", ""),
+        ({"acs": Acs(0x5F, 0), "capability": dataclasses.replace(OFFERS, ari=False)}, "pass", "ARI off, ACS off at the port above", "", ""),
+        ({"last_bus": None}, "pass", "memory and bus numbers", "", ""),
+        # what did not fit
+        ({"memory": VfMemory((), (0,))}, "fail", "VF BAR 0 without memory", "BIOS: the memory (MMIO) of 16 VFs", "Above 4G decoding"),
+        ({"memory": VfMemory((), (0, 3)), **NO_CAPABILITY}, "fail", "VF BAR 0, 3 without memory", "did not fit", "pci=realloc"),
+        ({"memory": VfMemory()}, "fail", "VF BAR 0 without memory", "did not fit", "Above 4G decoding"),
+        ({"memory": VfMemory((0,)), "capability": dataclasses.replace(OFFERS, bars=(0, 2))}, "fail", "VF BAR 2", "did not fit", "Above 4G"),
+        ({"capability": dataclasses.replace(OFFERS, offset=256)}, "fail", "memory", "VF 8 is on bus 0x3d", "Switch on ARI"),
+        ({"capability": dataclasses.replace(OFFERS, offset=128, stride=32)}, "fail", "memory", "buses up to 0x3c", "Switch on ARI"),
+        # more are wanted than are there
+        ({"sriov_current": 1, "capability": dataclasses.replace(OFFERS, current=1, offset=128, stride=32)}, "fail", "1 VFs exist", "VF 8 is on", "ARI"),
+        # nobody knows
+        (NO_CAPABILITY, "unknown", "not proven", "only root may read", "lspci -vvv -s 0000:3c:00.0"),
+        ({"memory": None}, "unknown", "not proven", "does not show whether the memory", "by hand or its BMC"),
+        ({"memory": VfMemory(), "capability": dataclasses.replace(OFFERS, bars=())}, "unknown", "not proven", "do not agree", "Let the stage look as root"),
+        ({"memory": VfMemory((0, 2))}, "unknown", "not proven", "do not agree", "lspci"),
+        ({"last_bus": None, "capability": dataclasses.replace(OFFERS, offset=256)}, "unknown", "not proven", "on bus 0x3d, and no port", "lspci"),
+        ({"sriov_current": 8}, "unknown", "8 or 0 VFs", "reset without the kernel", "Run again; reboot"),
+    ],
+)
+def test_what_the_node_proves_of_its_bios(changes: typing.Dict[str, typing.Any], status: str, measured: str, why: str, remedy: str) -> None:
+    (finding,) = bios_of(**changes)
+    assert (finding.status, measured in finding.measured, why in finding.why, remedy in finding.remedy) == (status, True, True, True), finding
+
+
+def test_an_argument_that_keeps_the_kernel_from_making_room_is_named() -> None:
+    node = NODES["worker-1"]
+    functions = (proof(node.hcas[0], memory=VfMemory()), *evidence(node).functions[1:])
+    finding = one(platforms(functions=functions, kernel_arguments=("pci=realloc=off",)), "platform.bios", "mlx5_0")
+    assert "Take pci=realloc=off out of the kernel arguments" in finding.remedy
+
+
+def test_one_cause_is_told_once() -> None:
+    """What platform.sriov says of the firmware, or platform.bios of a space that is cut short, no other check repeats."""
+    first = world.hca(1, 0)
+    for sriov, absence, check, cause in (
+        (None, "hidden", "platform.bios", "BIOS or virtual machine"),
+        (None, "off", "platform.sriov", "Firmware"),
+        (None, None, "platform.sriov", "BIOS or firmware"),
+        (Sriov(4, 0), None, "platform.sriov", "makes 4 VFs at most"),
+    ):
+        node = world.node(1, mlx5_0=dataclasses.replace(first, sriov=sriov, sriov_absence=absence))
+        wrong = [finding for finding in platforms(node) if finding.status != "pass"]
+        assert [(finding.check, finding.subject, finding.status) for finding in wrong] == [(check, "worker-1 mlx5_0", "fail")] and cause in wrong[0].why
+
+
+@pytest.mark.parametrize("offered", [{"total": 4, "initial": 4}, {"initial": 8}])
+def test_firmware_that_was_changed_under_the_kernel_fails(offered: typing.Dict[str, int]) -> None:
+    node = NODES["worker-1"]
+    functions = (proof(node.hcas[0], capability=dataclasses.replace(OFFERS, **offered)), *evidence(node).functions[1:])
+    finding = one(platforms(functions=functions), "platform.firmware", "mlx5_0")
+    assert finding.status == "fail" and "power-cycle" in finding.remedy
+
+
+def firmware_of(*versions: typing.Optional[str], **changes: typing.Any) -> typing.List[Finding]:
+    """What is said of the firmware of mlx5_0, mlx5_1, mlx5_4 and mlx5_5 of one node."""
+    names = ("mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5")
+    hcas = {hca.name: hca for hca in NODES["worker-1"].hcas}
+    fields = {"board": "MT_0000000838", **changes}
+    node = world.node(1, **{name: dataclasses.replace(hcas[name], firmware=version, **fields) for name, version in zip(names, versions)})
+    return [finding for finding in platforms(node) if finding.check == "platform.firmware" and "mlx5" in finding.subject]
+
+
+def test_one_that_runs_another_firmware_than_its_model_is_named() -> None:
+    new, old = "28.42.1000", "28.41.1000"
+    alike = firmware_of(new, new, new, new)
+    assert {finding.status for finding in alike} == {"pass"} and alike[0].measured == f"16 VFs offered, firmware {new} (MT_0000000838), as 4 of 4 of its model"
+    assert "what is stored for the next reset does not show" in alike[0].expected
+    odd = [finding for finding in firmware_of(old, old, new, old) if finding.status != "pass"]
+    assert [(finding.subject, finding.status, finding.measured, finding.expected) for finding in odd] == [
+        ("worker-1 mlx5_4", "warn", f"firmware {new}", f"firmware {old}")
+    ]
+    assert "3 of 4 HCAs" in odd[0].why and "0000:" in odd[0].remedy
+    assert {finding.status for finding in firmware_of(new, None, new, None)} == {"pass"}, "who shows no version is neither odd nor counted"
+
+
+def test_of_as_many_the_newer_firmware_is_the_usual_one() -> None:
+    said = firmware_of("28.9.1000", "28.41.1000", "28.9.1000", "28.41.1000")
+    assert [finding.status for finding in said] == ["warn", "pass", "warn", "pass"]
+
+
+def test_firmware_that_can_t_be_read_is_no_other_firmware() -> None:
+    assert {finding.status for finding in firmware_of(None, None, None, None, unread=("fw_ver",))} == {"warn"}
 
 
 @pytest.mark.parametrize(

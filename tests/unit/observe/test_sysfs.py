@@ -19,7 +19,17 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, PcieLink, Sriov, VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import sysfs
-from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, Tree, add_igb, add_infiniband_vfs, add_six_hcas, add_virtio, guid, plain_guid
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import (
+    SIX_HCAS,
+    Tree,
+    add_igb,
+    add_infiniband_vfs,
+    add_six_hcas,
+    add_virtio,
+    guid,
+    plain_guid,
+    space,
+)
 
 
 @pytest.fixture
@@ -240,16 +250,6 @@ def test_sriov_files_absent_is_not_zero(tree: Tree) -> None:
     tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
     tree.function("0000:4d:00.0", vendor="0x15b3", device="0x1021", sriov_totalvfs="0", sriov_numvfs="0")
     assert [hca.sriov for hca in read(tree).hcas] == [None, Sriov(0, 0)]
-
-
-def space(capabilities: typing.Sequence[typing.Tuple[int, bytes]]) -> bytes:
-    """A configuration space of 4096 bytes with these extended capabilities: id and body."""
-    place, raw = 0x100, bytearray(4096)
-    for number, (capability, body) in enumerate(capabilities):
-        following = place + 0x40 if number + 1 < len(capabilities) else 0
-        raw[place : place + 4 + len(body)] = struct.pack("<I", capability | 1 << 16 | following << 20) + body
-        place = following
-    return bytes(raw)
 
 
 AER = (0x0001, bytes(0x28))

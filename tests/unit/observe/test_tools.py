@@ -17,10 +17,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ToolMissing
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LostManager, SeenTopology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import GpuDriver
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import Acs, GpuDriver, NodePlatform, SriovCapability, VfMemory
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingTask, PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, ibping, platform, subnet, sysfs, umad
-from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_igb, add_six_hcas
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import PLACED, Tree, add_igb, add_infiniband_vfs, add_six_hcas, bridge, resource, space, sriov_body
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"
 MASTER = "sminfo: sm lid 4 sm guid 0xb83fd20300e00001, activity count 456 priority 8 state 3 SMINFO_MASTER"
@@ -461,6 +461,42 @@ def test_evidence_of_an_iommu(tmp_path: pathlib.Path) -> None:
     assert (physical.address, physical.driver, physical.sriov_total, physical.sriov_current, physical.iommu_group) == ("0000:01:00.0", "igb", 7, 3, 7)
     assert [function.physical_function for function in seen.functions[1:]] == ["0000:01:00.0"] * 3
     assert seen.errors == ()
+
+
+def test_evidence_of_room_for_vfs(tmp_path: pathlib.Path) -> None:
+    """Two HCAs below ports of their own; the VFs of one did not fit."""
+    tree = Tree(tmp_path / "sys")
+    for bus, memory in (("3c", PLACED), ("4d", (0, 0x1FFFFFF, 0x2014220C))):
+        folder = f"devices/pci0000:3b/0000:{bus}:01.0"
+        tree.write(f"{folder}/config", bridge(int(bus, 16), int(bus, 16) + 1, [(0x000D, b"\x5f\x00\x1d\x00")]))
+        files = {"vendor": "0x15b3", "device": "0x1021", "class": "0x020700", "sriov_totalvfs": "16", "sriov_numvfs": "0", "resource": resource(memory)}
+        for name, value in files.items():
+            tree.write(f"{folder}/0000:{bus}:00.0/{name}", value)
+        tree.write(f"{folder}/0000:{bus}:00.0/config", space([(0x0010, sriov_body(16))]))
+        tree.link(f"bus/pci/devices/0000:{bus}:00.0", f"{folder}/0000:{bus}:00.0")
+    first, second = look(tree, tmp_path).functions
+    assert first.capability == second.capability == SriovCapability(16, 16, 0, 1, 1, True, (0,))
+    assert (first.memory, first.last_bus, first.acs) == (VfMemory((0,)), 0x3D, Acs(0x5F, 0x1D))
+    assert (second.memory, second.last_bus) == (VfMemory((), (0,)), 0x4E)
+
+
+def test_what_only_root_may_read_is_none(tmp_path: pathlib.Path) -> None:
+    tree = Tree(tmp_path / "sys")
+    add_infiniband_vfs(tree)
+    folder = "bus/pci/devices/0000:3c:00.0"
+    tree.write(f"{folder}/config", space([(0x0010, sriov_body(16))])[:64])
+    tree.write(f"{folder}/resource", "what is this")
+    seen = look(tree, tmp_path)
+    assert (seen.functions[0].capability, seen.functions[0].memory, seen.functions[0].last_bus, seen.functions[0].acs) == (None,) * 4
+    assert [error for error in seen.errors if "resource" in error], "a file that is not understood is said"
+    # of a VF none of it is asked
+    tree.write("bus/pci/devices/0000:3c:00.1/resource", "nor this")
+    assert len([error for error in look(tree, tmp_path).errors if "resource" in error]) == 1
+
+
+def look(tree: Tree, folder: pathlib.Path) -> NodePlatform:
+    (folder / "cmdline").write_text("quiet\n")
+    return platform.read_platform([str(tree.root)], sysfs.read_node([str(tree.root)]), str(folder / "cmdline"))
 
 
 def test_no_iommu_is_empty_and_unread_is_none(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

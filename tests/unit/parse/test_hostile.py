@@ -30,6 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Sr
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import PLACED, bridge, resource, space, sriov_body
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 #: characters of huge input; CPU seconds in which a parser is through with it, unless it walks over it again and again
@@ -110,6 +111,11 @@ SYSFS: typing.Dict[str, str] = {
     "pcie_width": "16",
     "numa_node": "1",
 }
+SPACES = {
+    "sriov": space([(0x0001, bytes(0x28)), (0x0010, sriov_body(16))]),
+    "acs": bridge(0x3C, 0x3C, [(0x000D, b"\x5f\x00\x1d\x00")]),
+    "last_bus": bridge(0x3C, 0x3D),
+}
 PROBE = """env PCIDEVICE_A=0000:01:10.0
 pci 0000:01:10.0 mlx5_3
 speed 0000:01:10.0 16.0 GT/s
@@ -151,6 +157,13 @@ TEXT: typing.Dict[str, Text] = {
         # each of them says that there is no SR-IOV, or that nobody knows
         (None, *typing.get_args(SriovAbsence)),
     ),
+    **{
+        f"node.pci_config.{name}": Text(
+            lambda text, name=name: parser(f"node.pci_config.{name}")(text[:4096].encode("latin-1", "replace")), [sample.decode("latin-1")], (None,)
+        )
+        for name, sample in SPACES.items()
+    },
+    "node.sysfs.vf_memory": Text(parser("node.sysfs.vf_memory"), [resource(), resource(PLACED)]),
     "node.pci_config.payload": Text(
         lambda text: parser("node.pci_config.payload")(text[:4096].encode("latin-1", "replace")),
         ["\x15\xb3\x21\x10\x46\x05\x10\x00" + "\x00" * 44 + "\x60" + "\x00" * 43 + "\x10\x00\x02\x00\xe2\x8f\x00\x10\x30\x59\x00\x00" + "\x00" * 148],

@@ -2,7 +2,7 @@
 
 """Healthy fleets of several shapes: an intent, and all facts that a run on them would leave, by where each stage takes them from.
 
-Everything in them is as it should be: each finding passes but the two that no version asks for, which the intent waives. Tests bend one fact of it.
+Everything in them is as it should be: each finding passes, and nothing is waived. Tests bend one fact of it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.host import (
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, PodFunction, TrainingPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import GpuDriver, NodePlatform, ObservedPlatform, PciEvidence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
+    Acs,
+    GpuDriver,
+    NodePlatform,
+    ObservedPlatform,
+    PciEvidence,
+    SriovCapability,
+    VfMemory,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import attachment_kind, definitions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan, PingServer
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
@@ -150,7 +158,7 @@ class Fleet:
 @functools.lru_cache(maxsize=None)
 def healthy(shape: Shape) -> Fleet:
     """Made once: nobody changes it."""
-    intent = parse_intent(_fabrics(shape), _waivers(), _cluster(shape))
+    intent = parse_intent(_fabrics(shape), [], _cluster(shape))
     made = _Made(shape, intent)
     by_kind = made.facts()
     facts = {}
@@ -196,11 +204,6 @@ def _fabrics(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
     for number, fabric in enumerate((compute, storage)):
         fabric["select"]["subnet_manager"] = identity(9, number, 1)
     return [compute, storage]
-
-
-def _waivers() -> typing.List[typing.Dict[str, str]]:
-    """What this version does not ask, and so never passes."""
-    return [{"check": check, "reason": "looked up by hand"} for check in ("platform.bios", "platform.firmware")]
 
 
 def _cluster(shape: Shape) -> typing.Dict[str, typing.Any]:
@@ -346,20 +349,21 @@ class _Made:
 
     def _platform(self, node: typing.Optional[NodeHcas]) -> NodePlatform:
         assert node is not None
-        functions = tuple(
-            PciEvidence(
-                hca.pci.address,
-                hca.pci.driver,
-                hca.sriov.total if hca.sriov else None,
-                hca.sriov.current if hca.sriov else None,
-                30 + place,
-                hca.physical_function,
-            )
-            for place, hca in enumerate(node.hcas)
-            if hca.pci is not None
-        )
+        functions = tuple(self._evidence(hca, place) for place, hca in enumerate(node.hcas))
         gpu = GpuDriver("570.86.15", True, True, ("nvidia-peermem",), "24.10-0.7.0")
         return NodePlatform("6.12.95", "x86_64", ("intel_iommu=on", "iommu=pt"), ("dmar0", "dmar1"), 160, ("DMAR",), functions, (), gpu)
+
+    def _evidence(self, hca: Hca, place: int) -> PciEvidence:
+        """Where pods are to have InfiniBand the platform is looked at before VFs are made, so that PCI has to prove that they can be."""
+        assert hca.pci is not None
+        sriov = hca.sriov or Sriov()
+        seen = PciEvidence(hca.pci.address, hca.pci.driver, sriov.total, sriov.current, 30 + place, hca.physical_function)
+        if hca.is_virtual:
+            return seen
+        current = 0 if self.shape.infiniband else self.shape.functions
+        offers = SriovCapability(16, 16, current, 1, 1, True, (0,))
+        bus = int(hca.pci.address.split(":")[1], 16)
+        return dataclasses.replace(seen, sriov_current=current, capability=offers, memory=VfMemory((0,)), last_bus=bus, acs=Acs(0x5F, 0x1D))
 
     # the fabric
 

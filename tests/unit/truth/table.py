@@ -56,6 +56,8 @@ _TOPOLOGY = "node[].topology."
 
 _NAMES = "A name for the reader; nothing is judged by it."
 _CARD = "It describes the card; what the card can do is measured."
+_UNSELECTED = "This intent does not select by it."
+_MADE = "VFs are there, which proves that they can be made."
 _SLOT = "What a slow slot costs is measured by stage bandwidth."
 _LATER = "Stages network and virtual_functions judge what the operator makes of a node; here it only tells causes."
 _FIRST = "Stage operators has judged it; after the network is made only what the operator wants and reports of functions counts."
@@ -117,8 +119,14 @@ ROWS: typing.Tuple[Row, ...] = (
     ),
     Row(("hcas",), _under(_PF, "netdevs[].mtu", "ports[].mtu"), "Before the network is made any MTU is right; stage virtual_functions compares it after."),
     Row(("hcas", "hcas_after_network"), _under(_PF, "netdevs[].bond"), "A bond with one part is none."),
-    Row(("hcas", "hcas_after_network"), _under(_PF, "pci.vendor", "pci.device"), "This intent does not select by it.", on=INFINIBAND),
-    Row(("hcas", "hcas_after_network"), _under(_PF, "pci.device_class", "firmware", "board", "hca_type", "pci.numa_node"), _CARD),
+    Row(("hcas", "hcas_after_network"), _under(_PF, "pci.vendor"), _UNSELECTED, on=INFINIBAND),
+    Row(("hcas_after_network",), _under(_PF, "pci.device"), _UNSELECTED, on=INFINIBAND),
+    Row(("hcas",), _under(_PF, "pci.device"), _UNSELECTED, ("unread", "broken"), INFINIBAND),
+    Row(("hcas",), _under(_PF, "pci.device"), "This intent does not select by it; that model runs other firmware here.", OTHER, INFINIBAND, warns=True),
+    Row(("hcas", "hcas_after_network"), _under(_PF, "pci.device_class", "board", "hca_type", "pci.numa_node"), _CARD),
+    Row(("hcas_after_network",), _under(_PF, "firmware"), _CARD),
+    Row(("hcas",), _under(_PF, "firmware"), "Not every driver shows a version.", ("unread",)),
+    Row(("hcas",), _under(_PF, "firmware"), "Other firmware than that of its model is no fault by itself.", _BAD, warns=True),
     Row(("hcas",), _under(_PF, "rdma_device"), "Where the PCI address tells rails, the name of the device does not count; pods have those of VFs.", _BAD, ROCE),
     Row(("hcas",), _under(_PF, "pci.address"), "The kernel has no two functions of one address.", OTHER),
     Row(("hcas",), _under(_PF, "pci.driver"), "The port works, so something drives it; stage platform reads the driver for itself.", on=INFINIBAND, warns=True),
@@ -238,7 +246,22 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("platform",), ("node.iommu_devices[]", "node.acpi_tables[]"), "An IOMMU that translates is there; its name and how many do not count."),
     Row(("platform",), ("node.iommu_groups",), "There are groups, which proves the IOMMU.", NUMBER),
     Row(("platform",), ("node.functions(PF).sriov_total",), "These are still as many VFs as the intent asks for.", NUMBER),
-    Row(("platform",), _under("node.functions(PF).", "sriov_current", "iommu_group", "physical_function", "unread"), "It is told beside what is judged."),
+    Row(
+        ("platform",),
+        _under("node.functions(PF).", "iommu_group", "physical_function", "unread", "capability.ari", "acs", "acs.capability", "acs.control"),
+        "It is told beside what is judged.",
+    ),
+    Row(("platform",), ("node.functions(PF).sriov_current",), "PCI proves that VFs can be made.", ("unread",)),
+    Row(("platform",), ("node.functions(PF).capability.offset", "node.functions(PF).capability.stride"), "All VFs are on the bus of the function.", NUMBER),
+    Row(("platform",), ("node.functions(PF).last_bus",), "All VFs are on the bus of the function.", ("unread", "more", "another's")),
+    Row(
+        ("platform",),
+        _under("node.functions(PF).", "capability.bars", "capability.bars[]", "memory", "memory.placed", "memory.placed[]", "memory.unplaced"),
+        _MADE,
+        on=ROCE,
+    ),
+    Row(("platform",), ("node.functions(PF).capability",), _MADE, ("unread",), ROCE),
+    Row(("platform",), ("node.functions(PF).last_bus",), _MADE, LESS, ROCE),
     Row(("platform",), ("node.functions(VF)*",), "VFs are judged by stage virtual_functions, from what sysfs shows of them."),
     Row(("platform",), ("node.errors",), "What the stages need of the node was read, and is judged.", warns=True),
     # operators, before the network

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PCI configuration space, as sysfs hands it out (``config``): why a function has no SR-IOV, and the size of its packets.
+"""PCI configuration space, as sysfs hands it out (``config``): what a function has of SR-IOV, or why it has none, and the size of its packets.
 
 Layout: PCI Express Base Specification, 7.6 (extended capabilities: a list that begins at 0x100; each header has a 16 bit id, a 4 bit version and
-the 12 bit offset of the next one) and 9.3.3 (SR-IOV capability, id 0x0010; TotalVFs is the 16 bit word at offset 0x0e). 7.5.3 (PCI Express
+the 12 bit offset of the next one), 7.7.11 (ACS, id 0x000d: capability at offset 4, control at 6) and 9.3.3 (SR-IOV, id 0x0010: control at offset 0x08,
+of which bit 4 is ARI Capable Hierarchy, InitialVFs at 0x0c, TotalVFs, NumVFs, First VF Offset at 0x14, VF Stride, six VF BARs from 0x24 on).
+7.5.1.3 (bridges, type 1 in the byte at 0x0e: secondary and subordinate bus number in the bytes at 0x19 and 0x1a). 7.5.3 (PCI Express
 capability, id 0x10 in the list that the byte at 0x34 begins: bits 2:0 of Device Capabilities, at offset 4, are the largest payload that is supported,
 bits 7:5 of Device Control, at offset 8, the one that is set; 0 is 128 bytes, 5 is 4096).
 """
@@ -14,15 +16,21 @@ import struct
 import typing
 
 from ..._model.hca import SriovAbsence
+from ..._model.platform import Acs, SriovCapability
 
 #: what everyone may read; the rest needs CAP_SYS_ADMIN
 _PUBLIC = 64
 #: bytes that every function has; the rest is for extended capabilities
 CONVENTIONAL = 256
 _WHOLE = 4096
-_SRIOV = 0x0010
-_TOTAL_VFS = 0x0E
-_NO_ANSWER = 0xFFFFFFFF
+_SRIOV, _ACS = 0x0010, 0x000D
+_CONTROL, _INITIAL_VFS, _TOTAL_VFS, _OFFSET, _VF_BARS, _END_OF_SRIOV = 0x08, 0x0C, 0x0E, 0x14, 0x24, 0x3C
+_ARI_HIERARCHY = 0x10
+#: of a BAR: it is of I/O ports; its type; the type of 64 bits, which takes the next BAR, too
+_IO, _TYPE, _WIDE = 1, 6, 4
+_HEADER_TYPE, _BRIDGE, _SECONDARY, _SUBORDINATE = 0x0E, 1, 0x19, 0x1A
+_NO_ANSWER = b"\xff" * 4
+_NOWHERE = 0
 _STATUS, _HAS_CAPABILITIES, _FIRST_CAPABILITY = 0x06, 0x10, 0x34
 _PCI_EXPRESS = 0x10
 _MOST_PAYLOAD_CODE = 5
@@ -55,24 +63,72 @@ def sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
     """Why the kernel shows no SR-IOV files for a function with this configuration space; None when too little of it can be read to tell."""
     if len(space) <= _PUBLIC:
         return None
-    if len(space) <= CONVENTIONAL:
+    if len(space) <= CONVENTIONAL or space[CONVENTIONAL : CONVENTIONAL + 4] == _NO_ANSWER:
         return "hidden"
+    place = _place(space, _SRIOV)
+    if place == _NOWHERE:
+        return "off"
+    if place is None or place + _TOTAL_VFS + 2 > len(space):
+        return None
+    (total,) = struct.unpack_from("<H", space, place + _TOTAL_VFS)
+    return "unused" if total else "off"
+
+
+def sriov(space: bytes) -> typing.Optional[SriovCapability]:
+    """SR-IOV capability of a function with this configuration space; None when it has none, and when too little of it can be read to tell."""
+    place = _place(space, _SRIOV)
+    if not place or place + _END_OF_SRIOV > len(space):
+        return None
+    (control,) = struct.unpack_from("<H", space, place + _CONTROL)
+    initial, total, current = struct.unpack_from("<HHH", space, place + _INITIAL_VFS)
+    offset, stride = struct.unpack_from("<HH", space, place + _OFFSET)
+    bars = _memory_bars(struct.unpack_from("<6I", space, place + _VF_BARS))
+    return None if bars is None else SriovCapability(initial, total, current, offset, stride, bool(control & _ARI_HIERARCHY), bars)
+
+
+def _memory_bars(registers: typing.Sequence[int]) -> typing.Optional[typing.Tuple[int, ...]]:
+    """Numbers of the BARs that are there: what they are is fixed by hardware, and so other than 0 also where nobody gave them an address, but for
+    those of 32 bits that are not prefetchable. None when a register is not that of memory, as no VF has ports."""
+    found: typing.List[int] = []
+    number = 0
+    while number < len(registers):
+        register = registers[number]
+        if register & _IO:
+            return None
+        if register:
+            found.append(number)
+        number += 2 if register & _TYPE == _WIDE else 1
+    return tuple(found)
+
+
+def acs(space: bytes) -> typing.Optional[Acs]:
+    """Access Control Services of a port with this configuration space; None when it has none, and when too little of it can be read to tell."""
+    place = _place(space, _ACS)
+    if not place or place + 8 > len(space):
+        return None
+    return Acs(*struct.unpack_from("<HH", space, place + 4))
+
+
+def last_bus(space: bytes) -> typing.Optional[int]:
+    """The last bus number below a bridge with this configuration space, of which anybody may read as much; None when it is not that of a bridge."""
+    if len(space) < _PUBLIC or space[_HEADER_TYPE] & 0x7F != _BRIDGE:
+        return None
+    return space[_SUBORDINATE] if 0 < space[_SECONDARY] <= space[_SUBORDINATE] else None
+
+
+def _place(space: bytes, wanted: int) -> typing.Optional[int]:
+    """Where an extended capability begins; _NOWHERE when the list ends without it, None when the list can't be read to its end."""
     place = CONVENTIONAL
     # bounded: the list of a broken space may lead in circles
     for _step in range(_WHOLE // 4):
-        if place + 4 > len(space):
+        if place + 4 > len(space) or space[place : place + 4] == _NO_ANSWER:
             return None
         (header,) = struct.unpack_from("<I", space, place)
-        if header == _NO_ANSWER:
-            return "hidden" if place == CONVENTIONAL else None
-        if header & 0xFFFF == _SRIOV:
-            if place + _TOTAL_VFS + 2 > len(space):
-                return None
-            (total,) = struct.unpack_from("<H", space, place + _TOTAL_VFS)
-            return "unused" if total else "off"
+        if header & 0xFFFF == wanted:
+            return place
         place = header >> 20 & ~3
         if place == 0:
-            return "off"
+            return _NOWHERE
         if place <= CONVENTIONAL:
             return None
     return None

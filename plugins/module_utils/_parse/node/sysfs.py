@@ -11,6 +11,7 @@ import re
 import typing
 
 from ..._model.errors import ParseError
+from ..._model.platform import VfMemory
 
 _ENUM = re.compile(r"\A[0-9]+: ([A-Za-z_ <>]+)\Z")
 _RATE = re.compile(r"\A([0-9]+(?:\.[0-9]+)?) Gb/sec \(([0-9]+)X(?: ([A-Z]+[0-9]*))?\)\Z")
@@ -28,6 +29,13 @@ _PCI_ADDRESS = re.compile(r"\A[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _REPRESENTOR = re.compile(r"\A(?:(?:c[0-9]+)?pf[0-9]+(?:vf[0-9]+|sf[0-9]+|hpf)?|[0-9]+)\Z")
 
 _LINK_POLICIES = ("Follow", "Up", "Down")
+
+#: a line of ``resource``: start, end and flags
+_RESOURCE = re.compile(r"\A0x([0-9a-f]{16}) 0x([0-9a-f]{16}) 0x([0-9a-f]{16})\Z")
+#: lines of it: six BARs and the ROM, then, with CONFIG_PCI_IOV, the BARs of VFs (include/linux/pci.h, PCI_IOV_RESOURCES)
+_OWN_RESOURCES, _VF_RESOURCES = 7, 6
+#: IORESOURCE_MEM; IORESOURCE_DISABLED and IORESOURCE_UNSET (include/linux/ioport.h)
+_MEMORY, _NOT_PLACED = 0x200, 0x3000_0000
 
 #: ARPHRD_INFINIBAND in /sys/class/net/*/type
 IPOIB_TYPE = 32
@@ -155,3 +163,23 @@ def pci_address_of_link(text: str) -> typing.Optional[str]:
 def is_pci_address(name: str) -> bool:
     """Whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
     return bool(_PCI_ADDRESS.match(name))
+
+
+def vf_memory(text: str) -> typing.Optional[VfMemory]:
+    """BARs of VFs in ``resource`` of a physical function; None where it has no lines for them: the kernel is without CONFIG_PCI_IOV.
+
+    What did not fit has no address, is marked as such, or is a line of zeros as of a BAR that is not there: kernels differ (setup-bus.c, setup-res.c).
+    """
+    matches = [_RESOURCE.match(line) for line in text.split("\n")]
+    lines = [[int(item, 16) for item in match.groups()] for match in matches if match]
+    if len(lines) < len(matches) or _OWN_RESOURCES != len(lines) < _OWN_RESOURCES + _VF_RESOURCES:
+        raise ParseError("sysfs", text, "7 PCI resources, or 13 and more, each with start, end and flags")
+    if len(lines) == _OWN_RESOURCES:
+        return None
+    placed, unplaced = [], []
+    for number, (start, end, flags) in enumerate(lines[_OWN_RESOURCES : _OWN_RESOURCES + _VF_RESOURCES]):
+        if flags & _MEMORY and not flags & _NOT_PLACED and 0 < start < end:
+            placed.append(number)
+        elif start or end or flags:
+            unplaced.append(number)
+    return VfMemory(tuple(placed), tuple(unplaced))

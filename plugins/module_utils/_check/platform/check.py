@@ -2,7 +2,7 @@
 
 """Stage platform: can the nodes make VFs, and which layer says no. Check ids: ``platform.*``.
 
-What the BIOS and the HCA's firmware are set to is not asked yet: those findings are ``unknown``, and never ``pass``.
+No setting is asked, neither the BIOS's nor the firmware's: what they lead to is read, and proves them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.fabric import ObservedSubnets
-from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from .._model.hca import Hca, NodeHcas, ObservedHcas
-from .._model.intent import Fabric, Intent
-from .._model.platform import NodePlatform, ObservedPlatform, PciEvidence
-from .._model.profiles import is_infiniband, traits
-from .fleet import answers, why_no_sriov
-from .fleet.hcas_of_fabric import Membership, resolve
+from ..._model.fabric import ObservedSubnets
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.hca import Hca, ObservedHcas
+from ..._model.intent import Fabric, Intent
+from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
+from ..._model.profiles import is_infiniband, traits
+from ..fleet import answers, why_no_sriov
+from ..fleet.hcas_of_fabric import Membership, resolve
+from . import bios, firmware
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +47,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         remedy = "Put the nodes into the inventory's group rdma_nodes."
         findings.append(Finding("platform.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, remedy))
     memberships = {fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if traits(fabric).functions}
+    running = firmware.versions(memberships.values())
     for fabric in intent.fabrics:
         if not traits(fabric).functions:
             findings.append(ok("platform.scope", fabric.name, f"profile {fabric.profile}: it makes no VFs", "the HCAs that shall make VFs"))
@@ -66,16 +68,23 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             findings.append(Finding("platform.node", name, UNKNOWN, "no answer", expected, f"node_info: {'; '.join(dict.fromkeys(errors))}.", remedy))
             continue
         findings.append(ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected))
-        findings += _check_node(name, nodes[name], observed.value, intent, memberships)
+        findings += _check_node(name, observed.value, intent, memberships, running)
     return tuple(findings)
 
 
-def _check_node(name: str, hcas: NodeHcas, platform: NodePlatform, intent: Intent, memberships: typing.Mapping[str, Membership]) -> typing.List[Finding]:
-    findings = [*_check_read(name, platform), _check_iommu(name, platform), _bios(name), _firmware(name)]
+def _check_node(
+    name: str, platform: NodePlatform, intent: Intent, memberships: typing.Mapping[str, Membership], running: firmware.Versions
+) -> typing.List[Finding]:
+    findings = [*_check_read(name, platform), _check_iommu(name, platform)]
     evidence = {function.address: function for function in platform.functions}
     for fabric in (fabric for fabric in intent.fabrics if fabric.name in memberships):
         for member in memberships[fabric.name].members.get(name, ()):
-            findings += _check_hca(f"{name} {member.hca.name}", fabric, member.hca, evidence)
+            hca, subject = member.hca, f"{name} {member.hca.name}"
+            function = evidence.get(hca.pci.address) if hca.pci else None
+            findings += _check_hca(subject, fabric, hca, function)
+            if function is not None:
+                findings += bios.check(subject, fabric, hca, function, platform.kernel_arguments or ())
+                findings += firmware.check(subject, fabric, hca, function, running)
     return findings
 
 
@@ -107,26 +116,12 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
     return Finding("platform.iommu", name, WARN, "off in the BIOS", expected, why, "Switch on VT-d (Intel) or IOMMU (AMD) in the BIOS.")
 
 
-def _bios(name: str) -> Finding:
-    why = "The BIOS is not asked in this version: that takes the node's management controller (Redfish)."
-    remedy = "Check SR-IOV and VT-d or AMD IOMMU in the BIOS by hand, and waive this check with that as the reason."
-    return Finding("platform.bios", name, UNKNOWN, "not asked", "SR-IOV and IOMMU switched on", why, remedy)
-
-
-def _firmware(name: str) -> Finding:
-    why = "The firmware of the HCAs is not asked in this version: that takes mstconfig on the node."
-    remedy = "Check SRIOV_EN and NUM_OF_VFS by hand (mstconfig query), and waive this check with that as the reason."
-    return Finding("platform.firmware", name, UNKNOWN, "not asked", "SRIOV_EN on, NUM_OF_VFS as wished", why, remedy)
-
-
-def _check_hca(subject: str, fabric: Fabric, hca: Hca, evidence: typing.Mapping[str, PciEvidence]) -> typing.List[Finding]:
-    wanted = fabric.virtual_functions
-    expected = f"sriov_totalvfs of {wanted} or more"
-    function = evidence.get(hca.pci.address) if hca.pci else None
+def _check_hca(subject: str, fabric: Fabric, hca: Hca, function: typing.Optional[PciEvidence]) -> typing.List[Finding]:
+    expected = f"sriov_totalvfs of {fabric.virtual_functions} or more"
     if function is None:
         why = "The device has no PCI function that node_info saw, so it can't make VFs or could not be read."
         return [Finding("platform.sriov", subject, UNKNOWN, "no PCI function", expected, why, "Look at node_info's answer on the node: HCAs and platform.")]
-    findings = [_check_sriov(subject, fabric, hca, function, expected)]
+    findings = [] if bios.hidden(hca) else [_check_sriov(subject, fabric, hca, function, expected)]
     if function.driver == "vfio-pci":
         why = "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't make VFs of it."
         remedy = f"Take it back: driverctl unset-override {function.address}, or end what holds it."

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the BIOS leaves room for VFs, by what the node itself shows. Check id: ``platform.bios``.
+
+The kernel makes no VF without memory for all of its BARs, or whose bus number is not below the port above the function (drivers/pci/iov.c, sriov_enable:
+"not enough MMIO resources for SR-IOV", "bus out of range"). Both are handed out at boot, mostly by the BIOS. So the settings of the BIOS need not be
+asked: they are right where VFs exist, or could. The IOMMU has a check of its own, and what firmware offers as well.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.hca import Hca
+from ..._model.intent import Fabric
+from ..._model.platform import PciEvidence
+from ..fleet import why_no_sriov
+
+EXPECTED = "VFs, or room for them"
+_ADDRESS = re.compile(r"\A[0-9a-f]+:([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\Z")
+_REALLOC_OFF = "realloc=off"
+
+
+def hidden(hca: Hca) -> bool:
+    """Whether something between the kernel and the function hides that it has SR-IOV: then the BIOS is to blame, and no other check is."""
+    return hca.sriov is None and hca.sriov_absence == "hidden"
+
+
+def check(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, kernel_arguments: typing.Sequence[str]) -> typing.Iterator[Finding]:
+    """One finding; none where the function offers no VF, or nobody knows: that is for platform.sriov to say."""
+    if hidden(hca):
+        yield Finding("platform.bios", subject, FAIL, "configuration space of 256 bytes", EXPECTED, *why_no_sriov.why(hca))
+        return
+    if not function.sriov_total:
+        return
+    made, offered = function.sriov_current or 0, function.capability
+    if offered and function.sriov_current is not None and offered.current != made:
+        why = f"The kernel says {made} VFs, and the function {offered.current}: it was reset without the kernel, or VFs were just being made or removed."
+        yield _open(subject, function, f"{made} or {offered.current} VFs", why, "Run again; reboot the node if it stays so.")
+        return
+    missing = _without_memory(function)
+    if missing and not made:
+        yield _no_memory(subject, function, missing, kernel_arguments)
+        return
+    wanted = min(fabric.virtual_functions, function.sriov_total)
+    buses = _buses(function, wanted) if made < wanted else None
+    if buses and function.last_bus is not None and buses[1] > function.last_bus:
+        why = f"BIOS: VF {wanted} is on bus {buses[1]:#04x}, and the port above the function leads to buses up to {function.last_bus:#04x}: no such VF is made."
+        remedy = "Switch on ARI and SR-IOV in the BIOS, so that VFs need no bus of their own or get one, and reboot."
+        yield Finding("platform.bios", subject, FAIL, _evidence(function), EXPECTED, why, remedy)
+        return
+    question = "" if made else _unproven(function, buses)
+    yield _open(subject, function, "not proven", question) if question else ok("platform.bios", subject, _evidence(function), EXPECTED)
+
+
+def _without_memory(function: PciEvidence) -> typing.Tuple[int, ...]:
+    """BARs of VFs that are there and have no address: the kernel marks some, and forgets those that it gave up."""
+    if function.memory is None:
+        return ()
+    bars = function.capability.bars if function.capability else ()
+    return tuple(sorted({*function.memory.unplaced, *bars} - set(function.memory.placed)))
+
+
+def _no_memory(subject: str, function: PciEvidence, missing: typing.Sequence[int], kernel_arguments: typing.Sequence[str]) -> Finding:
+    which = f"VF BAR {', '.join(map(str, missing))} without memory"
+    why = f"BIOS: the memory (MMIO) of {function.sriov_total} VFs did not fit below the ports above the function, so that the kernel makes none."
+    remedy = "Switch on SR-IOV and Above 4G decoding in the BIOS, give PCI more memory there (MMIO size, PCI resource padding), and reboot."
+    blocked = next((argument for argument in kernel_arguments if argument.startswith("pci=") and _REALLOC_OFF in argument), None)
+    more = (
+        f"Take {blocked} out of the kernel arguments: it keeps the kernel from making room." if blocked else "If it still does not fit, boot with pci=realloc."
+    )
+    return Finding("platform.bios", subject, FAIL, which, EXPECTED, why, f"{remedy} {more}")
+
+
+def _buses(function: PciEvidence, count: int) -> typing.Optional[typing.Tuple[int, int]]:
+    """Bus numbers of the function and of the last of so many VFs, as the kernel works it out (pci_iov_virtfn_bus); None where that can't be done."""
+    match = _ADDRESS.match(function.address)
+    if match is None or function.capability is None:
+        return None
+    bus, device, number = (int(part, 16) for part in match.groups())
+    return bus, bus + ((device << 3 | number) + function.capability.offset + function.capability.stride * (count - 1) >> 8)
+
+
+def _unproven(function: PciEvidence, buses: typing.Optional[typing.Tuple[int, int]]) -> str:
+    """What of the proof is not there, where no VF is; empty when all is."""
+    if function.capability is None:
+        return "There is no VF yet, and the SR-IOV capability in the configuration space can't be read: only root may read more than 64 bytes of it"
+    if function.memory is None:
+        return "There is no VF yet, and the node's kernel does not show whether the memory (MMIO) of VFs is placed"
+    if not function.memory.placed or {*function.memory.placed} - {*function.capability.bars}:
+        return "There is no VF yet, and the function and the kernel do not agree on the BARs of VFs that have memory (MMIO)"
+    if buses is None:
+        return "There is no VF yet, and which bus they would be on can't be worked out"
+    if function.last_bus is None and buses[0] != buses[1]:
+        return f"There is no VF yet, they would be on bus {buses[1]:#04x}, and no port above the function says whether that is free"
+    return ""
+
+
+def _open(subject: str, function: PciEvidence, measured: str, question: str, remedy: str = "") -> Finding:
+    by_hand = (
+        f"Let the stage look as root. Else run lspci -vvv -s {function.address} as root on the node: each Region below Single Root I/O Virtualization must have "
+        "an address. Or look up SR-IOV and Above 4G decoding in the BIOS, by hand or its BMC. Waive this check with that as the reason."
+    )
+    return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{question.rstrip('.')}.", remedy or by_hand)
+
+
+def _evidence(function: PciEvidence) -> str:
+    """What it is judged by, and what else of the way to the function a reader may ask for."""
+    parts = [f"{function.sriov_current} VFs exist" if function.sriov_current else f"memory and bus numbers for {function.sriov_total} VFs"]
+    if function.capability:
+        parts.append(f"ARI {'on' if function.capability.ari else 'off'}")
+    if function.acs:
+        parts.append(f"ACS {f'{function.acs.control:#06x}' if function.acs.control else 'off'} at the port above")
+    return ", ".join(parts)
