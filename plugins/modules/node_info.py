@@ -274,7 +274,11 @@ platform:
       elements: str
       sample: [DMAR]
     functions:
-      description: Network functions, the same as in RV(hcas.hcas).
+      description:
+        - Network functions, the same as in RV(hcas.hcas).
+        - For a PF, C(capability) is the SR-IOV capability in its PCI configuration space, C(memory) lists the BARs of its VFs that have an address and those
+          that have none, C(last_bus) is the last bus number below the port above it, and C(acs) are the Access Control Services of that port.
+        - These are V(null) if they do not exist, or if they cannot be read. C(capability) and C(acs) can be read only as root.
       returned: success
       type: list
       elements: dict
@@ -286,6 +290,10 @@ platform:
           iommu_group: 31
           physical_function: null
           unread: []
+          capability: {initial: 16, total: 16, current: 8, offset: 1, stride: 1, ari: true, bars: [0]}
+          memory: {placed: [0], unplaced: []}
+          last_bus: 60
+          acs: {capability: 95, control: 29}
     gpu:
       description: Properties of the NVIDIA driver that matter for GPUDirect RDMA. V(null) if the driver is not loaded.
       returned: success

@@ -16,7 +16,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, HeldParts, Netdev, NodeHcas, ObservedHcas, PciFunction, Port, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    HeldParts,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+    Port,
+    Sriov,
+    SriovAbsence,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import Acs, NodePlatform, ObservedPlatform, PciEvidence, SriovCapability, VfMemory
@@ -612,22 +622,25 @@ def test_an_argument_that_keeps_the_kernel_from_making_room_is_named() -> None:
     assert "Take pci=realloc=off out of the kernel arguments" in finding.remedy
 
 
-def test_one_cause_is_told_once() -> None:
-    """What platform.sriov says of the firmware, or platform.bios of a space that is cut short, no other check repeats."""
-    first = world.hca(1, 0)
-    for sriov, absence, check, cause in (
+@pytest.mark.parametrize(
+    ("sriov", "absence", "check", "cause"),
+    [
         (None, "hidden", "platform.bios", "BIOS or virtual machine"),
         (None, "off", "platform.sriov", "Firmware"),
         (None, None, "platform.sriov", "BIOS or firmware"),
         (Sriov(4, 0), None, "platform.sriov", "makes 4 VFs at most"),
-    ):
-        node = world.node(1, mlx5_0=dataclasses.replace(first, sriov=sriov, sriov_absence=absence))
-        wrong = [finding for finding in platforms(node) if finding.status != "pass"]
-        assert [(finding.check, finding.subject, finding.status) for finding in wrong] == [(check, "worker-1 mlx5_0", "fail")] and cause in wrong[0].why
+        (Sriov(0, 0), None, "platform.sriov", "makes 0 VFs at most"),
+    ],
+)
+def test_one_cause_is_told_once(sriov: typing.Optional[Sriov], absence: typing.Optional[SriovAbsence], check: str, cause: str) -> None:
+    """What platform.sriov says of the firmware, or platform.bios of a space that is cut short, no other check repeats."""
+    node = world.node(1, mlx5_0=dataclasses.replace(world.hca(1, 0), sriov=sriov, sriov_absence=absence))
+    wrong = [finding for finding in platforms(node) if finding.status != "pass"]
+    assert [(finding.check, finding.subject, finding.status) for finding in wrong] == [(check, "worker-1 mlx5_0", "fail")] and cause in wrong[0].why
 
 
 @pytest.mark.parametrize("offered", [{"total": 4, "initial": 4}, {"initial": 8}])
-def test_firmware_that_was_changed_under_the_kernel_fails(offered: typing.Dict[str, int]) -> None:
+def test_firmware_that_was_changed_under_the_kernel_fails(offered: typing.Dict[str, typing.Any]) -> None:
     node = NODES["worker-1"]
     functions = (proof(node.hcas[0], capability=dataclasses.replace(OFFERS, **offered)), *evidence(node).functions[1:])
     finding = one(platforms(functions=functions), "platform.firmware", "mlx5_0")

@@ -100,8 +100,8 @@ def _unproven(function: PciEvidence, buses: typing.Optional[typing.Tuple[int, in
 
 def _open(subject: str, function: PciEvidence, measured: str, question: str, remedy: str = "") -> Finding:
     by_hand = (
-        f"Let the stage look as root. Else run lspci -vvv -s {function.address} as root on the node: each Region below Single Root I/O Virtualization must have "
-        "an address. Or look up SR-IOV and Above 4G decoding in the BIOS, by hand or its BMC. Waive this check with that as the reason."
+        f"Let the stage look as root. Else run lspci -vvv -s {function.address} as root on the node, where each Region below Single Root I/O Virtualization "
+        "must have an address, or look up SR-IOV and Above 4G decoding in the BIOS, by hand or its BMC, and waive this check with that as the reason."
     )
     return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{question.rstrip('.')}.", remedy or by_hand)
 

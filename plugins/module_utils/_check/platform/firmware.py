@@ -54,7 +54,8 @@ def check(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, running
     usual = max(counts, key=lambda version: (counts[version], _parts(version))) if counts else hca.firmware
     if hca.firmware != usual:
         why = f"{counts[usual or '']} of {sum(counts.values())} HCAs of its model ({hca.board or 'no PSID'}) run {usual}. One with another behaves otherwise."
-        remedy = f"Bring {hca.pci.address if hca.pci else hca.name} to {usual} (mstflint -d ... -i ... burn, then mstfwreset or a power cycle), or the others to its own."
+        address = hca.pci.address if hca.pci else hca.name
+        remedy = f"Bring it to {usual} (mstflint -d {address} -i ... burn, then mstfwreset or a power cycle), or the others to {hca.firmware}."
         yield Finding("platform.firmware", subject, WARN, f"firmware {hca.firmware}", f"firmware {usual}", why, remedy)
     elif total >= wanted:
         alike = f", as {counts[usual or '']} of {sum(counts.values())} of its model" if counts else ""
