@@ -15,6 +15,7 @@ description:
   - Reads the state of the SR-IOV network operator, whether it was installed by Helm, by OLM or as part of the NVIDIA network operator.
   - Reads custom resource definitions, Deployments, the config daemon, C(SriovOperatorConfig), multus, and the nodes with their labels and extended resources.
   - Reports in C(operators.errors) what the API server does not let the user read.
+  - Reads on OpenShift which mirrors and which registries the nodes may pull images from, if O(images) is set.
 options:
   namespace:
     description:
@@ -32,6 +33,11 @@ options:
     description: Labels of the nodes that take part.
     type: dict
     default: {}
+  images:
+    description:
+      - Images other than those of the fabrics that pods are started from. The key is the variable that names the image. An empty image is ignored.
+      - If set, the module also reads C(ImageDigestMirrorSet), C(ImageTagMirrorSet), C(ImageContentSourcePolicy) and the C(Image) named C(cluster).
+    type: dict
   wait_seconds:
     description:
       - Maximum time in seconds to wait until the operator serves the nodes.
@@ -131,6 +137,25 @@ operators:
       description: Objects that could not be read, each with the reason.
       type: list
       elements: str
+images:
+  description: Sources of images. Clusters that are not OpenShift have no rules and no lists.
+  returned: if O(images) is set
+  type: dict
+  contains:
+    rules:
+      description: Mirror rules. Each has its source, its mirrors, and the form of the image names that it applies to (V(digest) or V(tag)).
+      type: list
+      elements: dict
+    registries:
+      description: Allowed, blocked and insecure registries.
+      type: dict
+    named:
+      description: The images in O(images).
+      type: dict
+    errors:
+      description: Objects that could not be read, each with the reason.
+      type: list
+      elements: str
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
@@ -148,6 +173,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_discovery import with_discovery
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.images import observe as observe_images
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
 
@@ -164,7 +190,10 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
             facts = wait_until_serving(cluster, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
     namespaces = sorted({item.deployment.namespace for item in facts.installations})
     seen = with_discovery(cluster, facts, selector, nodes)
-    return {"operators": to_data(seen), "namespace": seen.namespace, "namespaces": namespaces, "configs": list(seen.configs)}
+    answer = {"operators": to_data(seen), "namespace": seen.namespace, "namespaces": namespaces, "configs": list(seen.configs)}
+    if options["images"] is not None:
+        answer["images"] = to_data(observe_images(cluster, {key: str(image) for key, image in options["images"].items()}))
+    return answer
 
 
 def main() -> None:
@@ -174,6 +203,7 @@ def main() -> None:
             namespace={"type": "str"},
             nodes={"type": "list", "elements": "str", "default": []},
             node_selector={"type": "dict", "default": {}},
+            images={"type": "dict"},
             wait_seconds={"type": "int", "default": 0},
             progress_file={"type": "path"},
         ),

@@ -64,6 +64,7 @@ WHAT = {
         "config",
         "daemon",
         "definition",
+        "image",
         "label",
         "multus",
         "node",

@@ -78,7 +78,13 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "by_pods": BY_PODS,
     },
     "platform": {"nodes": HCAS, "subnets": SUBNETS, "platforms": PLATFORM, "by_pods": BY_PODS},
-    "operators": {"nodes": NODES, "operators": OfCluster("operators", "operators"), "rights": OfCluster("access", "rights"), "hcas": HCAS},
+    "operators": {
+        "nodes": NODES,
+        "operators": OfCluster("operators", "operators"),
+        "images": OfCluster("operators", "images"),
+        "rights": OfCluster("access", "rights"),
+        "hcas": HCAS,
+    },
     "network": {
         "nodes": NODES,
         "applied": OfCluster("applied", "applied"),

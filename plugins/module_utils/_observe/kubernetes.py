@@ -60,6 +60,10 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "Service": ("/api/v1", "services", True),
     "ServiceCIDR": ("/apis/networking.k8s.io/v1", "servicecidrs", False),
     "Network.config.openshift.io": ("/apis/config.openshift.io/v1", "networks", False),
+    "Image.config.openshift.io": ("/apis/config.openshift.io/v1", "images", False),
+    "ImageDigestMirrorSet": ("/apis/config.openshift.io/v1", "imagedigestmirrorsets", False),
+    "ImageTagMirrorSet": ("/apis/config.openshift.io/v1", "imagetagmirrorsets", False),
+    "ImageContentSourcePolicy": ("/apis/operator.openshift.io/v1alpha1", "imagecontentsourcepolicies", False),
     "IPPool.whereabouts.cni.cncf.io": ("/apis/whereabouts.cni.cncf.io/v1alpha1", "ippools", True),
     "IPPool.nv-ipam.nvidia.com": ("/apis/nv-ipam.nvidia.com/v1alpha1", "ippools", True),
     "CIDRPool.nv-ipam.nvidia.com": ("/apis/nv-ipam.nvidia.com/v1alpha1", "cidrpools", True),
@@ -186,6 +190,12 @@ def path_of(kind: str, namespace: str = "", name: str = "") -> str:
     base, plural, namespaced = KINDS[kind]
     folder = f"{base}/namespaces/{namespace}/{plural}" if namespaced and namespace else f"{base}/{plural}"
     return f"{folder}/{name}" if name else folder
+
+
+def group_of(kind: str) -> str:
+    """API group of a kind. That of /api/v1 has no name."""
+    base = KINDS[kind][0]
+    return base.split("/")[2] if base.startswith("/apis/") else ""
 
 
 def kind_of(definition: Resource) -> str:

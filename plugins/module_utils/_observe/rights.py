@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from .._model.rights import Denied, Right, RightsFacts
-from .kubernetes import KINDS, ApiError, Cluster, Resource
+from .kubernetes import KINDS, ApiError, Cluster, Resource, group_of
 
 
 def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
@@ -29,9 +29,7 @@ def attributes(right: Right) -> Resource:
 
 
 def _resource(right: Right) -> typing.Tuple[str, str]:
-    base, plural, _namespaced = KINDS[right.kind]
-    # /api/v1 is the group without a name
-    return (base.split("/")[2] if base.startswith("/apis/") else ""), plural
+    return group_of(right.kind), KINDS[right.kind][1]
 
 
 def _allowed(cluster: Cluster, right: Right) -> bool:

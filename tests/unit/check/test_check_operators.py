@@ -14,6 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.nod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import FeatureDiscovery, WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.images import ImageFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -54,7 +55,7 @@ GOOD = OperatorFacts(
 
 
 def look(seen: typing.Optional[OperatorFacts] = GOOD, nodes: typing.Tuple[str, ...] = ("worker-1",), **facts: typing.Any) -> typing.Tuple[Finding, ...]:
-    return check(INTENT, Facts(nodes, seen, **{"rights": RightsFacts(40), **facts}))
+    return check(INTENT, Facts(nodes, seen, **{"rights": RightsFacts(40), "images": ImageFacts(), **facts}))
 
 
 def only(findings: typing.Tuple[Finding, ...], name: str) -> Finding:
@@ -73,6 +74,7 @@ def test_all_in_place() -> None:
         "rights",
         "read",
         "definition",
+        "image",
         "single",
         "version",
         "ready",
@@ -270,7 +272,7 @@ def test_serving_leaves_out_nodes_without_the_label() -> None:
 
 def judged(seen: OperatorFacts, *checks: str, nodes: typing.Tuple[str, ...] = ("worker-1",), intent: Intent = INTENT) -> typing.List[typing.Tuple[str, ...]]:
     """Check, subject and status of each finding of these checks."""
-    findings = check(intent, Facts(nodes, seen, rights=RightsFacts(40)))
+    findings = check(intent, Facts(nodes, seen, rights=RightsFacts(40), images=ImageFacts()))
     return [(item.check, item.subject, item.status) for item in findings if item.check in checks]
 
 

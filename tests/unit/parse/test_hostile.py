@@ -27,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import WorkerConfig
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import SriovAbsence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.images import RegistrySources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError
@@ -206,6 +207,7 @@ TEXT: typing.Dict[str, Text] = {
 }
 
 
+TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
 TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
 
 
@@ -249,6 +251,15 @@ KUBELET_CONFIG = named(
     status={"observedGeneration": 1, "conditions": [{"type": "Failure", "status": "False", "message": "Error: x"}]},
 )
 CIDR_POOL = named(kind="CIDRPool", spec={"cidr": "10.0.0.0/16", "perNodeNetworkPrefix": 24}, status={"allocations": [{"nodeName": "a"}]})
+MIRROR = {"source": "quay.io/site", "mirrors": ["mirror.example"], "mirrorSourcePolicy": "NeverContactSource"}
+MIRRORS = [
+    named(kind=kind, spec={key: [MIRROR]})
+    for kind, key in (
+        ("ImageDigestMirrorSet", "imageDigestMirrors"),
+        ("ImageTagMirrorSet", "imageTagMirrors"),
+        ("ImageContentSourcePolicy", "repositoryDigestMirrors"),
+    )
+]
 NIC_STATUS = {"state": "notReady", "reason": "x", "appliedStates": [{"name": "state-OFED", "state": "notReady", "message": "y"}]}
 DATA: typing.Dict[str, Data] = {
     "kubernetes.core.node": Data(parser("kubernetes.core.node"), objects("node-worker-sriov.yaml", "Node")),
@@ -300,6 +311,12 @@ DATA: typing.Dict[str, Data] = {
     ),
     "kubernetes.lease.lease": Data(parser("kubernetes.lease.lease"), [LEASE], (parser("kubernetes.lease.lease")({}),)),
     "kubernetes.pod_state.state_of_pod": Data(parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)),
+    "kubernetes.images.mirror_rules": Data(parser("kubernetes.images.mirror_rules"), MIRRORS, ((),)),
+    "kubernetes.images.registry_sources": Data(
+        parser("kubernetes.images.registry_sources"),
+        [named(kind="Image", spec={"registrySources": {"blockedRegistries": ["docker.io"], "allowedRegistries": ["quay.io"]}})],
+        (RegistrySources(),),
+    ),
     "intent.parse_intent": Data(parser("intent.parse_intent"), [[FABRIC]]),
     "kubernetes.ipam.node_networks": Data(
         parser("kubernetes.ipam.node_networks"), [*objects("node-worker-sriov.yaml", "Node"), named(spec={"podCIDRs": ["10.0.0.0/24"]})]

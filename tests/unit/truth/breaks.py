@@ -47,6 +47,7 @@ SAYS: typing.Mapping[str, typing.Tuple[str, ...]] = {
     "GpuDriver.version": ("470.1",),
     "MachinePool.conditions": ("True",),
     "NcclRoute.via": ("Socket",),
+    "RegistrySources.blocked": ("nvcr.io",),
 }
 
 

@@ -58,6 +58,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.host import (
     ObservedText,
     Roll,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.images import ImageFacts, MirrorRule, RegistrySources
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, PodFunction, TrainingPod
@@ -97,6 +98,11 @@ LABEL = "feature.node.kubernetes.io/network-sriov.capable"
 OPERATOR = "sriov-network-operator"
 #: hosts of the job whose log is judged
 JOB_HOSTS = 2
+#: of a disconnected site: what the fabrics' pods are started from comes from its mirror alone
+_IMAGES = ImageFacts(
+    (MirrorRule("ImageTagMirrorSet site", "tag", "nvcr.io/nvidia", ("mirror.example:5000/nvidia",), True),),
+    RegistrySources(blocked=("docker.io",), insecure=("mirror.example:5000",)),
+)
 _PCIE = PcieLink(32.0, 16, 32.0, 16, 32.0, 16, 512, 512)
 
 Facts = typing.Mapping[Source, typing.Any]
@@ -252,6 +258,7 @@ class _Made:
             "topologies": {name: ObservedTopologies(self._topologies() if name == names[0] and shape.infiniband else ()) for name in names},
             "hcas_after_network": hcas,
             ("operators", "operators"): operators,
+            ("operators", "images"): _IMAGES,
             ("access", "rights"): RightsFacts(40),
             ("operators_after_network", "operators"): operators,
             ("bandwidth", "bandwidth"): bandwidth,

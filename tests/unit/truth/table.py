@@ -59,6 +59,7 @@ _CARD = "It describes the card; what the card can do is measured."
 _UNSELECTED = "This intent does not select by it."
 _MADE = "VFs are there, which proves that they can be made."
 _SLOT = "What a slow slot costs is measured by stage bandwidth."
+_PULLED = "It tells beforehand how an image will be pulled. That it was is proven by the pods of stage bandwidth."
 _LATER = "Stages network and virtual_functions judge what the operator makes of a node; here it only tells causes."
 _FIRST = "Stage operators has judged it; after the network is made only what the operator wants and reports of functions counts."
 _EITHER = "An observer gives a value or an error, not both."
@@ -289,6 +290,9 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("operators",), ("multus", "multus[]", "multus[].name", "multus[].namespace", "multus[].images"), "Pods carry the mark of multus."),
     Row(("operators",), ("multus[].wanted", "multus[].ready"), "The nodes of the inventory on which it is ready count."),
     Row(("operators",), ("multus_pods", "attachments", "nic_policies"), "It is a second proof of what is proven, or of another profile."),
+    Row(("operators.images",), ("rules", "rules[]", "rules[].owner", "rules[].source", "rules[].mirrors*", "rules[].never", "registries.insecure*"), _PULLED),
+    Row(("operators.images",), ("registries.blocked*",), _PULLED, ("unread", "left out")),
+    Row(("operators.images",), ("named",), "What is made up has no registry in front.", warns=True),
     Row(("access.rights",), ("asked",), "The list of rights is made of the intent; each that is denied is named.", NUMBER),
     # network
     Row(("applied",), ("(Namespace)", *_under("(Namespace).", "kind", "name", "namespace", "fabric")), "Objects in a namespace that is not there are refused."),

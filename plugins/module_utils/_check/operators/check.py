@@ -9,11 +9,13 @@ import typing
 
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
+from ..._model.images import ImageFacts
 from ..._model.intent import ClusterIntent, Intent
 from ..._model.kubernetes import ClusterNode
 from ..._model.profiles import attachment_kind, definitions, traits
 from ..._model.rights import RightsFacts
 from ..._model.sriov_operator import OperatorFacts, OperatorInstallation
+from . import images
 from . import rbac as rights
 from .node_label import check_label
 
@@ -35,6 +37,7 @@ class Facts:
     :ivar nodes: names of the nodes that must take part
     :ivar operators: answer of sriov_operator_info; None when there is none
     :ivar rights: answer of access_info; None when there is none
+    :ivar images: from where images are pulled, as sriov_operator_info says; None when nobody asked
     :ivar hcas: answer of node_info of each node (stage discover), which tells why a label is absent; may be empty
     """
 
@@ -42,10 +45,11 @@ class Facts:
     operators: typing.Optional[OperatorFacts] = None
     hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     rights: typing.Optional[RightsFacts] = None
+    images: typing.Optional[ImageFacts] = None
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """Findings on the cluster as a whole, then two at least for each node."""
+    """Findings on the cluster as a whole and on each image, then two at least for each node."""
     seen, cluster = facts.operators, intent.cluster
     if seen is None:
         why = "The API server was not asked, or gave no answer."
@@ -55,7 +59,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             ),
         )
     sriov = any(traits(fabric).functions for fabric in intent.fabrics)
-    findings = [*rights.check(facts.rights), _read(seen), *_definitions(intent, seen)]
+    findings = [*rights.check(facts.rights), _read(seen), *_definitions(intent, seen), *images.check(intent, facts.images)]
     findings += [*_installation(cluster, seen), *_olm(seen), _config(seen), *_pods(seen)] if sriov else []
     findings += [_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []
     if not facts.nodes:
