@@ -27,6 +27,10 @@ SOURCES: typing.Mapping[str, typing.Tuple[str, typing.Tuple[str, ...]]] = {
         (
             *(f"0000_80_machine-config_01_{name}.crd" for name in ("kubeletconfigs", "machineconfigs", "machineconfigpools-Default")),
             "0000_03_config-operator_01_securitycontextconstraints-Default.crd",
+            *(
+                f"0000_10_config-operator_01_{name}.crd"
+                for name in ("imagecontentsourcepolicies", "imagedigestmirrorsets", "imagetagmirrorsets", "images-Default")
+            ),
         ),
     ),
     "github.com/NVIDIA/gpu-operator": ("config/crd/bases", ("nvidia.com_clusterpolicies",)),

@@ -251,3 +251,33 @@ def test_what_a_killed_run_has_left_of_it_is_taken_back(lab: Lab) -> None:
         run = lab.playbook(path, *options)
         assert run.code == 0, run.end
         assert (kept(lab.folder), len(lab.objects(CONSTRAINTS))) == (expected, stay)
+
+
+def test_mirror_rules_are_read_as_openshift_has_them(lab: Lab) -> None:
+    config, source = "config.openshift.io/v1", "quay.io/site"
+    rule = {"source": source, "mirrors": ["mirror.example:5000/site"]}
+    lab.apply(
+        {
+            "apiVersion": config,
+            "kind": "ImageDigestMirrorSet",
+            "metadata": {"name": "site"},
+            "spec": {"imageDigestMirrors": [{**rule, "mirrorSourcePolicy": "NeverContactSource"}]},
+        },
+        {"apiVersion": config, "kind": "ImageTagMirrorSet", "metadata": {"name": "site"}, "spec": {"imageTagMirrors": [rule]}},
+        {
+            "apiVersion": "operator.openshift.io/v1alpha1",
+            "kind": "ImageContentSourcePolicy",
+            "metadata": {"name": "old"},
+            "spec": {"repositoryDigestMirrors": [rule]},
+        },
+        {"apiVersion": config, "kind": "Image", "metadata": {"name": "cluster"}, "spec": {"registrySources": {"blockedRegistries": ["docker.io"]}}},
+    )
+    run = lab.playbook(play(lab.folder, sriov_operator_info={"images": {"rdma_observers_image": ""}}))
+    assert run.code == 0, run.end
+    seen = answer(lab.folder)["images"]
+    assert (seen["errors"], seen["registries"]["blocked"]) == ([], ["docker.io"])
+    assert [(item["owner"], item["form"], item["source"], item["never"]) for item in seen["rules"]] == [
+        ("ImageDigestMirrorSet site", "digest", source, True),
+        ("ImageTagMirrorSet site", "tag", source, False),
+        ("ImageContentSourcePolicy old", "digest", source, False),
+    ]

@@ -20,7 +20,7 @@ from .._model.text import both_ends
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus
-from .._parse.kubernetes.pod_state import state_of_pod
+from .._parse.kubernetes.pod_state import names_cause, state_of_pod
 from .._parse.kubernetes.resource import ResourceError, name_of
 from .._parse.pods import probe as pod_probe
 from .._parse.pods.failure import Failure, classify
@@ -261,7 +261,8 @@ class Pods:
         except ApiError:
             return ""
         mine = [event for event in events if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("name") == item.name]
-        last = max(mine, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""), default=None)
+        told = [event for event in mine if names_cause(str(event.get("message") or ""))]
+        last = max(told or mine, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""), default=None)
         return f"{last.get('reason')}: {both_ends(str(last.get('message')))}" if last else ""
 
     def _look(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:

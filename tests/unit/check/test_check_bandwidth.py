@@ -392,7 +392,15 @@ def test_a_sweep_that_was_asked_for(failure: str, rows: typing.Tuple[typing.Tupl
     assert not rows or "4 bytes: 0.2000 Gb/s" in finding.measured
 
 
-@pytest.mark.parametrize("cause", ["refused", "stuck", "unschedulable", "image", "container", "rail", "no_tool", "no_device"])
+def test_an_image_that_cannot_be_pulled_is_told_by_the_kubelet_s_words() -> None:
+    error = 'the pod did not become ready: ErrImagePull: Get "https://r/v2/": x509: certificate signed by unknown authority'
+    broken = dataclasses.replace(PODS[1], error=error, cause="image")
+    finding = found(Facts(("a", "b"), BandwidthFacts((PODS[0], broken), ())), "pod", "compute b")
+    assert finding.status == "fail" and error in finding.why and "does not trust the certificate" in finding.why
+    assert "additionalTrustedCA" in finding.remedy
+
+
+@pytest.mark.parametrize("cause", ["refused", "stuck", "unschedulable", "container", "rail", "no_tool", "no_device"])
 def test_a_pod_s_trouble_has_a_remedy_of_its_own(cause: str) -> None:
     broken = dataclasses.replace(PODS[1], error="the server's words", cause=cause)
     finding = found(Facts(("a", "b"), BandwidthFacts((PODS[0], broken), ())), "pod", "compute b")

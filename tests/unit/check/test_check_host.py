@@ -67,6 +67,13 @@ def test_what_is_no_proof(proof: typing.Optional[MemlockProof], status: str, wor
     assert found.status == status and words in found.why
 
 
+def test_a_pod_without_its_image_is_told_by_the_kubelet_s_words() -> None:
+    error = "the pod did not end within 300 s: ErrImagePull: unauthorized: authentication required"
+    found = judged(changed(error=error, soft=None, registered=None))
+    assert (found.status, "no pull secret" in found.why, error in found.why) == ("unknown", True, True)
+    assert "pods.image_pull_secrets" in found.remedy and "-n test " in found.remedy
+
+
 def test_the_remedy_is_that_of_the_runtime() -> None:
     assert "systemctl show containerd" in judged(changed(soft=1 << 20)).remedy
     assert "network.roll" in judged(changed(soft=1 << 20), Memlock("machine_config", limit_gib=8)).remedy

@@ -162,6 +162,13 @@ def test_pods_of_the_operator_that_are_not_ready_are_told_and_close_nothing() ->
     assert len(many) == 21 and many[-1].measured == "5 more are not ready"
 
 
+def test_a_pod_of_the_operator_without_its_image_is_told_by_the_kubelet_s_words() -> None:
+    seen = dataclasses.replace(GOOD, troubles=("operator-webhook-x7: ErrImagePull: lookup quay.io: no such host",))
+    found = only(look(seen), "operators.pods")
+    assert found.status == "warn" and "does not reach the registry" in found.why
+    assert "spec.noProxy" in found.remedy and "kubectl -n sriov-network-operator describe pod operator-webhook-x7" in found.remedy
+
+
 SUCCEEDED = OlmObject("ClusterServiceVersion", "sriov-network-operator.v4.18", "sriov-network-operator", "Succeeded", "", "4.18.0")
 SUBSCRIBED = OlmObject("Subscription", "sub", "sriov-network-operator", "AtLatestKnown", "", "sriov-network-operator.v4.18")
 

@@ -77,6 +77,10 @@ class Server:
                 self.end_headers()
                 self.wfile.write(body)
 
+            def do_CONNECT(self) -> None:
+                outer.seen.append(Seen(proxy=f"connect {self.path} {self.headers.get('Proxy-Authorization', '')}".strip()))
+                self.send_error(403)
+
             def log_message(self, format: str, *arguments: typing.Any) -> None:
                 """Says nothing."""
 
@@ -121,12 +125,12 @@ class World:
         patch.setenv("HOME", str(folder))
         patch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", "~/.kube/config")
 
-    def kubeconfig(self, name: str = "kubeconfig", token: str = OTHER, server: typing.Optional[str] = None) -> str:
+    def kubeconfig(self, name: str = "kubeconfig", token: str = OTHER, server: typing.Optional[str] = None, **more: str) -> str:
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         users = [{"name": "u", "user": {"token": token}}, {"name": "v", "user": {"token": f"{token}-v"}}]
         contexts = [{"name": user["name"], "context": {"cluster": "c", "user": user["name"]}} for user in users]
-        cluster = {"server": server or self.secure.url, "certificate-authority": self.ca}
+        cluster = {"server": server or self.secure.url, "certificate-authority": self.ca, **more}
         config = {"kind": "Config", "clusters": [{"name": "c", "cluster": cluster}], "users": users, "contexts": contexts, "current-context": "u"}
         path.write_text(yaml.safe_dump(config))
         return str(path)
@@ -254,6 +258,31 @@ def test_commands_in_pods_run_as_whom_all_else_does(world: World) -> None:
         cluster.shell("training", "pod", "main", ["sh"], lambda: 0.0)
     assert any("/exec" in path for path in world.plain.paths)
     assert world.take() == {Seen(BEARER, "joe", ("a", "b"))}
+
+
+def test_commands_in_pods_go_by_the_proxy_by_which_all_else_goes(world: World) -> None:
+    """Also those of a kubeconfig with proxy-url, and of the environment. A proxy lets a websocket through by CONNECT."""
+    far, plain = "http://10.255.255.1", world.plain.url
+    options = {"host": far, "api_key": TOKEN, "proxy": plain}
+    secret = {"proxy_headers": {"proxy_basic_auth": f"me:{PASSWORD}"}}
+    basic = f" Basic {base64.b64encode(f'me:{PASSWORD}'.encode()).decode()}"
+    path = world.kubeconfig(server=far, **{"proxy-url": plain})
+    for given, environment, known in (
+        (options, {}, ""),
+        ({}, variables(options), ""),
+        ({**options, **secret}, {}, basic),
+        ({"kubeconfig": path}, {}, ""),
+        ({}, {"K8S_AUTH_KUBECONFIG": path}, ""),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            for variable, text in environment.items():
+                patch.setenv(variable, text)
+            world.fresh()
+            cluster = connect(Module(given))
+            assert {item.proxy for item in world.take()} == {f"proxy{known}"}
+            with pytest.raises(ApiError):
+                cluster.shell("training", "pod", "main", ["sh"], lambda: 0.0)
+            assert world.take() == {Seen(proxy=f"connect 10.255.255.1:80{known}")}
 
 
 def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) -> None:

@@ -585,6 +585,36 @@ def test_an_image_that_cannot_even_sleep() -> None:
     assert facts.pods[0].error == ('the pod did not become ready: it ended: Failed; StartError: exec: "sleep": executable file not found in $PATH: unknown')
 
 
+def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet_said_last() -> None:
+    class NoImage(Api):
+        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+            made = super().create(definition)
+            waiting = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x"'}}
+            made["status"] = {"phase": "Pending", "containerStatuses": [{"state": waiting}]}
+            return made
+
+        def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
+            said = ("Failed to pull image: unauthorized: authentication required", "Error: ErrImagePull", "Error: ImagePullBackOff")
+            events = [
+                {"type": "Warning", "reason": "Failed", "message": text, "lastTimestamp": f"2026-01-02T03:04:0{second}Z", "involvedObject": {"name": name}}
+                for name in self.pods
+                for second, text in enumerate(said)
+            ]
+            return Listing(tuple(events), "1") if kind == "Event" else super().list(kind, namespace, selector)
+
+    class Leaps(Clock):
+        def __call__(self) -> float:
+            self.now += 40.0
+            return self.now
+
+    intent = parse_intent([FABRIC])
+    plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=2, pod_seconds=60.0)
+    facts = Bench(typing.cast(Cluster, NoImage()), plan, Leaps(), lambda seconds: None, lambda line: None).run()
+    assert [pod.cause for pod in facts.pods] == ["image"] * 2
+    words = 'ImagePullBackOff: Back-off pulling image "x"; Failed: Failed to pull image: unauthorized: authentication required'
+    assert facts.pods[0].error == f"the pod did not become ready: {words}"
+
+
 def profile(name: str, **changes: typing.Union[typing.Dict[str, typing.Any], str]) -> typing.Dict[str, typing.Any]:
     """Changes that make another profile of FABRIC."""
     return {"profile": name, "virtual_functions": 0, "resource_name": "", **changes}

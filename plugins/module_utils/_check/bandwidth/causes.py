@@ -82,7 +82,6 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "No pod of ours fits on the node.",
         "A taint: pods.tolerations. Too few CPUs or too little memory: pods.cpu, pods.memory. No free virtual function: end the pods that hold them.",
     ),
-    "image": ("The image cannot be pulled.", "Correct pods.image, or name pods.image_pull_secrets."),
     "container": ("The container cannot be created.", "Run kubectl describe pod while the stage runs. The node must know pods.runtime_class."),
     "rail": (
         "No pod stands for this rail.",

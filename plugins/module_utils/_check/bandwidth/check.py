@@ -21,6 +21,7 @@ from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import carries_rdma, rails
+from ..controllers.image_pull import explain, of_pods
 from ..fleet.hcas_of_fabric import resolve
 from ..fleet.line_rates import LineRates, line_rates
 from ..fleet.places import by_leaf, places
@@ -178,10 +179,14 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
         )
     if pod.error:
         status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
-        why, remedy = CAUSES.get(pod.cause, ("", ""))
+        if pod.cause == "image":
+            why, remedy = explain(pod.error, of_pods(pod.namespace, pod.name))
+        else:
+            why, remedy = CAUSES.get(pod.cause, ("", ""))
         if not remedy:
-            describe = f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
-            remedy = describe if pod.name else "See the stages network and virtual_functions."
+            remedy = (
+                f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs." if pod.name else "See the stages network and virtual_functions."
+            )
         return Finding("bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy)
     if pod.device is None and carries_rdma(fabric):
         why, remedy = CAUSES["no_device"]

@@ -15,6 +15,8 @@ import typing
 from ..._model.kubernetes import ClusterNode
 from ..._model.observers import DAEMON_SET, ClusterEvent, Observer, ObserverPod, ObserverSet, ObserversSeen
 from ..._model.text import both_ends
+from ..._parse.kubernetes.pod_state import names_cause
+from .image_pull import Keys, explain
 
 #: seconds that a reason may last until waiting no longer helps; a reason that is not here waits for the limit
 GRACE: typing.Dict[str, float] = {
@@ -47,7 +49,8 @@ _REFUSALS: typing.Tuple[typing.Tuple[str, typing.Pattern[str]], ...] = (
     ("priority_class", re.compile(r"no PriorityClass|priorityClass is not permitted")),
     ("policy", re.compile(r"admission webhook|ValidatingAdmissionPolicy")),
 )
-_NO_RIGHT = re.compile(r"unauthorized|authentication required|denied|no basic auth|\b401\b|\b403\b|pull access", re.IGNORECASE)
+#: the namespace is made and removed by the role, unless an admin has prepared it: a Secret must be in one that stays
+_KEYS = Keys("observers_image", "observers_pull_policy", "observers_pull_secrets, in a namespace that stays (docs/observers.md)", "", "")
 #: events of a pod that is about to start, when it does not
 _START = ("FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedMount", "FailedAttachVolume", "FailedSync", "NetworkNotReady")
 _COMBINED = "(combined from similar events): "
@@ -192,7 +195,7 @@ class _Index:
         if not node.ready and pod.suspect != "image":
             return self._lost(node)
         if pod.suspect == "image":
-            return "image", words, _image_remedy(words, self._seen.namespace, show)
+            return "image", words, explain(words, _KEYS._replace(namespace=self._seen.namespace, show=show))[1]
         if pod.suspect == "container":
             return "container", words, f"Correct what the kubelet names; the image needs /bin/sh and sleep. {show} shows all of it"
         if any(event.reason in _START for event in self._of_pods.get(pod.name, ())):
@@ -215,7 +218,7 @@ class _Index:
 
     def _words(self, pod: ObserverPod) -> str:
         """The state of a pod, with the cause: that is in its last event which does more than name the state."""
-        causes = [event for event in self._of_pods.get(pod.name, ()) if event.message and not event.message.startswith(("Error: ", "Back-off "))]
+        causes = [event for event in self._of_pods.get(pod.name, ()) if names_cause(event.message)]
         # what it says first is enough where the kubelet repeats it
         return "; ".join([pod.detail, *(f"{event.reason}: {event.message}" for event in causes[-1:] if event.message not in pod.detail)])
 
@@ -238,12 +241,3 @@ def _refused(message: str, namespace: str) -> typing.Tuple[str, str, str]:
         "refused": f"Correct what the API server names; {events} shows all of it",
     }
     return reason, message, remedies[reason]
-
-
-def _image_remedy(words: str, namespace: str, show: str) -> str:
-    if "ErrImageNeverPull" in words:
-        return "Load the image on the node, or let it be pulled: observers_pull_policy: IfNotPresent"
-    if _NO_RIGHT.search(words):
-        secret = f"kubectl create secret docker-registry NAME -n {namespace} --docker-server=REGISTRY --docker-username=USER --docker-password=PASSWORD"
-        return f"Give the nodes the right to pull the image: make a pull secret in a namespace that stays ({secret}) and name it in observers_pull_secrets"
-    return f"Correct the name of the image, or mirror it where the nodes reach it; {show} shows all of it"

@@ -13,6 +13,7 @@ from ..._model.host_intent import Memlock
 from ..._model.intent import Fabric, Intent
 from ..._model.platform import ObservedPlatform
 from ..._model.profiles import carries_rdma
+from ..controllers.image_pull import concerns, explain, of_pods
 from ..fleet import answers
 from . import gpudirect
 
@@ -145,6 +146,10 @@ def _proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof],
         error = proof.error if proof and proof.error else "no pod was started"
         why = "In check mode no pod is started." if facts.check_mode else f"Nothing was proven: {error}."
         remedy = "Run without check mode." if facts.check_mode else "Read the text. The node needs a free virtual function, and the image ibv_rc_pingpong."
+        if proof and concerns(error):
+            namespace, _slash, name = proof.pod.partition("/")
+            cause, remedy = explain(error, of_pods(namespace, name))
+            why = f"{why} {cause}"
         return Finding("host.memlock", subject, UNKNOWN, proof.evidence if proof and proof.evidence else "not tried", expected, why, remedy)
     measured = f"ulimit -l {_size(proof.soft)} (hard {_size(proof.hard)}) as user {proof.user}, {_size(proof.registered or 0)} registered on {proof.device}"
     if proof.user is None:

@@ -15,6 +15,7 @@ from ..._model.kubernetes import ClusterNode
 from ..._model.profiles import attachment_kind, definitions, traits
 from ..._model.rights import RightsFacts
 from ..._model.sriov_operator import OperatorFacts, OperatorInstallation
+from ..controllers.image_pull import Keys, concerns, explain
 from . import images
 from . import rbac as rights
 from .node_label import check_label
@@ -167,7 +168,13 @@ def _pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
     for trouble in seen.troubles[:_TROUBLES]:
         name, _colon, detail = trouble.partition(": ")
         why = "A part of the operator fails or is still starting. It need not be one that your nodes depend on."
-        yield Finding("operators.pods", f"Pod {name}", WARN, detail, expected, why, f"kubectl -n {seen.namespace} describe pod {name}")
+        remedy = f"kubectl -n {seen.namespace} describe pod {name}"
+        if concerns(detail):
+            owner = f"what owns pod {name}"
+            keys = Keys(f"the image of {owner}", f"imagePullPolicy of {owner}", "its imagePullSecrets", seen.namespace, remedy)
+            cause, remedy = explain(detail, keys)
+            why = f"{cause} {why}"
+        yield Finding("operators.pods", f"Pod {name}", WARN, detail, expected, why, remedy)
     if not seen.troubles:
         yield ok("operators.pods", f"namespace {seen.namespace}", expected, expected)
     elif len(seen.troubles) > _TROUBLES:

@@ -19,8 +19,14 @@ class PodState:
     suspect: str = ""
 
 
-_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
+#: why a container waits for its image
+IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
+
+
+def names_cause(message: str) -> bool:
+    """Whether an event of the kubelet does more than name the state, which it repeats after the event that has the cause."""
+    return bool(message) and not message.startswith(("Error: ", "Back-off "))
 
 
 def _ends(status: Resource) -> typing.Iterator[str]:
@@ -50,6 +56,6 @@ def state_of_pod(pod: Resource) -> PodState:
     for container in items_of(status, "containerStatuses", "Pod"):
         waiting = mapping_at(container, "state", "waiting")
         reason = waiting.get("reason", "")
-        if reason in _IMAGE or reason in _CONTAINER:
-            return PodState("waiting", f"{reason}: {waiting.get('message') or 'no text'}", "image" if reason in _IMAGE else "container")
+        if reason in IMAGE_REASONS or reason in _CONTAINER:
+            return PodState("waiting", f"{reason}: {waiting.get('message') or 'no text'}", "image" if reason in IMAGE_REASONS else "container")
     return PodState("waiting", "its container is being created" if scheduled else "the scheduler has not looked at it yet")
