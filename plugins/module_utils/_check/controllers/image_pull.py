@@ -37,7 +37,7 @@ _WORDS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ("name", r"InvalidImageName|invalid reference format|couldn't parse image"),
     ("policy", r"rejected by policy|Source image rejected|SignatureValidationFailed|signature was required|is blocked in /"),
     ("short", r"short.name|unqualified.search"),
-    ("platform", r"no image found in .{1,40} for architecture|no match(?:ing manifest)? for .{0,40}|exec format error"),
+    ("platform", r"no image found in .{1,40} for architecture|no match for platform|no matching manifest"),
     ("space", r"no space left on device|disk quota exceeded"),
     ("rate", r"toomanyrequests|Too Many Requests|rate limit"),
     ("certificate", r"x509:|certificate verify failed|unknown certificate authority"),
