@@ -2,22 +2,26 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What it costs to run one command in a pod of each node: build/venv/bin/python tests/benchmarks/pod_exec.py [--nodes 1000] [--hosts 40]
+"""What it costs to ask each node once: build/venv/bin/python tests/benchmarks/pod_exec.py [--nodes 1000] [--hosts 40]
 
-One process with a pool of threads, each node with its stdin, against Ansible itself: ``ansible.builtin.ping`` through the connection linerate.rdma.pod,
-whose stdin is smaller, with a process for each host and task. That is measured on some hosts and scaled by their number. Both ask the same server, which is
-the code of Kubernetes for exec where it can be built, and otherwise one of the tests. Containers are processes of this machine. A thousand nodes have
-processors of their own for them, so that the pool is also measured with containers that have no process. Processor time is that of the client alone.
+Ours is ``linerate.rdma.nodes_info`` as a whole: all facts of all nodes by one process with a pool of threads. Each container gets the archive of our observers,
+and prints what a node with 8 HCAs and 64 VFs answers; the facts are written and compared. Beside it Ansible with a process for each host and task, through
+``linerate.rdma.pod``, ``kubernetes.core.kubectl`` and ssh. All these bring is the answer of ``ansible.builtin.ping``, with pipelining: less than ours, and the
+least that a task costs. They are measured on some hosts; what is beyond the start of Ansible is scaled by their number.
+
+Exec is served by the code of Kubernetes where it can be built, with kubectl of the same release, and otherwise by a server of the tests, with kubectl of PATH.
+ssh is OpenSSH with Ansible's own options. The latency is before each process, with exec as with ssh; connections are made without one. Containers and nodes
+are processes of this machine. A thousand nodes have processors of their own for them, so that ours is also measured with containers that have no process.
+Each way is one command, from its start to its end. Its processor time is that of the client: with all children, and the connections that ssh keeps open.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,84 +29,153 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
-from kubernetes.client import ApiClient, Configuration
-from kubernetes.dynamic import DynamicClient
-
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer, Container
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import PARALLEL, run_on_many
-from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import KINDS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import PARALLEL
+from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, sshd
+from ansible_collections.linerate.rdma.tests.benchmarks.support.fleet import NOW, Fleet
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
+from ansible_collections.linerate.rdma.tests.benchmarks.support.spent import Spent, run
 
 ROOT = pathlib.Path(__file__).parents[2]
-ANSIBLE = pathlib.Path(sys.executable).with_name("ansible")
-NODES, HOSTS, FORKS, LATENCY, STDIN = 1000, 40, 20, 0.3, 160_000
-SMALLEST = (4, 1, 0.01)
-BASELINE = "ansible.builtin.ping by the connection linerate.rdma.pod"
+ANSIBLE = str(pathlib.Path(sys.executable).with_name("ansible"))
+NODES, HOSTS, FORKS, LATENCY = 1000, 40, 20, 0.3
+SMALLEST = (4, 2, 0.01)
+PING, RUN, NAMESPACE = "ansible.builtin.ping", "benchmark", "observers"
+OURS, PLAYED = "linerate.rdma.nodes_info", "linerate.rdma.nodes_info, containers without a process"
+BASELINE, BY_KUBECTL, BY_SSH = f"{PING} by linerate.rdma.pod", f"{PING} by kubernetes.core.kubectl", f"{PING} by ssh"
+Variables = typing.Dict[str, typing.Any]
+Kubectl = typing.Union[pathlib.Path, exec_rig.NotBuilt]
+Ways = typing.Dict[str, typing.Union[Variables, exec_rig.NotBuilt, sshd.NotServed]]
 
 
-def pool(url: str, nodes: int, container: str = "") -> typing.Tuple[float, float]:
-    """Wall seconds and processor seconds of one process for all nodes.
+def answer() -> Variables:
+    """What a node prints, kind by kind."""
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(3)
+        fleet.write(pathlib.Path(folder))
+        said: Variables = {}
+        for module in ("node_info", "subnet_manager_info"):
+            said.update(json.loads(pathlib.Path(folder, module, f"{fleet.names[0]}.json").read_text().replace(f'"{NOW}"', str(time.time()))))
+    return {kind: {"value": said[kind]} for kind in KINDS}
 
-    :param container: its name, by which exec_rig.go tells one that has no process
+
+class Machine:
+    """Ansible on this machine.
+
+    :ivar url: of the API server
+    :ivar folder: for all that is written; its path must be short
+    :ivar kubectl: the program, or why there is none
     """
-    # no discovery: the paths are fixed
-    cluster = Cluster(DynamicClient(ApiClient(Configuration(host=url)), discoverer=lambda *_arguments: None))
-    stdin, wanted = os.urandom(STDIN), [Container("observers", f"node-{number}", container) for number in range(nodes)]
-    start, processor = time.monotonic(), time.process_time()
-    found = dict(run_on_many(cluster, wanted, ["sh", "-c", "echo $(wc -c)"], stdin))
-    spent = time.monotonic() - start, time.process_time() - processor
-    wrong = [outcome for outcome in found.values() if outcome != Answer(0, f"{STDIN}\n".encode(), b"")]
-    if wrong or len(found) != nodes:
-        raise SystemExit(f"{len(wrong)} of {len(found)} answers are wrong: {wrong[:1]}")
-    return spent
+
+    def __init__(self, url: str, folder: pathlib.Path, kubectl: Kubectl) -> None:
+        self.url, self.folder, self.kubectl = url, folder, kubectl
+        path = os.pathsep.join((*([str(kubectl.parent)] if isinstance(kubectl, pathlib.Path) else []), os.environ["PATH"]))
+        self._environment = {**os.environ, "PATH": path, "TMPDIR": str(folder), "KUBECACHEDIR": str(folder / "kube"), "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
+
+    def ansible(self, hosts: int, variables: Variables, *arguments: str) -> typing.Tuple[Spent, str]:
+        """One command, on hosts with these variables."""
+        known = {"ansible_pipelining": True, "ansible_python_interpreter": sys.executable, **variables}
+        inventory = self.folder / "hosts.json"
+        inventory.write_text(json.dumps({"all": {"hosts": {f"node-{number}": {} for number in range(hosts)}, "vars": known}}))
+        return run([ANSIBLE, "-i", str(inventory), "-f", str(FORKS), *arguments], ROOT, self._environment)
+
+    def ping(self, hosts: int, variables: Variables) -> Spent:
+        """A task of the least size on each host."""
+        spent, said = self.ansible(hosts, variables, "all", "-m", PING)
+        if said.count("pong") != hosts:
+            raise SystemExit(f"{said.count('pong')} of {hosts} hosts answered: {said[-1000:]}")
+        return spent
+
+    def look(self, nodes: int, expected: Variables, python: pathlib.Path, container: str) -> Spent:
+        """All facts of all nodes.
+
+        :param python: what runs in a container in its place
+        :param container: its name, by which exec_rig.go tells one that has no process
+        """
+        with tempfile.TemporaryDirectory(dir=self.folder) as report:
+            names, folder = [f"node-{number}" for number in range(nodes)], FactFolder(report, RUN)
+            observers = tuple(Observer(name, "ready", pod=f"observer-{name}", container=container) for name in names)
+            folder.write("observers", value=ObserversFacts(NAMESPACE, "", observers))
+            wanted = {"facts_dir": report, "run": RUN, "host": self.url, "api_key": "token", "python": str(python)}
+            spent, _said = self.ansible(0, {"ansible_connection": "local"}, "localhost", "-m", OURS, "-a", json.dumps(wanted))
+            for kind, value in expected.items():
+                wrong = [str(fact)[:500] for fact in folder.of_nodes(kind, names).values() if not _same(fact["value"], value["value"])]
+                if wrong:
+                    raise SystemExit(f"{kind} of {len(wrong)} of {nodes} nodes is wrong: {wrong[0]}")
+        return spent
 
 
-def ansible(url: str, hosts: int, folder: pathlib.Path) -> typing.Tuple[float, float]:
-    """Wall seconds and processor seconds of Ansible and all of its workers."""
-    known = {"ansible_connection": "linerate.rdma.pod", "ansible_pipelining": True, "ansible_python_interpreter": sys.executable, "ansible_pod_api": url}
-    inventory = folder / "hosts.json"
-    inventory.write_text(json.dumps({"all": {"hosts": {f"node-{number}": {} for number in range(hosts)}, "vars": {**known, "ansible_pod_api_key": "token"}}}))
-    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [str(ANSIBLE), "all", "-i", str(inventory), "-f", str(FORKS), "-m", "ansible.builtin.ping"]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)}, capture_output=True, text=True, check=False)
-    wall, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode or done.stdout.count("pong") != hosts:
-        raise SystemExit(f"'ansible' ended with {done.returncode}: {(done.stdout + done.stderr)[-1000:]}")
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def _same(seen: typing.Any, expected: typing.Any) -> bool:
+    """The controller's clock is written beside that of the node."""
+    return {**seen, **expected} == seen if isinstance(seen, dict) else seen == expected
 
 
-def compare(binary: typing.Optional[pathlib.Path], server: str, nodes: int, hosts: int, latency: float) -> typing.Iterator[Result]:
-    with exec_rig.served(latency, binary) as url, tempfile.TemporaryDirectory() as folder:
-        ours = {"one process, a pool of threads": pool(url, nodes)}
+def ways(stack: contextlib.ExitStack, machine: Machine, latency: float) -> Ways:
+    """Ansible's ways to nodes, as variables; or why one is not to be had here."""
+    by_pod = {"ansible_connection": "linerate.rdma.pod", "ansible_pod_namespace": NAMESPACE, "ansible_pod_api": machine.url, "ansible_pod_api_key": "token"}
+    by_kubectl = {"ansible_connection": "kubernetes.core.kubectl", "ansible_kubectl_namespace": NAMESPACE, "ansible_kubectl_host": machine.url}
+    found: Ways = {BASELINE: by_pod, BY_KUBECTL: machine.kubectl if isinstance(machine.kubectl, exec_rig.NotBuilt) else by_kubectl}
+    try:
+        found[BY_SSH] = stack.enter_context(sshd.served(machine.folder, latency))
+    except sshd.NotServed as reason:
+        found[BY_SSH] = reason
+    return found
+
+
+def not_measured(found: Ways) -> typing.Tuple[str, ...]:
+    """What is missing, with the reason."""
+    return tuple(f"not measured: {way} ({reason})" for way, reason in found.items() if isinstance(reason, Exception))
+
+
+def compare(binary: typing.Optional[pathlib.Path], server: str, kubectl: Kubectl, nodes: int, hosts: int, latency: float) -> typing.Iterator[Result]:
+    with contextlib.ExitStack() as stack:
+        folder, expected = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())), answer()
+        shown, python = folder / "answer.json", folder / "python"
+        shown.write_text(json.dumps(expected))
+        python.write_text(f"#!/bin/sh\ncat > /dev/null\nexec cat {shown}\n")
+        python.chmod(0o755)
+        url = stack.enter_context(exec_rig.served(latency, shown, binary))
+        machine = Machine(url, folder, kubectl)
+        ours = {OURS: machine.look(nodes, expected, python, "observer")}
         if binary:
-            ours["the same, containers without a process"] = pool(url, nodes, "played")
-        theirs = ansible(url, hosts, pathlib.Path(folder))
-    size, scaled = f"{nodes} nodes, {latency:g} s of latency", f"{hosts} hosts with {FORKS} forks, scaled"
-    yield Result(BASELINE, size, theirs[0] * nodes / hosts, "s", 1.0, BASELINE, scaled)
-    for what, (wall, _processor) in ours.items():
-        note = f"served by {server}; {PARALLEL} at once, {STDIN // 1000} kB of stdin each"
-        yield Result(what, size, wall, "s", wall / (theirs[0] * nodes / hosts), BASELINE, note)
-    yield Result(BASELINE, size, theirs[1] / hosts, "processor s a node", 1.0, BASELINE, scaled)
-    for what, (_wall, processor) in ours.items():
-        each = processor / nodes
-        yield Result(what, size, each, "processor s a node", each / (theirs[1] / hosts), BASELINE, f"{processor:.1f} processor s in all")
+            ours[PLAYED] = machine.look(nodes, expected, python, "played")
+        start, _said = machine.ansible(hosts, {}, "all", "-m", "ansible.builtin.meta", "-a", "noop")
+        theirs = ways(stack, machine, latency)
+        measured = {way: _scaled(machine.ping(hosts, known), start, nodes / hosts) for way, known in theirs.items() if isinstance(known, dict)}
+        size, bytes_each = f"{nodes} nodes, {latency:g} s of latency", shown.stat().st_size
+    scaled = "; ".join((f"{hosts} hosts with {FORKS} forks, scaled", *not_measured(theirs)))
+    note = f"served by {server}; {PARALLEL} at once, {bytes_each // 1000} kB from each"
+    for part, unit in enumerate(("s", "processor s")):
+        for what, spent in {**measured, **ours}.items():
+            yield Result(what, size, spent[part], unit, spent[part] / measured[BASELINE][part], BASELINE, note if what in ours else scaled)
+
+
+def _scaled(spent: Spent, start: Spent, times: float) -> Spent:
+    """What more hosts would cost; Ansible starts once."""
+    return Spent(*(begun + (all_of_it - begun) * times for all_of_it, begun in zip(spent, start)))
 
 
 def main(arguments: Arguments = None) -> Results:
     made = parser(__doc__)
     made.add_argument("--nodes", type=int, default=NODES)
-    made.add_argument("--hosts", type=int, default=HOSTS, help="that Ansible is measured on")
+    made.add_argument("--hosts", type=int, default=HOSTS, help="that Ansible's own ways are measured on")
     made.add_argument("--own-server", action="store_true", help="do not build Kubernetes' code")
     options: argparse.Namespace = made.parse_args(arguments)
     nodes, hosts, latency = SMALLEST if options.smallest else (options.nodes, options.hosts, LATENCY)
+    build = not options.smallest and not options.own_server
     binary, server = None, "the server of the tests"
-    if not options.smallest and not options.own_server:
+    if build:
         try:
             binary, server = exec_rig.build(), "the code of Kubernetes"
         except exec_rig.NotBuilt as reason:
             server += f" ({reason})"
-    return show(compare(binary, server, nodes, hosts, latency), options.json)
+    try:
+        kubectl: Kubectl = exec_rig.kubectl() if build else exec_rig.installed_kubectl()
+    except exec_rig.NotBuilt as reason:
+        kubectl = reason
+    return show(compare(binary, server, kubectl, nodes, hosts, latency), options.json)
 
 
 if __name__ == "__main__":

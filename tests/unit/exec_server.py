@@ -30,11 +30,19 @@ import urllib.parse
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 PIECE = 32 * 1024
 BINARY, CLOSE, PING, PONG = 2, 8, 9, 10
+#: the channel that closes others, in version 5, with that of stdin
+STDIN_ENDS = b"\xff\0"
 #: what clients ask for before anything else
 DISCOVERY: typing.Dict[str, typing.Dict[str, typing.Any]] = {
     "/version": {"kind": "Version", "major": "1", "minor": "34", "gitVersion": "v1.34.4"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": {"kind": "APIGroupList", "groups": []},
+}
+#: what kubectl asks for besides
+RESOURCES: typing.Dict[str, typing.Any] = {
+    "kind": "APIResourceList",
+    "groupVersion": "v1",
+    "resources": [{"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "verbs": ["get"]}],
 }
 
 
@@ -175,7 +183,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         api, url = self.server.api, urllib.parse.urlsplit(self.path)
         parts = url.path.split("/")
         if parts[-1] != "exec":
-            _say(self, 200, DISCOVERY.get(url.path, {}))
+            _say(self, 200, _pod(parts[-1]) if parts[-2] == "pods" else {**DISCOVERY, "/api/v1": RESOURCES}.get(url.path, {}))
             return
         api.serve(self, parts[-2], url.query)
 
@@ -238,6 +246,8 @@ class _Exec:
         left = self._fault.starve
         assert process.stdin is not None
         for data in self._messages():
+            if data == STDIN_ENDS and self._protocol == V5:
+                process.stdin.close()
             if data[:1] != b"\0" or process.stdin.closed:
                 continue
             taken = data[1:] if left is None else data[1 : 1 + left]
@@ -327,6 +337,11 @@ def _write_all(stream: typing.IO[bytes], data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[stream.write(rest) :]
+
+
+def _pod(name: str) -> typing.Dict[str, typing.Any]:
+    """As kubectl looks at it before it runs something there."""
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}, "spec": {"containers": [{"name": "observer"}]}, "status": {"phase": "Running"}}
 
 
 def _status(status: str, message: str = "", reason: str = "", code: int = 0) -> typing.Dict[str, typing.Any]:

@@ -18,7 +18,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,17 +38,26 @@ import (
 var discovery = map[string]string{
 	"/version": `{"kind": "Version", "major": "1", "minor": "34", "gitVersion": "v1.34.4"}`,
 	"/api":     `{"kind": "APIVersions", "versions": ["v1"]}`,
-	"/apis":    `{"kind": "APIGroupList", "groups": []}`,
+	"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+		{"name": "pods", "singularName": "pod", "namespaced": true, "kind": "Pod", "verbs": ["get"]}]}`,
+	"/apis": `{"kind": "APIGroupList", "groups": []}`,
 }
 
-type runtime struct{ latency time.Duration }
+// A pod, which kubectl looks at before it runs something there.
+const pod = `{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": %q, "namespace": "observers"},
+	"spec": {"containers": [{"name": "observer"}]}, "status": {"phase": "Running"}}`
+
+type runtime struct {
+	latency time.Duration
+	answer  []byte
+}
 
 // As container runtimes do it, stdin is copied beside the process, and nobody waits for its end.
 func (r runtime) ExecInContainer(ctx context.Context, _ string, _ types.UID, name string, command []string, in io.Reader, out, errors_ io.WriteCloser,
 	_ bool, _ <-chan client.TerminalSize, _ time.Duration) error {
 	time.Sleep(r.latency)
 	if name == "played" {
-		return play(in, out, errors_)
+		return r.play(in, out, errors_)
 	}
 	process := exec.CommandContext(ctx, command[0], command[1:]...)
 	stdin, err := process.StdinPipe()
@@ -66,19 +77,20 @@ func (r runtime) ExecInContainer(ctx context.Context, _ string, _ types.UID, nam
 	return err
 }
 
-// What the shell of _parse/pods/framing.py says around a command that counts the bytes of its stdin.
-func play(in io.Reader, out, errors_ io.Writer) error {
+// What the shell of _parse/pods/framing.py says around a command that takes its stdin and prints the answer.
+func (r runtime) play(in io.Reader, out, errors_ io.Writer) error {
 	_, _ = io.WriteString(out, "@linerate-begin\n")
 	said := bufio.NewReader(in)
 	var token string
-	var size, read int64
+	var size int64
 	_, err := fmt.Fscanf(said, "%s %d\n", &token, &size)
 	if err == nil {
-		read, err = io.CopyN(io.Discard, said, size)
+		_, err = io.CopyN(io.Discard, said, size)
 	}
 	if err == nil {
 		end := fmt.Sprintf("\n@linerate-end %s 0\n", token)
-		_, _ = fmt.Fprintf(out, "%d\n%s", read, end)
+		_, _ = out.Write(r.answer)
+		_, _ = io.WriteString(out, end)
 		_, _ = io.WriteString(errors_, end)
 		_, err = said.ReadString('\n')
 	}
@@ -96,8 +108,13 @@ func asked(query url.Values, name string) bool {
 
 func main() {
 	latency := flag.Duration("latency", 0, "before the process of an exec starts")
+	played := flag.String("played", "", "file with what a container without a process prints")
 	flag.Parse()
-	container := runtime{*latency}
+	answer, err := os.ReadFile(*played)
+	if err != nil {
+		log.Fatal(err)
+	}
+	container := runtime{*latency, answer}
 	node := func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		streams := &kubelet.Options{Stdin: asked(query, "stdin"), Stdout: asked(query, "stdout"), Stderr: asked(query, "stderr")}
@@ -114,7 +131,11 @@ func main() {
 	go func() { log.Fatal(http.Serve(nodes, http.HandlerFunc(node))) }()
 	fmt.Printf("http://%s\n", api.Addr())
 	log.Fatal(http.Serve(api, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if said, known := discovery[r.URL.Path]; known {
+		said, known := discovery[r.URL.Path]
+		if place, name := path.Split(r.URL.Path); place == "/api/v1/namespaces/observers/pods/" {
+			said, known = fmt.Sprintf(pod, name), true
+		}
+		if known {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, said)
 			return

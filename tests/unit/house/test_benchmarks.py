@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import pathlib
 import re
 import subprocess
@@ -17,8 +19,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import ibnetdiscover
-from ansible_collections.linerate.rdma.tests.benchmarks import topology
-from ansible_collections.linerate.rdma.tests.benchmarks.support import topograph
+from ansible_collections.linerate.rdma.tests.benchmarks import pod_exec, topology
+from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, spent, sshd, topograph
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Result, show
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -88,3 +90,44 @@ def test_a_peer_that_is_not_to_be_had_says_why(tmp_path: pathlib.Path, monkeypat
     go.chmod(0o755)
     with pytest.raises(topograph.NotBuilt, match="'go mod' ended with 3: no mod today"):
         topograph.build("v1.0.0", None)
+
+
+def test_a_way_to_nodes_that_is_not_to_be_had_says_why(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sshd, "FOLDERS", str(tmp_path))
+    monkeypatch.setattr(exec_rig, "KUBECTL", tmp_path / "kubectl")
+    with pytest.raises(exec_rig.NotBuilt, match="Go is not installed"):
+        exec_rig.kubectl()
+    with pytest.raises(exec_rig.NotBuilt, match="kubectl is not installed") as no_kubectl:
+        exec_rig.installed_kubectl()
+    with contextlib.ExitStack() as stack:
+        found = pod_exec.ways(stack, pod_exec.Machine("http://127.0.0.1:1", tmp_path, no_kubectl.value), 0.0)
+    assert pod_exec.not_measured(found) == (
+        "not measured: ansible.builtin.ping by kubernetes.core.kubectl (kubectl is not installed)",
+        "not measured: ansible.builtin.ping by ssh (sshd is not installed)",
+    )
+
+
+def test_what_a_command_leaves_running_is_ended_and_counts(tmp_path: pathlib.Path) -> None:
+    code = """
+import os, signal, time
+mine, its = os.pipe()
+if os.fork():
+    print(os.read(mine, 20).decode())
+else:
+    while time.process_time() < 0.5:
+        pass
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    os.dup2(1, 2)
+    os.write(its, str(os.getpid()).encode())
+    signal.pause()
+"""
+    cost, said = spent.run([sys.executable, "-c", code], tmp_path, os.environ)
+    assert cost.processor > 0.5 and cost.wall > 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(said), 0)
+
+
+def test_a_command_that_fails_ends_the_benchmark_in_its_words(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(SystemExit, match="'sh -c echo no way >&2; exit 3' ended with 3: no way"):
+        spent.run(["sh", "-c", "echo no way >&2; exit 3"], tmp_path, os.environ)
