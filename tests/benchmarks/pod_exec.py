@@ -11,8 +11,9 @@ least that a task costs. They are measured on some hosts; what is beyond the sta
 
 Exec is served by the code of Kubernetes where it can be built, with kubectl of the same release, and otherwise by a server of the tests, with kubectl of PATH.
 ssh is OpenSSH with Ansible's own options. The latency is before each process, with exec as with ssh; connections are made without one. Containers and nodes
-are processes of this machine. A thousand nodes have processors of their own for them, so that ours is also measured with containers that have no process.
-Each way is one command, from its start to its end. Its processor time is that of the client: with all children, and the connections that ssh keeps open.
+are processes of this machine. A thousand nodes have processors of their own for them, so that ours is also measured with containers that have no process,
+and its pool of threads by itself. Each other way is one command, from its start to its end. Its processor time is that of the client: with all children,
+and the connections that ssh keeps open.
 """
 
 from __future__ import annotations
@@ -29,10 +30,15 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
+from kubernetes.client import ApiClient, Configuration
+from kubernetes.dynamic import DynamicClient
+
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import PARALLEL
+from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import Asked, look
 from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, sshd
 from ansible_collections.linerate.rdma.tests.benchmarks.support.fleet import NOW, Fleet
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
@@ -43,7 +49,7 @@ ANSIBLE = str(pathlib.Path(sys.executable).with_name("ansible"))
 NODES, HOSTS, FORKS, LATENCY = 1000, 40, 20, 0.3
 SMALLEST = (4, 2, 0.01)
 PING, RUN, NAMESPACE = "ansible.builtin.ping", "benchmark", "observers"
-OURS, PLAYED = "linerate.rdma.nodes_info", "linerate.rdma.nodes_info, containers without a process"
+OURS, PLAYED, POOL = "linerate.rdma.nodes_info", "the same, containers without a process", "its pool of threads alone, no fact is written"
 BASELINE, BY_KUBECTL, BY_SSH = f"{PING} by linerate.rdma.pod", f"{PING} by kubernetes.core.kubectl", f"{PING} by ssh"
 Variables = typing.Dict[str, typing.Any]
 Kubectl = typing.Union[pathlib.Path, exec_rig.NotBuilt]
@@ -106,6 +112,18 @@ class Machine:
                     raise SystemExit(f"{kind} of {len(wrong)} of {nodes} nodes is wrong: {wrong[0]}")
         return spent
 
+    def ask(self, nodes: int, python: pathlib.Path, container: str) -> Spent:
+        """The same by the threads of nodes_info alone, in this process: Ansible does not start, and no fact is written."""
+        # no discovery: the paths are fixed
+        cluster = Cluster(DynamicClient(ApiClient(Configuration(host=self.url)), discoverer=lambda *_arguments: None))
+        observers = [Observer(f"node-{number}", "ready", pod=f"observer-{number}", container=container) for number in range(nodes)]
+        start, processor = time.monotonic(), time.process_time()
+        errors = [one.error for _node, seen in look(cluster, NAMESPACE, observers, Asked(KINDS, python=str(python))) for one in seen.values()]
+        spent = Spent(time.monotonic() - start, time.process_time() - processor)
+        if errors != [None] * nodes * len(KINDS):
+            raise SystemExit(f"{len(errors)} facts of {nodes} nodes came, of which some are wrong: {[error for error in errors if error][:1]}")
+        return spent
+
 
 def _same(seen: typing.Any, expected: typing.Any) -> bool:
     """The controller's clock is written beside that of the node."""
@@ -141,6 +159,7 @@ def compare(binary: typing.Optional[pathlib.Path], server: str, kubectl: Kubectl
         ours = {OURS: machine.look(nodes, expected, python, "observer")}
         if binary:
             ours[PLAYED] = machine.look(nodes, expected, python, "played")
+        ours[POOL] = machine.ask(nodes, python, "played" if binary else "observer")
         start, _said = machine.ansible(hosts, {}, "all", "-m", "ansible.builtin.meta", "-a", "noop")
         theirs = ways(stack, machine, latency)
         measured = {way: _scaled(machine.ping(hosts, known), start, nodes / hosts) for way, known in theirs.items() if isinstance(known, dict)}
