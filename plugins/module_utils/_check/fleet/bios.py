@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the BIOS of a node says, against what is wanted of it. The one answer for whoever asks."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.bios import KEYS, BiosAttribute, BiosSetting, BiosState, Key, NodeBios, State
+from ..._model.errors import RdmaError
+from ..._parse.redfish.values import matches
+
+Wanted = typing.Mapping[Key, typing.Tuple[typing.Any, ...]]
+
+#: the worse one is the setting's
+_WORST: typing.Tuple[State, ...] = ("read_only", "wrong", "unknown", "pending", "ok")
+#: keys whose attributes are different things, of which not each one knows each value
+_ALTERNATIVES = ("profile", "c_states")
+
+
+class _Judged(typing.NamedTuple):
+    state: State
+    why: str
+
+
+def wanted_of(data: typing.Mapping[str, typing.Any]) -> Wanted:
+    """What is wanted, by key: a value, or a list of values of which any is right.
+
+    :raises RdmaError: no such key, or no such value
+    """
+    found = {}
+    for key, value in data.items():
+        values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        if key not in KEYS:
+            raise RdmaError(f"wanted: {key!r} is no key of a BIOS", f"Use one of {', '.join(KEYS)}")
+        if not values or any(not isinstance(one, (str, int, bool)) or not str(one).strip() for one in values):
+            raise RdmaError(f"wanted.{key}: {value!r} is no value", "Give a text, a number or a truth value, or a list of such")
+        found[key] = values
+    return typing.cast(Wanted, found)
+
+
+def states(bios: NodeBios, wanted: Wanted) -> typing.Tuple[BiosState, ...]:
+    """The state of each setting that something is wanted of."""
+    settings = {setting.key: setting for setting in bios.settings}
+    return tuple(_state(bios, settings.get(key, BiosSetting(key)), values) for key, values in wanted.items())
+
+
+def _state(bios: NodeBios, setting: BiosSetting, wanted: typing.Tuple[typing.Any, ...]) -> BiosState:
+    job = bios.jobs[0].id if bios.jobs else ""
+    if not setting.attributes:
+        where = f"the registry {bios.registry}" if bios.registry else f"the BIOS, whose registry is missing ({bios.registry_error})"
+        looked = ", ".join(setting.looked_for) or "nothing: this key was not asked for"
+        return BiosState(setting.key, "unknown", wanted, "not found", f"No such attribute in {where}. Looked for: {looked}.", job)
+    attributes = [one for one in setting.attributes if _knows(setting.key, one, wanted)] or setting.attributes
+    judged = [(one, _judge(bios, setting.key, one, wanted)) for one in attributes]
+    state = min((answer.state for _one, answer in judged), key=_WORST.index)
+    whys = dict.fromkeys(f"{one.name}: {answer.why}" for one, answer in judged if answer.state == state and answer.why)
+    return BiosState(setting.key, state, wanted, ", ".join(map(_shown, attributes)), "; ".join(whys), job if state in ("pending", "read_only") else "")
+
+
+def _knows(key: Key, attribute: BiosAttribute, wanted: typing.Tuple[typing.Any, ...]) -> bool:
+    """Whether an attribute could be what is wanted. Of several profiles only one has the value."""
+    if key not in _ALTERNATIVES or not attribute.allowed:
+        return True
+    return any(matches(key, wanted, one.value, one.label) for one in attribute.allowed)
+
+
+def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: typing.Tuple[typing.Any, ...]) -> _Judged:
+    now = _is_right(key, attribute, attribute.current, wanted)
+    waits = attribute.pending is not None
+    then = _is_right(key, attribute, attribute.pending, wanted) if waits else now
+    if waits and then:
+        if now:
+            return _Judged("ok", "")
+        job = f" by the job {bios.jobs[0].id} ({bios.jobs[0].state})" if bios.jobs else ""
+        return _Judged("pending", f"{attribute.pending} waits for a reset{job}")
+    if now is None or then is None:
+        return _Judged("unknown", f"{attribute.pending if now is not None else attribute.current!r} does not say whether it is {_any(wanted)}")
+    if now and not waits:
+        # nothing is known to wait
+        return _Judged("unknown", f"as wanted now, but {bios.pending_error}") if bios.pending_error else _Judged("ok", "")
+    seen = f"{attribute.pending} waits for a reset, and is not {_any(wanted)}" if waits else f"{attribute.current} is not {_any(wanted)}"
+    if attribute.read_only:
+        return _Judged("read_only", f"{seen}; {attribute.read_only}")
+    if attribute.allowed and not any(matches(key, wanted, one.value, one.label) for one in attribute.allowed):
+        return _Judged("wrong", f"{seen}, which it can't be: allowed are {', '.join(one.value for one in attribute.allowed)}")
+    return _Judged("wrong", seen)
+
+
+def _is_right(key: Key, attribute: BiosAttribute, value: typing.Any, wanted: typing.Tuple[typing.Any, ...]) -> typing.Optional[bool]:
+    labels = [one.label for one in attribute.allowed if one.value == value]
+    return matches(key, wanted, value, labels[0] if labels else None)
+
+
+def _shown(attribute: BiosAttribute) -> str:
+    return f"{attribute.name} {attribute.current}" + ("" if attribute.pending is None else f" ({attribute.pending} after a reset)")
+
+
+def _any(wanted: typing.Tuple[typing.Any, ...]) -> str:
+    return " or ".join({True: "on", False: "off"}[one] if isinstance(one, bool) else str(one) for one in wanted)

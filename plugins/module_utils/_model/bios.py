@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Settings of the BIOS that decide on SR-IOV and on the speed of RDMA, as the BMC of a node tells them."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+Key = typing.Literal[
+    "sriov",
+    "iommu",
+    "acs",
+    "ari",
+    "above_4g",
+    "numa_per_socket",
+    "smt",
+    "c_states",
+    "relaxed_ordering",
+    "max_read_request",
+    "profile",
+]
+#: what each vendor has another name for
+KEYS: typing.Tuple[Key, ...] = typing.get_args(Key)
+
+#: ok: as wanted, and nothing waits that would change it. pending: as wanted after the next reset. read_only: wrong, and it can't be written now.
+#: unknown: no such attribute was found, or its value does not say
+State = typing.Literal["ok", "wrong", "pending", "read_only", "unknown"]
+STATES: typing.Tuple[State, ...] = typing.get_args(State)
+
+
+@dataclasses.dataclass(frozen=True)
+class BiosValue:
+    """A value that an attribute may take.
+
+    :ivar value: as the BMC tells the current one, and as it is written
+    :ivar label: its other name in the registry; the same where there is but one
+    """
+
+    value: str
+    label: str
+
+
+@dataclasses.dataclass(frozen=True)
+class BiosAttribute:
+    """One attribute of a BIOS.
+
+    :ivar name: in the resource Bios
+    :ivar current: text, number or truth value; None where the BIOS does not tell it
+    :ivar display_name: in the registry; empty where it was found by its name, without a registry
+    :ivar pending: value that waits for a reset; None when none does, so also when it is the current one
+    :ivar allowed: empty where the registry does not say
+    :ivar read_only: why it can't be written now; empty when it can, or nobody says that it can't
+    :ivar reset_required: whether a new value waits for a reset; None where the registry does not say
+    """
+
+    name: str
+    current: typing.Any
+    display_name: str = ""
+    pending: typing.Any = None
+    allowed: typing.Tuple[BiosValue, ...] = ()
+    read_only: str = ""
+    reset_required: typing.Optional[bool] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class BiosSetting:
+    """The attributes behind one key; several where a BIOS has several, such as one for each root port.
+
+    :ivar looked_for: display names (as patterns) or names, whichever were compared
+    """
+
+    key: Key
+    attributes: typing.Tuple[BiosAttribute, ...] = ()
+    looked_for: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class BiosJob:
+    """A job of the BMC that waits to write BIOS attributes. While there is one, others are refused.
+
+    :ivar state: as the BMC names it: Scheduled, Running...
+    """
+
+    id: str
+    state: str
+    name: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeBios:
+    """What the BMC of a node says about its BIOS.
+
+    :ivar version: of the BIOS; empty where the BMC does not tell it, as vendor and model
+    :ivar registry: path of the attribute registry that the display names are from; empty without one
+    :ivar registry_error: why there is none
+    :ivar settings_uri: resource that takes new values; empty where the BMC offers none
+    :ivar apply_times: that it supports, as the BMC names them
+    :ivar jobs: those that hold the BIOS; None where the BMC has no such jobs, or they could not be read (see errors)
+    :ivar lockdown: whether the BMC refuses changes; None where it has no such mode, or it could not be read (see errors)
+    :ivar pending_error: why it is not known what waits for a reset
+    :ivar errors: other parts that could not be read
+    """
+
+    vendor: str
+    model: str
+    version: str
+    settings: typing.Tuple[BiosSetting, ...] = ()
+    registry: str = ""
+    registry_error: str = ""
+    settings_uri: str = ""
+    apply_times: typing.Tuple[str, ...] = ()
+    jobs: typing.Optional[typing.Tuple[BiosJob, ...]] = None
+    lockdown: typing.Optional[bool] = None
+    pending_error: str = ""
+    errors: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class BiosState:
+    """A setting against what is wanted of it.
+
+    :ivar wanted: any of these is right
+    :ivar measured: attributes with their values, as text
+    :ivar why: of any state but ok
+    :ivar job: id of the job that holds the BIOS; empty without one
+    """
+
+    key: Key
+    state: State
+    wanted: typing.Tuple[typing.Any, ...]
+    measured: str
+    why: str = ""
+    job: str = ""

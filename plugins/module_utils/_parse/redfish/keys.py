@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which attributes of a BIOS are behind a key: by what the screen calls them, which vendors agree on, or by a table of names where there is no registry."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from ..._model.bios import Key
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """How the attributes of a key are found.
+
+    :ivar display: display names, as patterns
+    :ivar without: display names that are of something else
+    :ivar names: of attributes; one that ends in an underscore is followed by hexadecimal digits, which change from board to board
+    """
+
+    display: typing.Tuple[str, ...]
+    names: typing.Tuple[str, ...]
+    without: str = ""
+
+
+TABLE: typing.Dict[Key, Row] = {
+    "sriov": Row(
+        ("SR-?IOV",),
+        ("SriovGlobalEnable", "Sriov", "DevicesandIOPorts_SRIOV", "SR_IOVSupport_", "SRIOVSupport_", "SriovSupport", "SRIOVEnable"),
+        # of single cards
+        r"\bSlot|\bNIC\b",
+    ),
+    "iommu": Row(
+        # Dell's "Virtualization Technology" is the processor's and that of I/O: its help says that the DMAR table comes with it
+        ("VT for Directed I/?O", r"\bVT-d\b", "^IOMMU", "AMD.*I/O Virtual", "^Virtualization Technology$"),
+        (
+            "ProcVirtualization",
+            "IommuSupport",
+            "IntelProcVtd",
+            "ProcAmdIoVt",
+            "DevicesandIOPorts_IntelVTforDirectedIOVTd",
+            "DevicesandIOPorts_IOMMU",
+            "IntelVTforDirectedI_O_VT_d__",
+            "IOMMU_",
+            "VTdSupport",
+        ),
+        "DMA Protection|Pre-?boot",
+    ),
+    "acs": Row((r"\bACS", "Access Control Serv"), ("AccessControlService", "Processors_PCIeACSCTL", "PCIeACSCTL_", "Socket#Pcie#AdvertiseACS")),
+    "ari": Row(("^ARI ",), ("ARISupport_", "ARIEnable")),
+    "above_4g": Row(("Above 4G", "Memory Mapped I/?O above 4"), ("MmioAbove4Gb", "Above4GDecoding_")),
+    "numa_per_socket": Row(
+        ("NUMA nodes per socket", "Sub.?NUMA", r"\bSNC\b"),
+        ("SubNumaCluster", "NumaNodesPerSocket", "NumaMemoryDomainsPerSocket", "Processors_SNC", "NUMANodesPerSocket_", "SNC_"),
+        "changed|Distance",
+    ),
+    "smt": Row(
+        ("Hyper.?Thread", "Logical Processor$", r"\bSMT\b"),
+        (
+            "LogicalProc",
+            "ProcSMT",
+            "ProcHyperthreading",
+            "Processors_HyperThreading",
+            "Processors_SMTMode",
+            "Hyper_Threading_ALL__",
+            "SMTControl_",
+            # by its display name, and in truth, Enabled is on
+            "ProcessorHyperThreadingDisable",
+        ),
+        "Idling",
+    ),
+    "c_states": Row(
+        ("Package C.?State$", "^C.?States$", "Global C-state", "C6 Report", r"\bC1E\b"),
+        (
+            "ProcCStates",
+            "ProcC1E",
+            "DfCState",
+            "MinProcIdlePower",
+            "DataFabricCStateEnable",
+            "Processors_CStates",
+            "Processors_C1EnhancedMode",
+            "Processors_GlobalC_stateControl",
+            "Processors_DFC_States",
+            "PackageCState_",
+            "CPUC6Report_",
+            "EnhancedHaltState_C1E__",
+            "GlobalC_stateControl_",
+            "DFCstates_",
+            "PackageCState",
+        ),
+        "Latency|Criteria",
+    ),
+    "relaxed_ordering": Row(("Relaxed Order",), ("RelaxedOrdering_", "PcieRelaxedOrdering", "PcieRootPortRO", "CbRelaxedOrdering"), "Remote P2P"),
+    "max_read_request": Row(("Max(imum)? Read Req",), ("PCIeMaxReadRequestSize_", "PcieMaxReadRequestSize")),
+    "profile": Row(
+        ("(System|Workload|Application) Profile", "Operating Mode"),
+        ("SysProfile", "WorkloadProfile", "OperatingModes_ChooseOperatingMode", "ApplicationProfile"),
+        # "Memory Operating Mode" is mirroring and the like
+        "Memory|Helper",
+    ),
+}
+
+
+def _pattern(name: str) -> str:
+    text = re.escape(name).replace(r"\#", r"[0-9]+")
+    return f"{text}[0-9A-Fa-f]+" if name.endswith("_") else text
+
+
+_DISPLAY = {key: re.compile("|".join(row.display), re.IGNORECASE) for key, row in TABLE.items()}
+_WITHOUT = {key: re.compile(row.without, re.IGNORECASE) for key, row in TABLE.items() if row.without}
+_NAMES = {key: re.compile("|".join(map(_pattern, row.names))) for key, row in TABLE.items()}
+
+
+def is_display(key: Key, name: str, display: str) -> bool:
+    """Whether an attribute of this name, which the screen calls so, is one of the key's. Those whose name ends in ``Changed`` are the BIOS's own notes."""
+    without = _WITHOUT.get(key)
+    return bool(_DISPLAY[key].search(display)) and not (without and without.search(display)) and not name.endswith("Changed")
+
+
+def is_name(key: Key, name: str) -> bool:
+    """Whether an attribute of this name is one of the key's, by the table of names."""
+    return _NAMES[key].fullmatch(name) is not None

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The registry of a BIOS: what its attributes are called on the screen, which values they take, and when they can't be written. DMTF AttributeRegistry v1."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.bios import KEYS, BiosValue
+from ..._model.errors import ParseError
+from .keys import is_display
+from .resource import Data, inner, is_path, last, mapping, rows, text_at
+
+_PREFIX = "biosattributeregistry"
+_READ_ONLY = ("ReadOnly", "GrayOut")
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """:ivar equal: whether the attribute must have the value, or must not"""
+
+    attribute: str
+    equal: bool
+    value: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Dependency:
+    """A property of an attribute that follows from the values of others.
+
+    :ivar every: whether all conditions must hold; otherwise one of them is enough
+    """
+
+    property: str
+    conditions: typing.Tuple[Condition, ...]
+    every: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One attribute in the registry.
+
+    :ivar values: name and display name of each value that it may take
+    """
+
+    name: str
+    display_name: str
+    values: typing.Tuple[typing.Tuple[str, str], ...]
+    hidden: bool
+    read_only: bool
+    immutable: bool
+    reset_required: typing.Optional[bool]
+    dependencies: typing.Tuple[Dependency, ...]
+
+    def allowed(self, current: typing.Any) -> typing.Tuple[BiosValue, ...]:
+        """The values that it may take, in the form in which the BMC tells the current one: most by name, Supermicro by display name."""
+        names, labels = {name for name, _label in self.values}, {label for _name, label in self.values}
+        by_label = current in labels and current not in names
+        return tuple(BiosValue(label, name) if by_label else BiosValue(name, label) for name, label in self.values)
+
+    def is_hidden(self, attributes: typing.Mapping[str, typing.Any]) -> bool:
+        ruled = [one for one in self.dependencies if one.property == "Hidden"]
+        return any(_holds(one, attributes) for one in ruled) if ruled else self.hidden
+
+    def why_read_only(self, attributes: typing.Mapping[str, typing.Any]) -> str:
+        """Why this attribute can't be written on a BIOS with these values; empty when it can."""
+        ruled = [one for one in self.dependencies if one.property in _READ_ONLY]
+        for one in ruled:
+            if _holds(one, attributes):
+                others = ", ".join(sorted({f"{condition.attribute} is {attributes.get(condition.attribute)}" for condition in one.conditions}))
+                return f"dependency: it can't be written while {others}"
+        if self.immutable or (self.read_only and not ruled):
+            return "the registry of the BIOS says that it is read-only"
+        return ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Registry:
+    """What a registry says of the attributes that belong to a key. The same for all nodes of one model and BIOS version."""
+
+    path: str
+    entries: typing.Tuple[Entry, ...]
+
+
+def candidates(paths: typing.Iterable[str], name: str) -> typing.Tuple[str, ...]:
+    """Which of the registries of a BMC are that of its BIOS: one, or several among which the systems that they support decide.
+
+    :param paths: of the members of /redfish/v1/Registries
+    :param name: that Bios gives it; several vendors give one that is no member's
+    """
+    found = [path for path in paths if last(path).lower().startswith(_PREFIX)]
+    exact = [path for path in found if last(path).lower() == name.lower()]
+    same = [path for path in found if last(path).lower().partition(".")[0] == name.lower().partition(".")[0]]
+    return tuple(exact[:1] or same or found)
+
+
+def location(data: Data) -> str:
+    """Path of the body of a registry, in English where there are several languages. Its PublicationUri is somewhere in the internet.
+
+    :raises ParseError: it names none
+    """
+    found = mapping(data, "a registry").get("Location")
+    places = sorted(rows(found), key=lambda place: not text_at(place, "Language").lower().startswith("en"))
+    paths = [place["Uri"] for place in places if is_path(place.get("Uri"))]
+    if not paths:
+        raise ParseError("the location of a registry", str(found), "a list with the path of its body on this BMC")
+    return str(paths[0])
+
+
+def supports(data: Data, model: str, serial: str) -> bool:
+    """Whether a registry names this system as one that it is for.
+
+    :raises ParseError: it is no registry
+    """
+    named = {text_at(row, name) for row in rows(mapping(data, "a registry").get("SupportedSystems")) for name in ("ProductName", "SystemId")}
+    return bool(named & {model, serial} - {""})
+
+
+def parse(data: Data, path: str) -> Registry:
+    """The body of a registry.
+
+    :raises ParseError: no registry of attributes
+    """
+    entries = inner(mapping(data, "a registry"), "RegistryEntries")
+    found = [row for row in rows(entries.get("Attributes")) if isinstance(row.get("AttributeName"), str)]
+    if not found:
+        raise ParseError(f"registry {path}", str(entries.get("Attributes")), "a list of attributes with names")
+    # a BMC that has a job for its BIOS, or is locked down, calls all of them read-only: that is its state, not the registry's
+    locked = all(row.get("ReadOnly") is True for row in found)
+    rules = _dependencies(entries.get("Dependencies"))
+    return Registry(path, tuple(_entry(row, locked, tuple(rules.get(row["AttributeName"], ()))) for row in found if _is_wanted(row)))
+
+
+def _is_wanted(row: Data) -> bool:
+    """Whether an attribute belongs to any key."""
+    display = row.get("DisplayName")
+    return isinstance(display, str) and row.get("Type") != "Password" and any(is_display(key, row["AttributeName"], display) for key in KEYS)
+
+
+def _entry(row: Data, locked: bool, dependencies: typing.Tuple[Dependency, ...]) -> Entry:
+    pairs = [(value.get("ValueName"), value.get("ValueDisplayName")) for value in rows(row.get("Value"))]
+    reset = row.get("ResetRequired")
+    return Entry(
+        name=row["AttributeName"],
+        display_name=row["DisplayName"],
+        values=tuple((str(name), str(name if label is None else label)) for name, label in pairs if name is not None),
+        hidden=row.get("Hidden") is True,
+        read_only=row.get("ReadOnly") is True and not locked,
+        immutable=row.get("Immutable") is True,
+        reset_required=reset if isinstance(reset, bool) else None,
+        dependencies=dependencies,
+    )
+
+
+def _dependencies(data: typing.Any) -> typing.Dict[str, typing.List[Dependency]]:
+    """By attribute what makes it hidden or read-only. A dependency that is not understood is left out."""
+    found: typing.Dict[str, typing.List[Dependency]] = {}
+    for rule in (inner(item, "Dependency") for item in rows(data)):
+        if str(rule.get("MapToValue")).lower() != "true" or rule.get("MapToProperty") not in ("Hidden", *_READ_ONLY):
+            continue
+        terms = rows(rule.get("MapFrom"))
+        known = all(term.get("MapFromProperty") == "CurrentValue" and term.get("MapFromCondition") in ("EQU", "NEQ") for term in terms)
+        if terms and known:
+            conditions = tuple(Condition(str(term.get("MapFromAttribute")), term["MapFromCondition"] == "EQU", str(term.get("MapFromValue"))) for term in terms)
+            # without a word between them Dell means 'or': one attribute is compared with several values
+            every = any(term.get("MapTerms") == "AND" for term in terms)
+            found.setdefault(str(rule.get("MapToAttribute")), []).append(Dependency(rule["MapToProperty"], conditions, every))
+    return found
+
+
+def _holds(dependency: Dependency, attributes: typing.Mapping[str, typing.Any]) -> bool:
+    """An attribute that the BIOS does not tell decides nothing."""
+    answers = [
+        attributes.get(condition.attribute) is not None and (str(attributes[condition.attribute]) == condition.value) == condition.equal
+        for condition in dependency.conditions
+    ]
+    return all(answers) if dependency.every else any(answers)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What every resource of a BMC has, as it is decoded from JSON. A part of another form than it must have is an error, never an empty fact."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.errors import ParseError
+
+Data = typing.Mapping[str, typing.Any]
+
+
+def mapping(data: typing.Any, source: str) -> Data:
+    """A resource.
+
+    :param source: what it is, for the error's text
+    :raises ParseError: it is none
+    """
+    if not isinstance(data, dict):
+        raise ParseError(source, str(data), "an object")
+    return data
+
+
+def inner(data: Data, *names: str) -> Data:
+    """The object at this path; an absent one, and what is none, is empty. For parts that a BMC need not have."""
+    for name in names:
+        found = data.get(name)
+        data = found if isinstance(found, dict) else {}
+    return data
+
+
+def rows(data: typing.Any) -> typing.List[Data]:
+    """The objects of a list; of anything else none. For parts that a BMC need not have."""
+    return [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
+
+
+def text_at(data: Data, name: str) -> str:
+    """A text in one line; empty where there is none."""
+    found = data.get(name)
+    return " ".join(found.split())[:200] if isinstance(found, str) else ""
+
+
+def is_path(text: typing.Any) -> bool:
+    """Whether it is a path on the same BMC, which a request line can hold."""
+    fits = isinstance(text, str) and text.startswith("/") and not text.startswith("//") and len(text) < 2000
+    return fits and text.isascii() and text.isprintable() and " " not in text
+
+
+def link(data: typing.Any) -> str:
+    """The path of a reference; empty where it is none. One that leads away from this BMC is none."""
+    found = data.get("@odata.id") if isinstance(data, dict) else None
+    return str(found) if is_path(found) else ""
+
+
+def last(path: str) -> str:
+    """The id at the end of a path."""
+    return path.rstrip("/").rpartition("/")[2]

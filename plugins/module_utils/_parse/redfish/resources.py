@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Resources of a BMC, decoded from JSON: systems, Bios, its settings object, managers, jobs. DMTF DSP0266 and DSP0268, and the vendors' own parts."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import typing
+
+from ..._model.bios import BiosJob
+from ..._model.errors import ParseError
+from .resource import Data, inner, last, link, mapping, rows, text_at
+
+#: of jobs that are over: DMTF's Job.JobState, and iDRAC's
+_ENDED = re.compile(r"completed|failed|exception|cancel|invalid|expired", re.IGNORECASE)
+_BIOS_JOB = "BIOSConfiguration"
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """:ivar bios: path of its Bios; empty where it has none, as a baseboard of GPUs
+    :ivar manager: path of its BMC; empty where it does not say
+    """
+
+    vendor: str
+    model: str
+    version: str
+    serial: str
+    bios: str
+    manager: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Bios:
+    """:ivar registry: name of its registry, which need not be one; empty where the property is missing
+    :ivar settings: path of the object that takes new values; empty where there is none
+    """
+
+    attributes: typing.Mapping[str, typing.Any]
+    registry: str
+    settings: str
+    apply_times: typing.Tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Manager:
+    """:ivar jobs: path of the collection of its jobs; empty where it has none that hold a BIOS
+    :ivar lockdown: path of the resource that tells whether it is locked down; empty where it has no such mode
+    """
+
+    jobs: str
+    lockdown: str
+
+
+def members(data: Data, source: str) -> typing.Tuple[str, ...]:
+    """Paths of the members of a collection.
+
+    :raises ParseError: no collection
+    """
+    found = mapping(data, source).get("Members")
+    if not isinstance(found, list):
+        raise ParseError(source, str(found), "a list of members")
+    return tuple(path for path in map(link, found) if path)
+
+
+def system(data: Data) -> System:
+    """A ComputerSystem.
+
+    :raises ParseError: it is none
+    """
+    data = mapping(data, "the system")
+    managers = rows(inner(data, "Links").get("ManagedBy"))
+    return System(
+        vendor=text_at(data, "Manufacturer"),
+        model=text_at(data, "Model"),
+        version=text_at(data, "BiosVersion"),
+        serial=text_at(data, "SKU"),
+        bios=link(data.get("Bios")),
+        manager=link(managers[0]) if managers else "",
+    )
+
+
+def bios(data: Data) -> Bios:
+    """A Bios.
+
+    :raises ParseError: it has no attributes
+    """
+    attributes = mapping(data, "Bios").get("Attributes")
+    if not isinstance(attributes, dict):
+        raise ParseError("Bios", str(attributes), "the attributes of a BIOS")
+    settings = inner(data, "@Redfish.Settings")
+    times = settings.get("SupportedApplyTimes")
+    return Bios(
+        attributes=_values(attributes),
+        registry=text_at(data, "AttributeRegistry"),
+        settings=link(settings.get("SettingsObject")),
+        apply_times=tuple(time for time in times if isinstance(time, str)) if isinstance(times, list) else (),
+    )
+
+
+def pending(data: Data, current: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    """Values of a settings object that wait for a reset. Some BMCs hold a full copy there, some only what waits, some no attributes at all.
+
+    :raises ParseError: its attributes are none
+    """
+    attributes = mapping(data, "the settings object of Bios").get("Attributes")
+    if attributes is None:
+        return {}
+    if not isinstance(attributes, dict):
+        raise ParseError("the settings object of Bios", str(attributes), "the attributes of a BIOS")
+    return {name: value for name, value in _values(attributes).items() if value is not None and value != current.get(name)}
+
+
+def manager(data: Data) -> Manager:
+    """A Manager of Dell or Supermicro; any other has nothing that holds a BIOS.
+
+    :raises ParseError: it is none
+    """
+    dell = inner(mapping(data, "the manager"), "Links", "Oem", "Dell")
+    supermicro = inner(data, "Oem", "Supermicro")
+    own = [path for path in map(link, rows(dell.get("DellAttributes"))) if last(path).startswith("iDRAC.")]
+    return Manager(jobs=link(dell.get("Jobs")), lockdown=own[0] if own else link(supermicro.get("SysLockdown")))
+
+
+def lockdown(data: Data) -> bool:
+    """Whether the BMC refuses changes: attributes of an iDRAC, or Supermicro's SysLockdown.
+
+    :raises ParseError: it does not say
+    """
+    data = mapping(data, "lockdown mode")
+    found = inner(data, "Attributes").get("Lockdown.1.SystemLockdown", data.get("SysLockdownEnabled"))
+    if found is True or found == "Enabled":
+        return True
+    if found is False or found == "Disabled":
+        return False
+    raise ParseError("lockdown mode", str(found), "Enabled or Disabled")
+
+
+def expanded(data: Data, source: str) -> typing.Optional[typing.List[Data]]:
+    """The members of a collection that was asked for with ``$expand``; None where the BMC gave links all the same.
+
+    :raises ParseError: no collection
+    """
+    members(data, source)
+    found = rows(data["Members"])
+    return None if any("JobState" not in member for member in found) else found
+
+
+def bios_jobs(jobs: typing.Iterable[Data]) -> typing.Tuple[BiosJob, ...]:
+    """Those jobs that hold the BIOS, and are not over. A job without a state is not taken for one that is over."""
+    return tuple(
+        BiosJob(text_at(job, "Id") or last(link(job)), text_at(job, "JobState"), text_at(job, "Name"))
+        for job in rows(list(jobs))
+        if text_at(job, "JobType") == _BIOS_JOB and not _ENDED.search(text_at(job, "JobState"))
+    )
+
+
+def message_id(data: typing.Any) -> str:
+    """Why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave none. Its text may repeat what it was sent."""
+    error = inner({"": data}, "", "error")
+    told = [row.get("MessageId") for row in rows(error.get("@Message.ExtendedInfo"))]
+    found = (told or [error.get("code")])[0]
+    return found if isinstance(found, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+){1,5}", found) and len(found) <= 100 else ""
+
+
+def _values(attributes: Data) -> typing.Dict[str, typing.Any]:
+    """Attributes whose value is one; an infinite number is none."""
+    return {
+        name: value for name, value in attributes.items() if isinstance(value, (str, int, type(None))) or (isinstance(value, float) and math.isfinite(value))
+    }

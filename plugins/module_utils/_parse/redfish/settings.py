@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From what a BMC tells to the settings behind the keys: attributes with value, pending value, what is allowed, and why they can't be written."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.bios import BiosAttribute, BiosJob, BiosSetting, Key
+from .keys import TABLE, is_display, is_name
+from .registry import Entry, Registry
+from .resources import Bios
+
+
+def settings(
+    bios: Bios, pending: typing.Mapping[str, typing.Any], registry: typing.Optional[Registry], held: str, keys: typing.Iterable[Key]
+) -> typing.Tuple[BiosSetting, ...]:
+    """The settings of a node, one for each key, also for one whose attribute was not found.
+
+    :param pending: values that wait for a reset, by attribute
+    :param registry: None where its body is missing; attributes are found by the table of names then
+    :param held: why nothing of this BIOS can be written now, see ``why_held``; empty when it can
+    """
+    return tuple(_by_registry(key, bios, pending, registry, held) if registry else _by_names(key, bios, pending, held) for key in keys)
+
+
+def why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[typing.Tuple[BiosJob, ...]]) -> str:
+    """Why a BMC would refuse any new value of its BIOS now; empty when it would not, or does not say."""
+    if lockdown:
+        return "lockdown: the BMC is locked down and refuses all changes"
+    if jobs:
+        return f"job scheduled: {jobs[0].id} ({jobs[0].state}) holds the BIOS until it is over"
+    return "" if bios.settings else "the BMC offers no settings object for its BIOS"
+
+
+def _by_registry(key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], registry: Registry, held: str) -> BiosSetting:
+    # an attribute of the registry that this node does not tell is of another board of the model
+    found = [
+        entry
+        for entry in registry.entries
+        if is_display(key, entry.name, entry.display_name) and entry.name in bios.attributes and not entry.is_hidden(bios.attributes)
+    ]
+    return BiosSetting(key, tuple(_described(entry, bios, pending, held) for entry in found), TABLE[key].display)
+
+
+def _described(entry: Entry, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosAttribute:
+    current = bios.attributes[entry.name]
+    return BiosAttribute(
+        name=entry.name,
+        current=current,
+        display_name=entry.display_name,
+        pending=pending.get(entry.name),
+        allowed=entry.allowed(current),
+        read_only=held or entry.why_read_only(bios.attributes),
+        reset_required=entry.reset_required,
+    )
+
+
+def _by_names(key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosSetting:
+    found = tuple(
+        BiosAttribute(name=name, current=value, pending=pending.get(name), read_only=held) for name, value in bios.attributes.items() if is_name(key, name)
+    )
+    return BiosSetting(key, found, TABLE[key].names)

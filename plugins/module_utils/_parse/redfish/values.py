@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Values of BIOS attributes, which each vendor writes in its own words."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+_ON = {"enabled", "enable", "yes", "true", "1", "on"}
+#: the last three: HPE's MinProcIdlePower, and AMI's package C-state
+_OFF = {"disabled", "disable", "no", "false", "0", "off", "nocstates", "no c-states", "c0/c1 state"}
+#: 4096, 4096B, 4096 Bytes
+_BYTES = re.compile(r"(\d+) ?(?:b|bytes)?")
+#: 1, NPS1, 2-Way, 2-Way Clustering, SNC2, Enable SNC2 (2-clusters), HPE's OneMemoryDomainPerSocket
+_DOMAINS = re.compile(r"(?:nps|(?:enable )?snc ?)?(\d+)(?:-way(?: clustering)?| ?\(\d+-clusters\))?|(one|two|four)memorydomains?persocket")
+_WORDS = {"one": 1, "two": 2, "four": 4}
+
+
+def _plain(value: typing.Any) -> str:
+    """A value for a comparison: lower case, single spaces."""
+    return " ".join(str(value).lower().split())
+
+
+def switch(value: typing.Any) -> typing.Optional[bool]:
+    """Whether a value is on or off; None where it says neither, as ``Auto`` does.
+
+    >>> switch("Enable"), switch("No"), switch(True), switch("Auto")
+    (True, False, True, None)
+    """
+    word = _plain(value)
+    return True if word in _ON else False if word in _OFF else None
+
+
+def number(key: str, value: typing.Any) -> typing.Optional[int]:
+    """What a value counts: bytes of a request, NUMA nodes of a socket; None where it says no number.
+
+    >>> number("max_read_request", "4096B"), number("numa_per_socket", "NPS2"), number("numa_per_socket", "Disabled")
+    (4096, 2, 1)
+    """
+    word = _plain(value)
+    if key == "max_read_request":
+        found = _BYTES.fullmatch(word) if len(word) < 20 else None
+        return int(found.group(1)) if found else None
+    # clusters below the socket that are off: the socket is one
+    if switch(word) is False and word != "0":
+        return 1
+    found = _DOMAINS.fullmatch(word) if len(word) < 40 else None
+    if not found:
+        return None
+    return int(found.group(1)) if found.group(1) else _WORDS[found.group(2)]
+
+
+def _matches(key: str, wanted: typing.Any, value: typing.Any, label: typing.Any = None) -> typing.Optional[bool]:
+    """Whether a value is this one; None where it does not say.
+
+    :param wanted: one value, in anybody's words
+    :param label: the value's other name, where it has one
+    """
+    if value is None:
+        return None
+    words = {_plain(word) for word in (value, label) if word is not None}
+    # beside a word a number is its place in a list: in some registries '0' is Enable
+    words = {word for word in words if not word.isdigit()} or words
+    if _plain(wanted) in words:
+        return True
+    if key in ("numa_per_socket", "max_read_request"):
+        numbers = {number(key, word) for word in words} - {None}
+        aim = number(key, wanted)
+        return None if aim is None or not numbers else aim in numbers
+    aim_switch = switch(wanted)
+    if aim_switch is None:
+        return False
+    switches = {switch(word) for word in words} - {None}
+    return aim_switch in switches if len(switches) == 1 else None
+
+
+def matches(key: str, wanted: typing.Iterable[typing.Any], value: typing.Any, label: typing.Any = None) -> typing.Optional[bool]:
+    """Whether a value is one of those that are wanted; None where it does not say.
+
+    :param wanted: values in anybody's words
+    :param label: the value's other name, where it has one
+    """
+    answers = {_matches(key, one, value, label) for one in wanted}
+    return True if True in answers else None if None in answers else False

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the BIOS of many nodes from their BMCs: some at a time, each within a time of its own, and a registry once for all nodes that share it."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import threading
+import time
+import typing
+
+from .._model.bios import KEYS, BiosJob, Key, NodeBios
+from .._model.errors import ParseError
+from .._observe.redfish import Bmc, BmcError, Cause, Session, Trust
+from .._parse.redfish import resources
+from .._parse.redfish.registry import Registry, candidates, location, parse, supports
+from .._parse.redfish.resource import last
+from .._parse.redfish.settings import settings, why_held
+
+#: BMCs at once; tests/benchmarks/bmcs.py has the figures
+PARALLEL = 256
+#: seconds of one BMC, all answers together
+SECONDS = 60.0
+#: seconds that a node waits for a registry that another one reads, before it reads it itself
+_PATIENCE = 10.0
+#: of a job queue whose BMC does not tell all jobs at once; of registries among which the supported systems decide; of systems behind one BMC
+_MOST_JOBS, _MOST_REGISTRIES, _MOST_SYSTEMS = 32, 4, 8
+#: causes that concern one resource alone
+_PARTIAL: typing.Tuple[Cause, ...] = ("rights", "not_found", "busy", "status", "not_json", "too_large", "not_understood")
+#: those of them that hold for each node of a model
+_OF_MODEL: typing.Tuple[Cause, ...] = ("not_found", "not_json", "too_large", "not_understood")
+
+_ROOT = "/redfish/v1"
+#: vendors whose managers tell what holds the BIOS
+_TELLING = ("dell", "supermicro", "super micro")
+
+T = typing.TypeVar("T")
+U = typing.TypeVar("U")
+
+
+class Found(typing.NamedTuple):
+    """A registry, or why there is none."""
+
+    registry: typing.Optional[Registry]
+    error: str = ""
+
+
+class Registries:
+    """Registries by what they are the same for. Who needs one while another one reads it waits, but not for long: that BMC may be slow.
+
+    :param patience: seconds of waiting
+    """
+
+    def __init__(self, patience: float = _PATIENCE) -> None:
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._known: typing.Dict[typing.Hashable, concurrent.futures.Future[typing.Optional[Found]]] = {}
+
+    def is_known(self, key: typing.Hashable) -> bool:
+        """Whether somebody has read it, or is about to."""
+        with self._lock:
+            return key in self._known
+
+    def get(self, key: typing.Hashable, read: typing.Callable[[], typing.Tuple[Found, bool]], end: float) -> Found:
+        """The registry for ``key``.
+
+        :param read: reads it, and says whether that holds for all; what it raises is of who asked alone
+        :param end: of the time of who asks, by the monotonic clock
+        """
+        limit = min(end, time.monotonic() + self._patience)
+        while True:
+            with self._lock:
+                known = self._known.get(key)
+                mine = known or self._known.setdefault(key, concurrent.futures.Future())
+            if known is None:
+                return self._read(key, mine, read)
+            try:
+                found = known.result(max(0.0, limit - time.monotonic()))
+            except concurrent.futures.TimeoutError:
+                return read()[0]
+            if found is not None:
+                return found
+
+    def _read(
+        self, key: typing.Hashable, mine: concurrent.futures.Future[typing.Optional[Found]], read: typing.Callable[[], typing.Tuple[Found, bool]]
+    ) -> Found:
+        shared = None
+        try:
+            found, for_all = read()
+            shared = found if for_all else None
+            return found
+        finally:
+            if shared is None:
+                with self._lock:
+                    del self._known[key]
+            mine.set_result(shared)
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What each BMC is asked.
+
+    :ivar seconds: that one BMC has in all
+    """
+
+    keys: typing.Tuple[Key, ...] = KEYS
+    seconds: float = SECONDS
+
+
+def read(
+    bmcs: typing.Iterable[Bmc], trust: Trust, asked: Asked, parallel: int = PARALLEL
+) -> typing.Iterator[typing.Tuple[Bmc, typing.Union[NodeBios, BmcError]]]:
+    """Each BMC with what it says about its BIOS, or why it says nothing, in the order in which they end.
+
+    Who leaves the iterator early starts no more of them, and those that run end within their time.
+
+    :param parallel: BMCs at once
+    """
+    registries = Registries()
+    pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
+    try:
+        tasks = {pool.submit(read_one, bmc, trust, asked, registries): bmc for bmc in bmcs}
+        for done in concurrent.futures.as_completed(tasks):
+            bmc = tasks.pop(done)
+            try:
+                outcome: typing.Union[NodeBios, BmcError] = done.result()
+            except BmcError as error:
+                outcome = error
+            yield bmc, outcome
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def read_one(bmc: Bmc, trust: Trust, asked: Asked, registries: Registries) -> NodeBios:
+    """What one BMC says about its BIOS.
+
+    :raises BmcError: it says nothing, or nothing that can be understood
+    """
+    with Session(bmc, trust, asked.seconds) as session:
+        system = _system(session)
+        bios = _understood(session, lambda: resources.bios(session.get(system.bios)))
+        # without model or version, the names of its attributes tell one BIOS from another
+        whole = system.vendor and system.model and system.version
+        key = (system.vendor, system.model, system.version, bios.registry, "" if whole else frozenset(bios.attributes))
+
+        def registry() -> Found:
+            return registries.get(key, lambda: _find(session, system, bios.registry), session.end)
+
+        # the first node of a model goes for the registry now, so that it is there when the others, who ask for the rest first, come for it
+        first = None if registries.is_known(key) else registry()
+        errors: typing.List[str] = []
+        pending, pending_error = _partly(session, "the settings object", lambda: _pending(session, bios), typing.cast(typing.Dict[str, typing.Any], {}))
+        jobs, lockdown = _held(session, system, errors)
+        found = first or registry()
+        return NodeBios(
+            vendor=system.vendor,
+            model=system.model,
+            version=system.version,
+            settings=settings(bios, pending, found.registry, why_held(bios, lockdown, jobs), asked.keys),
+            registry=found.registry.path if found.registry else "",
+            registry_error=found.error,
+            settings_uri=bios.settings,
+            apply_times=bios.apply_times,
+            jobs=jobs,
+            lockdown=lockdown,
+            pending_error=pending_error,
+            errors=tuple(errors),
+        )
+
+
+def _system(session: Session) -> resources.System:
+    """The system of the node: the one that is named, else the only one with a BIOS. GPUs of a baseboard are a system without one."""
+    bmc = session.bmc
+    paths = _understood(session, lambda: resources.members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC"))
+    ids = {last(path): path for path in paths}
+    if bmc.system and bmc.system not in ids:
+        raise session.error("not_found", f"it has no system {bmc.system}", f"Use one of {', '.join(ids) or 'none: it has no systems'}")
+    asked = {bmc.system: ids[bmc.system]} if bmc.system else dict(list(ids.items())[:_MOST_SYSTEMS])
+    systems = {name: resources.system(session.get(path)) for name, path in asked.items()}
+    with_bios = {name: system for name, system in systems.items() if system.bios}
+    if not with_bios:
+        raise session.error("not_found", f"none of its systems ({', '.join(systems)}) has a Bios", "Update its firmware, or ask the BMC of the host")
+    if len(with_bios) > 1:
+        raise session.error("not_found", f"several of its systems have a Bios: {', '.join(with_bios)}", "Name that of the node in the option system")
+    return next(iter(with_bios.values()))
+
+
+def _find(session: Session, system: resources.System, name: str) -> typing.Tuple[Found, bool]:
+    """The registry of a BIOS, and whether that holds for all nodes of the model.
+
+    :raises BmcError: the BMC does not answer any more
+    """
+    try:
+        return Found(_understood(session, lambda: _registry(session, system, name))), True
+    except BmcError as error:
+        if error.cause not in _PARTIAL:
+            raise
+        return Found(None, error.what), error.cause in _OF_MODEL
+
+
+def _registry(session: Session, system: resources.System, name: str) -> Registry:
+    known = candidates(resources.members(session.get(f"{_ROOT}/Registries"), "the registries of the BMC"), name)
+    if not known:
+        raise session.error("not_found", "it has no registry of BIOS attributes", "")
+    if len(known) == 1:
+        path = location(session.get(known[0]))
+        return parse(session.get(path), path)
+    for candidate in known[:_MOST_REGISTRIES]:
+        path = location(session.get(candidate))
+        body = session.get(path)
+        if supports(body, system.model, system.serial):
+            return parse(body, path)
+    raise session.error("not_found", f"none of its registries of BIOS attributes ({', '.join(known)}) names {system.model or 'this system'}", "")
+
+
+def _held(
+    session: Session, system: resources.System, errors: typing.List[str]
+) -> typing.Tuple[typing.Optional[typing.Tuple[BiosJob, ...]], typing.Optional[bool]]:
+    """Jobs that hold the BIOS, and whether the BMC is locked down; None where it has no such thing, or does not tell."""
+    if not system.manager or not system.vendor.lower().startswith(_TELLING):
+        return None, None
+
+    def part(what: str, ask: typing.Callable[[], T]) -> typing.Optional[T]:
+        found, error = _partly(session, what, ask, None)
+        errors.extend([error] if error else [])
+        return found
+
+    manager = part("manager", lambda: resources.manager(session.get(system.manager)))
+    if manager is None:
+        return None, None
+    jobs = part("jobs", lambda: _jobs(session, manager.jobs)) if manager.jobs else None
+    return jobs, part("lockdown mode", lambda: resources.lockdown(session.get(manager.lockdown))) if manager.lockdown else None
+
+
+def _pending(session: Session, bios: resources.Bios) -> typing.Dict[str, typing.Any]:
+    return resources.pending(session.get(bios.settings), bios.attributes) if bios.settings else {}
+
+
+def _jobs(session: Session, path: str) -> typing.Tuple[BiosJob, ...]:
+    source = "the jobs of the BMC"
+    answer = session.get(f"{path}?$expand=*($levels=1)")
+    jobs = resources.expanded(answer, source)
+    if jobs is None:
+        paths = resources.members(answer, source)
+        if len(paths) > _MOST_JOBS:
+            raise session.error("not_understood", f"it has {len(paths)} jobs and tells them one by one only", "")
+        jobs = [session.get(path) for path in paths]
+    return resources.bios_jobs(jobs)
+
+
+def _partly(session: Session, what: str, ask: typing.Callable[[], T], otherwise: U) -> typing.Tuple[typing.Union[T, U], str]:
+    """A part of the answer, and why it is missing.
+
+    :raises BmcError: the BMC does not answer any more
+    """
+    try:
+        return _understood(session, ask), ""
+    except BmcError as error:
+        if error.cause not in _PARTIAL:
+            raise
+        return otherwise, f"{what} could not be read: {error.what}"
+
+
+def _understood(session: Session, ask: typing.Callable[[], T]) -> T:
+    try:
+        return ask()
+    except ParseError as error:
+        raise session.error("not_understood", error.seen, "Update the firmware of the BMC") from None

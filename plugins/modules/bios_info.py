@@ -1,0 +1,315 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: bios_info
+short_description: Show the BIOS settings that decide on SR-IOV and RDMA, by the BMC of each node
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Asks many BMCs over Redfish at the same time for the settings of the BIOS that have another name with each vendor, such as SR-IOV and the IOMMU.
+    Runs on the controller.
+  - Finds the attributes of a setting by what the registry of the BIOS calls them on the screen. There may be several, and then all of them count.
+    If the BMC has no body of that registry, a table of names of Dell, HPE, Lenovo, NVIDIA and Supermicro takes its place.
+  - Shows of each attribute the current value, the value that waits for a reset, the allowed values, and why it cannot be written now. With O(wanted) it
+    adds a state.
+  - Reads a registry once for each model and BIOS version.
+  - A BMC that gives no answer is an entry with an error of its own, which names the cause. It neither fails the module nor delays the others.
+  - Only sends GET. It opens no session on a BMC, and uses no proxy.
+options:
+  bmcs:
+    description: The BMCs.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      node:
+        description: Name of the node, as in the inventory.
+        type: str
+        required: true
+      address:
+        description: Name or IP address of its BMC.
+        type: str
+        required: true
+      port:
+        description: Port of HTTPS.
+        type: int
+        default: 443
+      user:
+        description: User of the BMC. The default is O(user).
+        type: str
+      password:
+        description: Password of the user. The default is O(password).
+        type: str
+      token:
+        description: Token of a session that already exists on the BMC, in place of a user. The default is O(token).
+        type: str
+      fingerprint:
+        description: SHA-256 fingerprint of the certificate of the BMC. It then needs no authority, no matching name and no valid date.
+        type: str
+      system:
+        description: ID of the system that is the node. Needed only where a BMC has several systems with a BIOS.
+        type: str
+      wanted:
+        description: Wanted values of this node. They replace those of O(wanted) key by key.
+        type: dict
+        default: {}
+  user:
+    description: User of all BMCs that name none. The default is the environment variable E(RDMA_BMC_USER).
+    type: str
+  password:
+    description: Password of O(user). The default is the environment variable E(RDMA_BMC_PASSWORD).
+    type: str
+  token:
+    description: Token for all BMCs that name neither a token nor a user. The default is the environment variable E(RDMA_BMC_TOKEN).
+    type: str
+  keys:
+    description: Settings to show.
+    type: list
+    elements: str
+    choices: [sriov, iommu, acs, ari, above_4g, numa_per_socket, smt, c_states, relaxed_ordering, max_read_request, profile]
+    default: [sriov, iommu, acs, ari, above_4g, numa_per_socket, smt, c_states, relaxed_ordering, max_read_request, profile]
+  wanted:
+    description:
+      - Wanted value of each key, or a list of values, each of which is right. A key that is missing here is shown and not judged.
+      - V(true) and V(false) stand for on and off in the words of each vendor. V(numa_per_socket) and V(max_read_request) take numbers.
+        Other texts are compared with the names of the value in the registry, whatever their case.
+      - A value that says neither on nor off, such as C(Auto), is unknown.
+    type: dict
+    default: {}
+  validate_certs:
+    description: Check the certificate of each BMC. A fingerprint is always checked.
+    type: bool
+    default: true
+  ca_path:
+    description: File with the authorities of the certificates, or folder with such files. The default is the authorities of the controller.
+    type: path
+  seconds:
+    description: Limit for all answers of one BMC together. A BMC that answers nothing at all is given up after 10 seconds.
+    type: float
+    default: 60
+  parallel:
+    description: How many BMCs to ask at the same time.
+    type: int
+    default: 256
+extends_documentation_fragment:
+  - linerate.rdma._options.facts
+  - linerate.rdma._attributes.reads
+notes:
+  - Keep passwords in a vault, in the environment, or in a credential of AWX that sets the environment. They never appear in results, facts or errors.
+  - P(community.general.redfish_info#module) shows all attributes of one BIOS with their current values by its command C(GetBiosAttributes), and suits to
+    look at one BMC. It shows neither pending values nor jobs. Its command C(GetBiosRegistries) opens the registry by the name in C(Bios), which is not
+    that of a registry on some BMCs, and missing on others.
+  - The module C(dellemc.openmanage.idrac_bios) writes the BIOS of Dell servers, with its registry, jobs and resets. It needs the names of the attributes.
+  - Neither of them finds an attribute by what it is called on the screen, or asks many BMCs in one task.
+seealso:
+  - module: linerate.rdma.node_info
+    description: Shows what of SR-IOV and the IOMMU has arrived in the kernel of a node.
+"""
+
+EXAMPLES = r"""
+- name: Is SR-IOV switched on in the BIOS of each node?
+  linerate.rdma.bios_info:
+    bmcs:
+      - {node: worker-1, address: worker-1-bmc.example.com}
+      - {node: worker-2, address: 192.0.2.12, user: root, password: "{{ worker_2_bmc_password }}"}
+    user: "{{ bmc_user }}"
+    password: "{{ bmc_password }}"
+    ca_path: /etc/pki/bmc-ca.pem
+    wanted: {sriov: true, iommu: true, profile: [PerfOptimized, MaximumPerformance]}
+  register: bios
+
+- name: Show those that are not as wanted
+  ansible.builtin.debug:
+    msg: "{{ bios.bmcs | selectattr('error') | map(attribute='error') | list }} {{ bios.states }}"
+"""
+
+RETURN = r"""
+bmcs:
+  description: One entry for each BMC, in the order of O(bmcs).
+  returned: unless O(facts_dir) and O(run) are set
+  type: list
+  elements: dict
+  contains:
+    node:
+      description: Name of the node.
+      type: str
+    error:
+      description: Why there is no answer, and what to do. Empty if there is one.
+      type: str
+    cause:
+      description:
+        - Kind of the error, V(address), V(no_route), V(refused), V(timeout), V(closed), V(tls), V(tls_expired), V(tls_authority), V(tls_name), V(tls_pin),
+          V(password), V(rights), V(not_found), V(busy), V(status), V(not_json), V(too_large) or V(not_understood).
+        - Empty if there is no error.
+      type: str
+    bios:
+      description: What the BMC says. V(null) with an error.
+      type: dict
+      contains:
+        vendor:
+          description: Manufacturer of the system.
+          type: str
+        model:
+          description: Model of the system.
+          type: str
+        version:
+          description: Version of the BIOS.
+          type: str
+        registry:
+          description: Path of the registry of attributes. Empty if its body is missing; C(registry_error) then says why.
+          type: str
+        registry_error:
+          description: Why there is no registry.
+          type: str
+        settings_uri:
+          description: Path of the resource that takes new values.
+          type: str
+        apply_times:
+          description: When the BMC can apply new values.
+          type: list
+          elements: str
+        jobs:
+          description: Jobs that hold the BIOS. V(null) if the BMC has no such jobs or they could not be read.
+          type: list
+          elements: dict
+        lockdown:
+          description: Whether the BMC refuses all changes. V(null) if it has no such mode or does not say.
+          type: bool
+        pending_error:
+          description: Why the pending values are not known.
+          type: str
+        errors:
+          description: Other parts that could not be read.
+          type: list
+          elements: str
+        settings:
+          description:
+            - One entry for each key with its C(attributes), each with C(name), C(display_name), C(current), C(pending), C(allowed), C(read_only) and
+              C(reset_required). C(read_only) is the reason why it cannot be written now.
+            - C(looked_for) lists the patterns of display names, or the names, that were compared.
+          type: list
+          elements: dict
+    states:
+      description:
+        - One entry for each wanted key, with C(key), C(state), C(wanted), C(measured), C(why) and C(job).
+        - C(state) is V(ok) if the value is as wanted and nothing else waits for a reset, V(pending) if the next reset makes it so, V(wrong),
+          V(read_only) if it is wrong and cannot be written now, and V(unknown) if the attribute was not found or its value does not say.
+      type: list
+      elements: dict
+states:
+  description: Number of settings of all nodes in each state.
+  returned: success
+  type: dict
+  sample: {ok: 1998, wrong: 1, pending: 0, read_only: 0, unknown: 1}
+asked:
+  description: Number of BMCs.
+  returned: success
+  type: int
+  sample: 1000
+unanswered:
+  description: Number of BMCs that gave no answer.
+  returned: success
+  type: int
+  sample: 0
+"""
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule, env_fallback
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import OBSERVER_SPEC, run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, STATES
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish import Bmc, BmcError, Trust, address_of, fingerprint_of
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, SECONDS, Asked, read
+
+Options = typing.Mapping[str, typing.Any]
+
+
+def secret(name: str) -> typing.Dict[str, typing.Any]:
+    return {"type": "str", "no_log": True, "fallback": (env_fallback, [f"RDMA_BMC_{name}"])}
+
+
+SUBOPTIONS: typing.Dict[str, typing.Any] = {
+    "node": {"type": "str", "required": True},
+    "address": {"type": "str", "required": True},
+    "port": {"type": "int", "default": 443},
+    "user": {"type": "str"},
+    "password": {"type": "str", "no_log": True},
+    "token": {"type": "str", "no_log": True},
+    "fingerprint": {"type": "str"},
+    "system": {"type": "str"},
+    "wanted": {"type": "dict", "default": {}},
+}
+
+
+def bmc_of(one: Options, options: Options) -> Bmc:
+    """:raises RdmaError: it can't be asked so"""
+    node, own = one["node"], one["token"] or one["user"]
+    token = one["token"] if own else options["token"]
+    user, password = one["user"] or options["user"], one["password"] or options["password"]
+    if not token and not (user and password):
+        raise RdmaError(f"bmcs: {node} has no user and password, and no token", "Set them there, for all BMCs, or in RDMA_BMC_USER and RDMA_BMC_PASSWORD")
+    try:
+        pin = fingerprint_of(one["fingerprint"]) if one["fingerprint"] else ""
+        return Bmc(node, address_of(one["address"]), one["port"], user or "", password or "", token or "", pin, one["system"] or "")
+    except RdmaError as error:
+        raise RdmaError(f"bmcs: {node}: {error.seen}", error.remedy) from None
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    options, folder = module.params, folder_of(module)
+    bmcs = [bmc_of(one, options) for one in options["bmcs"]]
+    wanted = {one["node"]: wanted_of({**options["wanted"], **one["wanted"]}) for one in options["bmcs"]}
+    if len(wanted) < len(bmcs):
+        raise RdmaError("bmcs: a node is named twice", "Name each node once")
+    counts = dict.fromkeys(STATES, 0)
+    shown: typing.Dict[str, typing.Any] = {}
+    unanswered = 0
+    asked = Asked(tuple(key for key in KEYS if key in options["keys"] or any(key in one for one in wanted.values())), options["seconds"])
+    for bmc, outcome in read(bmcs, Trust(options["validate_certs"], options["ca_path"] or ""), asked, options["parallel"]):
+        error = outcome if isinstance(outcome, BmcError) else None
+        bios = None if isinstance(outcome, BmcError) else outcome
+        judged = states(bios, wanted[bmc.node]) if bios else ()
+        unanswered += error is not None
+        for one in judged:
+            counts[one.state] += 1
+        if folder:
+            folder.write("bios", bmc.node, bios, f"failed: {error}" if error else None)
+        else:
+            shown[bmc.node] = {"node": bmc.node, "error": str(error or ""), "cause": error.cause if error else "", **to_data({"bios": bios, "states": judged})}
+    result = {"states": counts, "asked": len(bmcs), "unanswered": unanswered}
+    return result if folder else {**result, "bmcs": [shown[bmc.node] for bmc in bmcs]}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "bmcs": {"type": "list", "elements": "dict", "required": True, "options": SUBOPTIONS},
+            "user": {"type": "str", "fallback": (env_fallback, ["RDMA_BMC_USER"])},
+            "password": secret("PASSWORD"),
+            "token": secret("TOKEN"),
+            "keys": {"type": "list", "elements": "str", "choices": list(KEYS), "default": list(KEYS), "no_log": False},
+            "wanted": {"type": "dict", "default": {}},
+            "validate_certs": {"type": "bool", "default": True},
+            "ca_path": {"type": "path"},
+            "seconds": {"type": "float", "default": SECONDS},
+            "parallel": {"type": "int", "default": PARALLEL},
+            **OBSERVER_SPEC,
+        },
+        supports_check_mode=True,
+    )
+    run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()
