@@ -53,6 +53,7 @@ class Fault:
     :ivar cut: bytes of the body after which it is closed
     :ivar drip: the answer never ends: a blank every 20 ms
     :ivar gate: the answer waits for it
+    :ivar reached: set when it waits
     """
 
     times: typing.Optional[int] = None
@@ -63,6 +64,7 @@ class Fault:
     cut: typing.Optional[int] = None
     drip: bool = False
     gate: typing.Optional[threading.Event] = None
+    reached: typing.Optional[threading.Event] = None
 
 
 class Certificates:
@@ -195,6 +197,8 @@ def _handler(bmc: BmcServer) -> typing.Type[http.server.BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             fault = bmc.fault(self.path)
             time.sleep(bmc.latency)
+            if fault and fault.reached:
+                fault.reached.set()
             if fault and fault.gate:
                 fault.gate.wait(30)
             if fault and fault.drop:

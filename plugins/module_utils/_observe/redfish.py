@@ -211,6 +211,8 @@ class Session:
             if not part:
                 if response.length:
                     raise http.client.IncompleteRead(b"", response.length)
+                # or the connection takes no other request
+                response.close()
                 return b"".join(parts)
             # some registries are stored compressed, and sent so whatever was asked for
             part = inflate.decompress(part, LARGEST + 1) if inflate else part
@@ -268,9 +270,10 @@ class Session:
         assert isinstance(secure, _Socket)
         secure.end = self.end
         # before anything is sent to it
-        if self.bmc.fingerprint and not hmac.compare_digest(_digest(secure), self.bmc.fingerprint):
+        shown = _digest(secure) if self.bmc.fingerprint else ""
+        if not hmac.compare_digest(shown, self.bmc.fingerprint):
             secure.close()
-            seen = f"its certificate is another one than the pinned: its SHA-256 is {_digest(secure) or 'not to be had'}"
+            seen = f"its certificate is another one than the pinned: its SHA-256 is {shown or 'not to be had'}"
             raise self.error("tls_pin", seen, "Find out who answers there; pin the new certificate if the BMC got one")
         connection = http.client.HTTPSConnection(host, self.bmc.port, context=context)
         connection.auto_open = 0

@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import importlib
 import inspect
+import json
 import pathlib
 import pkgutil
 import signal
@@ -23,6 +24,7 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _parse
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import OperatorSettings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import WorkerConfig
@@ -382,6 +384,80 @@ DATA.update(
             parser("kubernetes.observers.event"), [EVENT, *objects("events-of-a-daemonset.yaml", "Event")], (parser("kubernetes.observers.event")({}),)
         ),
         "kubernetes.observers.image_of_tag": Data(parser("kubernetes.observers.image_of_tag"), [named(image={"dockerImageReference": "r/x@sha256:1"})]),
+    }
+)
+
+BMC = json.loads((FIXTURES / "redfish/dell.json").read_text(encoding="utf-8"))
+IDRAC = "/redfish/v1/Managers/iDRAC.Embedded.1"
+BIOS = BMC["/redfish/v1/Systems/System.Embedded.1/Bios"]
+BIOS_REGISTRY = BMC["/redfish/v1/Systems/System.Embedded.1/Bios/BiosRegistry"]
+# a few of its attributes: each of their places is changed
+SHORT_BIOS = {**BIOS, "Attributes": {name: BIOS["Attributes"][name] for name in ("SriovGlobalEnable", "ProcCStates", "SysProfile")}}
+SHORT_REGISTRY = {
+    "SupportedSystems": BIOS_REGISTRY["SupportedSystems"],
+    "RegistryEntries": {
+        "Attributes": [row for row in BIOS_REGISTRY["RegistryEntries"]["Attributes"] if row["AttributeName"] == "ProcCStates"],
+        "Dependencies": [
+            row for row in BIOS_REGISTRY["RegistryEntries"]["Dependencies"] if row["DependencyFor"] == row["Dependency"]["MapToAttribute"] == "ProcCStates"
+        ][-1:],
+    },
+}
+DELL_JOB = BMC[f"{IDRAC}/Oem/Dell/Jobs/JID_102241909559"]
+REFUSAL = {"error": {"code": "Base.1.12.GeneralError", "@Message.ExtendedInfo": [{"MessageId": "Base.1.12.InsufficientPrivilege", "Message": "no"}]}}
+
+
+def found_in(data: typing.Any) -> typing.Any:
+    """All that is made of a registry: the settings of a node with these attributes."""
+    registry = parser("redfish.registry.parse")(data, "/registry")
+    return [item for item in parser("redfish.settings.settings")(parser("redfish.resources.bios")(SHORT_BIOS), {}, registry, "", KEYS) if item.attributes]
+
+
+def by_names(data: typing.Any) -> typing.Any:
+    return [item for item in parser("redfish.settings.settings")(parser("redfish.resources.bios")(data), {}, None, "", KEYS) if item.attributes]
+
+
+TEXT.update(
+    {
+        "redfish.values.switch": Text(parser("redfish.values.switch"), ["Enabled", "No", "C0/C1 state"], (None,)),
+        "redfish.values.number": Text(
+            lambda text: parser("redfish.values.number")("numa_per_socket", text) or parser("redfish.values.number")("max_read_request", text),
+            ["NPS2", "4096B", "Enable SNC2 (2-clusters)", "OneMemoryDomainPerSocket"],
+            (None,),
+        ),
+        "redfish.values.matches": Text(lambda text: parser("redfish.values.matches")("sriov", [True], text, text), ["Enabled"], (None,)),
+        "redfish.keys.is_display": Text(
+            lambda text: any(parser("redfish.keys.is_display")(key, "x", text) for key in KEYS), ["SR-IOV Global Enable"], (False,)
+        ),
+        "redfish.keys.is_name": Text(lambda text: any(parser("redfish.keys.is_name")(key, text) for key in KEYS), ["SR_IOVSupport_0047"], (False,)),
+        "redfish.registry.candidates": Text(
+            lambda text: parser("redfish.registry.candidates")(text.split("\n"), text), ["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"], ((),)
+        ),
+    }
+)
+DATA.update(
+    {
+        "redfish.resources.members": Data(lambda data: parser("redfish.resources.members")(data, "x"), [BMC["/redfish/v1/Systems"]]),
+        "redfish.resources.expanded": Data(lambda data: parser("redfish.resources.expanded")(data, "x"), [{"Members": [DELL_JOB]}]),
+        "redfish.resources.system": Data(
+            parser("redfish.resources.system"), [BMC["/redfish/v1/Systems/System.Embedded.1"]], (parser("redfish.resources.system")({}),)
+        ),
+        "redfish.resources.bios": Data(parser("redfish.resources.bios"), [SHORT_BIOS]),
+        "redfish.resources.pending": Data(lambda data: parser("redfish.resources.pending")(data, {}), [SHORT_BIOS], ({},)),
+        "redfish.resources.manager": Data(parser("redfish.resources.manager"), [BMC[IDRAC]], (parser("redfish.resources.manager")({}),)),
+        "redfish.resources.lockdown": Data(
+            parser("redfish.resources.lockdown"), [{"SysLockdownEnabled": True}, {"Attributes": {"Lockdown.1.SystemLockdown": "Enabled"}}]
+        ),
+        "redfish.resources.bios_jobs": Data(lambda data: parser("redfish.resources.bios_jobs")([data]), [{**DELL_JOB, "JobState": "Scheduled"}], ((),)),
+        "redfish.resources.message_id": Data(parser("redfish.resources.message_id"), [REFUSAL], ("",)),
+        "redfish.registry.location": Data(parser("redfish.registry.location"), [BMC["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"]]),
+        "redfish.registry.supports": Data(lambda data: parser("redfish.registry.supports")(data, "PowerEdge R750", ""), [SHORT_REGISTRY], (False,)),
+        "redfish.registry.parse": Data(found_in, [SHORT_REGISTRY]),
+        "redfish.settings.settings": Data(by_names, [SHORT_BIOS], ([],)),
+        "redfish.settings.why_held": Data(
+            lambda data: parser("redfish.settings.why_held")(parser("redfish.resources.bios")(data), None, ()),
+            [SHORT_BIOS],
+            ("the BMC offers no settings object for its BIOS",),
+        ),
     }
 )
 

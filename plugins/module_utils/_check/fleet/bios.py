@@ -74,12 +74,12 @@ def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: typing.Tu
             return _Judged("ok", "")
         job = f" by the job {bios.jobs[0].id} ({bios.jobs[0].state})" if bios.jobs else ""
         return _Judged("pending", f"{attribute.pending} waits for a reset{job}")
-    if now is None or then is None:
-        return _Judged("unknown", f"{attribute.pending if now is not None else attribute.current!r} does not say whether it is {_any(wanted)}")
-    if now and not waits:
+    if now is not False and then is not False:
+        if now is None or then is None:
+            return _Judged("unknown", f"{attribute.current if now is None else attribute.pending} does not say whether it is {_any(wanted)}")
         # nothing is known to wait
         return _Judged("unknown", f"as wanted now, but {bios.pending_error}") if bios.pending_error else _Judged("ok", "")
-    seen = f"{attribute.pending} waits for a reset, and is not {_any(wanted)}" if waits else f"{attribute.current} is not {_any(wanted)}"
+    seen = f"{attribute.pending} waits for a reset, and is not {_any(wanted)}" if waits and then is False else f"{attribute.current} is not {_any(wanted)}"
     if attribute.read_only:
         return _Judged("read_only", f"{seen}; {attribute.read_only}")
     if attribute.allowed and not any(matches(key, wanted, one.value, one.label) for one in attribute.allowed):

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module as Ansible runs it: arguments in as JSON, one JSON answer out, and no secret in it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import NodeBios
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, TOKEN, USER, BmcServer, Certificates, Fault, tree
+
+Result = typing.Dict[str, typing.Any]
+
+
+class Controller:
+    """Runs the module, and looks for secrets in all that comes out of it."""
+
+    def __init__(self, folder: pathlib.Path, authority: pathlib.Path) -> None:
+        self.folder = folder
+        self.ca = str(authority)
+
+    def run(self, environment: typing.Optional[typing.Dict[str, str]] = None, **arguments: typing.Any) -> Result:
+        data = self.folder / "arguments.json"
+        data.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {"ca_path": self.ca, **arguments}}))
+        name = "ansible_collections.linerate.rdma.plugins.modules.bios_info"
+        variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
+        finished = subprocess.run([sys.executable, "-m", name, str(data)], capture_output=True, text=True, env=variables, timeout=120, check=False)
+        said = finished.stdout + finished.stderr
+        assert PASSWORD not in said and TOKEN not in said
+        answer: Result = json.loads(finished.stdout.strip().splitlines()[-1])
+        return answer
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def controller(tmp_path: pathlib.Path, certificates: Certificates) -> Controller:
+    return Controller(tmp_path, certificates.authority)
+
+
+@pytest.fixture
+def servers(certificates: Certificates) -> typing.Iterator[typing.Tuple[BmcServer, BmcServer]]:
+    """A good one, and one that repeats in its refusals what it was sent."""
+    certificate = certificates.of()
+    with contextlib.ExitStack() as stack:
+        good, bad = (stack.enter_context(BmcServer(tree("dell"), certificate)) for _number in range(2))
+        bad.faults["/redfish/v1/Systems"] = Fault(status=403)
+        yield good, bad
+
+
+def bmcs(servers: typing.Sequence[BmcServer]) -> typing.List[Result]:
+    return [{"node": f"worker-{number}", "address": "localhost", "port": server.port} for number, server in enumerate(servers)]
+
+
+def test_an_answer_for_each_node_and_an_error_for_one(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+    asked = bmcs(servers)
+    asked[0]["wanted"] = {"c_states": True}
+    result = controller.run(bmcs=asked, user=USER, password=PASSWORD, wanted={"sriov": True, "ari": True}, keys=["sriov", "iommu"])
+    assert not result.get("failed") and result["changed"] is False
+    assert (result["asked"], result["unanswered"]) == (2, 1)
+    assert result["states"] == {"ok": 1, "wrong": 0, "pending": 0, "read_only": 1, "unknown": 1}
+    good, bad = result["bmcs"]
+    assert [one["state"] for one in good["states"]] == ["ok", "unknown", "read_only"] and good["error"] == good["cause"] == ""
+    assert [one["key"] for one in good["bios"]["settings"]] == ["sriov", "iommu", "ari", "c_states"], "what is wanted is shown, asked for or not"
+    assert bad["bios"] is None and bad["cause"] == "rights" and bad["states"] == []
+    assert bad["error"].startswith(f"the BMC of worker-1 (localhost:{servers[1].port}): GET /redfish/v1/Systems was answered with 403 (Base.1.12.Fault)")
+
+
+def test_credentials_of_the_environment_and_of_one_bmc(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+    good, _bad = servers
+    (one,) = bmcs([good])
+    environment = {"RDMA_BMC_USER": USER, "RDMA_BMC_PASSWORD": PASSWORD}
+    assert controller.run(environment, bmcs=[one])["unanswered"] == 0
+    assert controller.run({"RDMA_BMC_TOKEN": TOKEN}, bmcs=[one])["unanswered"] == 0
+    # the user of a BMC goes before a token for all
+    assert controller.run({"RDMA_BMC_TOKEN": "old"}, bmcs=[{**one, "user": USER, "password": PASSWORD}])["unanswered"] == 0
+    assert controller.run(environment, bmcs=[{**one, "password": "another one"}])["bmcs"][0]["cause"] == "password"
+
+
+def test_answers_become_facts(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+    report = controller.folder / "report"
+    result = controller.run(bmcs=bmcs(servers), user=USER, password=PASSWORD, facts_dir=str(report), run="r1", wanted={"sriov": True})
+    assert "bmcs" not in result and result["states"]["ok"] == 1 and result["unanswered"] == 1
+    folder = FactFolder(str(report), "r1")
+    facts = folder.of_nodes("bios", ["worker-0", "worker-1"])
+    assert load(NodeBios, facts["worker-0"]["value"]).model == "PowerEdge R750" and facts["worker-1"]["error"].startswith("failed: the BMC of worker-1")
+    written = "".join(path.read_text() for path in report.rglob("*.json"))
+    assert PASSWORD not in written and USER not in written
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"password": None}, "has no user and password, and no token"),
+        ({"address": f"https://root:{PASSWORD}@bmc"}, "worker-0: address: not the name or the IP address of a BMC"),
+        ({"fingerprint": "12:34"}, "is no SHA-256"),
+        ({"wanted": {"sr_iov": True}}, "'sr_iov' is no key of a BIOS"),
+        ({"wanted": {"sriov": None}}, "wanted.sriov: None is no value"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anybody_is(
+    change: Result, said: str, controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]
+) -> None:
+    good, _bad = servers
+    (one,) = bmcs([good])
+    result = controller.run(bmcs=[{**one, "user": USER, "password": PASSWORD, **change}])
+    assert result["failed"] and said in result["msg"] and good.asked == []
+
+
+def test_a_node_has_one_bmc(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+    (one,) = bmcs(servers[:1])
+    result = controller.run(bmcs=[one, one], user=USER, password=PASSWORD)
+    assert result["failed"] and "named twice" in result["msg"]
