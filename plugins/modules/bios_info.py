@@ -94,9 +94,9 @@ options:
     type: float
     default: 60
   parallel:
-    description: How many BMCs to ask at the same time.
+    description: How many BMCs to ask at the same time. 512 take about 120 MiB of memory, and as many open files.
     type: int
-    default: 256
+    default: 512
 extends_documentation_fragment:
   - linerate.rdma._options.facts
   - linerate.rdma._attributes.reads
@@ -144,8 +144,8 @@ bmcs:
       type: str
     cause:
       description:
-        - Kind of the error, V(address), V(no_route), V(refused), V(timeout), V(closed), V(tls), V(tls_expired), V(tls_authority), V(tls_name), V(tls_pin),
-          V(password), V(rights), V(not_found), V(busy), V(status), V(not_json), V(too_large) or V(not_understood).
+        - Kind of the error, V(address), V(controller), V(no_route), V(refused), V(timeout), V(closed), V(tls), V(tls_expired), V(tls_authority),
+          V(tls_name), V(tls_pin), V(password), V(rights), V(not_found), V(busy), V(status), V(not_json), V(too_large) or V(not_understood).
         - Empty if there is no error.
       type: str
     bios:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How long the BIOS of many nodes takes to read over Redfish: build/venv/bin/python tests/benchmarks/bmcs.py [--bmcs 1000] [--latency 2] [--pools 128 256 1000]
+"""How long the BIOS of many nodes takes to read over Redfish: build/venv/bin/python tests/benchmarks/bmcs.py [--bmcs 1000] [--latency 2] [--pools 128 256 512]
 
 One server in a process of its own stands for all BMCs, and lets each answer wait. Some BMCs are dead: they take the connection and say nothing. Each pool is
 measured in a process of its own, for the sake of its memory; the time is that of the last BMC that is not dead. The baseline is one BMC after the other,
@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Ar
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER
 
 ROOT = pathlib.Path(__file__).parents[2]
-BMCS, DEAD, LATENCY, POOLS = 1000, 20, 2.0, (128, PARALLEL, 1000)
+BMCS, DEAD, LATENCY, POOLS = 1000, 20, 2.0, (128, 256, PARALLEL)
 SMALLEST = (8, 1, 0.02, (2, 8))
 #: measured one after the other
 FEW = 2
@@ -113,8 +113,8 @@ def main(arguments: Arguments = None) -> Results:
     made.add_argument("--measure", nargs=6, help=argparse.SUPPRESS)
     options = made.parse_args(arguments)
     if options.measure:
-        port, ca, *sizes, seconds = options.measure
-        print(json.dumps(measure(int(port), ca, *map(int, sizes), float(seconds))))
+        port, ca, bmcs, dead, pool, seconds = options.measure
+        print(json.dumps(measure(int(port), ca, int(bmcs), int(dead), int(pool), float(seconds))))
         return ()
     if options.smallest:
         return show(compare(*SMALLEST, SMALLEST_SECONDS), options.json)

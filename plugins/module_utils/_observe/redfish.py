@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import hmac
 import http.client
@@ -36,12 +37,13 @@ ATTEMPTS = 3
 _REDIRECTS = 3
 _BUSY = (429, 502, 503, 504)
 _CHUNK = 65536
-#: OpenSSL's X509_V_ERR: before, after its time; another name or address
-_NOT_YET, _EXPIRED, _NAMES = 9, 10, (62, 64)
+#: OpenSSL's X509_V_ERR: before, after its time; another name or address; signed by itself or by nobody that is known
+_NOT_YET, _EXPIRED, _NAMES, _AUTHORITIES = 9, 10, (62, 64), (2, 18, 19, 20, 21)
 
 #: why a BMC gave no answer
 Cause = typing.Literal[
     "address",
+    "controller",
     "no_route",
     "refused",
     "timeout",
@@ -315,6 +317,8 @@ class Session:
             return self.error("tls_expired", "its certificate is not valid yet", f"Set the clocks of the controller and the BMC; look at it: {look}")
         if error.verify_code in _NAMES:
             return self.error("tls_name", "its certificate is for another name or address", f"Use the name in it as address, or pin it; look at it: {look}")
+        if error.verify_code not in _AUTHORITIES:
+            return self.error("tls", f"its certificate is refused ({error.verify_message})", f"Give it a new one, or pin this one; look at it: {look}")
         seen = f"its certificate is from an unknown authority ({error.verify_message})"
         return self.error("tls_authority", seen, f"Name the authority's file in ca_path, or pin the certificate; look at it: {look}")
 
@@ -332,6 +336,9 @@ class Session:
             return self.error("tls", f"TLS failed ({error.reason or 'no reason'})", "See that the port is that of HTTPS, and that the BMC knows TLS 1.2")
         if isinstance(error, (ssl.SSLError, ConnectionError, http.client.HTTPException, zlib.error)):
             return self.error("closed", f"{what}: the connection broke ({type(error).__name__})", "Ask again; restart the BMC if it stays so")
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            seen = f"the controller can't open another connection ({error.strerror})"
+            return self.error("controller", seen, "Ask fewer BMCs at the same time by parallel, or raise 'ulimit -n'")
         if isinstance(error, OSError):
             seen = f"no route to it ({error.strerror or type(error).__name__})"
             return self.error("no_route", seen, "Correct the address, or the routes from the controller to the network of the BMCs")

@@ -18,14 +18,17 @@ from .._parse.redfish.registry import Registry, candidates, location, parse, sup
 from .._parse.redfish.resource import last
 from .._parse.redfish.settings import settings, why_held
 
-#: BMCs at once; tests/benchmarks/bmcs.py has the figures
-PARALLEL = 256
+#: BMCs at once. A thread costs 0.15 MiB and a file, of which most shells allow 1,024; tests/benchmarks/bmcs.py has the figures.
+#: That many may hang until their time is over before another one has to wait
+PARALLEL = 512
 #: seconds of one BMC, all answers together
 SECONDS = 60.0
 #: seconds that a node waits for a registry that another one reads, before it reads it itself
 _PATIENCE = 10.0
-#: of a job queue whose BMC does not tell all jobs at once; of registries among which the supported systems decide; of systems behind one BMC
-_MOST_JOBS, _MOST_REGISTRIES, _MOST_SYSTEMS = 32, 4, 8
+#: of a job queue: pages of 50 on an iDRAC, which keeps 256 jobs; jobs of a page whose BMC tells them one by one only
+_MOST_PAGES, _MOST_JOBS = 8, 32
+#: of registries among which the supported systems decide; of systems behind one BMC
+_MOST_REGISTRIES, _MOST_SYSTEMS = 4, 8
 #: causes that concern one resource alone
 _PARTIAL: typing.Tuple[Cause, ...] = ("rights", "not_found", "busy", "status", "not_json", "too_large", "not_understood")
 #: those of them that hold for each node of a model
@@ -78,7 +81,7 @@ class Registries:
             try:
                 found = known.result(max(0.0, limit - time.monotonic()))
             except concurrent.futures.TimeoutError:
-                return read()[0]
+                return self._read(key, concurrent.futures.Future(), read)
             if found is not None:
                 return found
 
@@ -91,8 +94,11 @@ class Registries:
             shared = found if for_all else None
             return found
         finally:
-            if shared is None:
-                with self._lock:
+            with self._lock:
+                if shared is not None:
+                    # whoever was too slow is not waited for any more
+                    self._known[key] = mine
+                elif self._known.get(key) is mine:
                     del self._known[key]
             mine.set_result(shared)
 
@@ -239,14 +245,21 @@ def _pending(session: Session, bios: resources.Bios) -> typing.Dict[str, typing.
 
 def _jobs(session: Session, path: str) -> typing.Tuple[BiosJob, ...]:
     source = "the jobs of the BMC"
-    answer = session.get(f"{path}?$expand=*($levels=1)")
-    jobs = resources.expanded(answer, source)
-    if jobs is None:
-        paths = resources.members(answer, source)
-        if len(paths) > _MOST_JOBS:
-            raise session.error("not_understood", f"it has {len(paths)} jobs and tells them one by one only", "")
-        jobs = [session.get(path) for path in paths]
-    return resources.bios_jobs(jobs)
+    found: typing.List[BiosJob] = []
+    page = f"{path}?$expand=*($levels=1)"
+    for _page in range(_MOST_PAGES):
+        answer = session.get(page)
+        jobs = resources.expanded(answer, source)
+        if jobs is None:
+            paths = resources.members(answer, source)
+            if len(paths) > _MOST_JOBS:
+                raise session.error("not_understood", f"it has {len(paths)} jobs and tells them one by one only", "")
+            jobs = [session.get(path) for path in paths]
+        found += resources.bios_jobs(jobs)
+        page = resources.next_page(answer)
+        if not page:
+            return tuple(found)
+    raise session.error("not_understood", f"it has more than {_MOST_PAGES} pages of jobs", "")
 
 
 def _partly(session: Session, what: str, ask: typing.Callable[[], T], otherwise: U) -> typing.Tuple[typing.Union[T, U], str]:

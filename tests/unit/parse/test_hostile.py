@@ -447,6 +447,7 @@ DATA.update(
         "redfish.resources.lockdown": Data(
             parser("redfish.resources.lockdown"), [{"SysLockdownEnabled": True}, {"Attributes": {"Lockdown.1.SystemLockdown": "Enabled"}}]
         ),
+        "redfish.resources.next_page": Data(parser("redfish.resources.next_page"), [{"Members@odata.nextLink": "/jobs?$skip=50"}], ("",)),
         "redfish.resources.bios_jobs": Data(lambda data: parser("redfish.resources.bios_jobs")([data]), [{**DELL_JOB, "JobState": "Scheduled"}], ((),)),
         "redfish.resources.message_id": Data(parser("redfish.resources.message_id"), [REFUSAL], ("",)),
         "redfish.registry.location": Data(parser("redfish.registry.location"), [BMC["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"]]),

@@ -11,7 +11,7 @@ import typing
 
 from ..._model.bios import BiosJob
 from ..._model.errors import ParseError
-from .resource import Data, inner, last, link, mapping, rows, text_at
+from .resource import Data, inner, is_path, last, link, mapping, rows, text_at
 
 #: of jobs that are over: DMTF's Job.JobState, and iDRAC's
 _ENDED = re.compile(r"completed|failed|exception|cancel|invalid|expired", re.IGNORECASE)
@@ -146,6 +146,17 @@ def expanded(data: Data, source: str) -> typing.Optional[typing.List[Data]]:
     members(data, source)
     found = rows(data["Members"])
     return None if any("JobState" not in member for member in found) else found
+
+
+def next_page(data: Data) -> str:
+    """The path of the next part of a collection; empty where this is the last one.
+
+    :raises ParseError: it is somewhere else
+    """
+    found = mapping(data, "a collection").get("Members@odata.nextLink")
+    if found is not None and not is_path(found):
+        raise ParseError("the next page of a collection", str(found), "a path on this BMC")
+    return found or ""
 
 
 def bios_jobs(jobs: typing.Iterable[Data]) -> typing.Tuple[BiosJob, ...]:
