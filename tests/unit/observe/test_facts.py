@@ -16,7 +16,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, redact
+from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, is_free, redact
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, read_start
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 
@@ -29,6 +29,35 @@ def fixture_folder(tmp_path: pathlib.Path) -> FactFolder:
     folder = FactFolder(str(tmp_path), RUN)
     folder.begin(RunStart(RUN, TIME, nodes=("worker-1", "worker-2")))
     return folder
+
+
+_NAMES = "password client_key API-KEY x.mkey sm_key private-keys Token kubeconfig bearer to\u212aen guid rate secret\n pkeys".split(" ")
+_TEXTS = (
+    "eyJhbGciOi.eyJzdWIiOi.x",
+    "a\neyJhbGciOi.eyJzdWIiOi",
+    "Bearer abcdefgh1",
+    "PASSWORD: p",
+    "token=t",
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "client-key-data: x",
+    "0x1",
+)
+_DATA = some.recursive(
+    some.one_of(some.none(), some.integers(), some.text(), some.sampled_from(_TEXTS)),
+    lambda inner: some.one_of(
+        some.lists(inner, max_size=3), some.dictionaries(some.one_of(some.text(max_size=8), some.sampled_from(_NAMES)), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@hypothesis.given(_DATA)
+def test_what_is_not_looked_through_has_nothing_to_take_out(data: typing.Any) -> None:
+    assert not is_free(json.dumps(data)) or redact(data) == data
+
+
+def test_ordinary_facts_are_not_looked_through() -> None:
+    assert is_free(json.dumps({"hcas": [{"name": "mlx5_0", "partition_keys": ["0xffff"], "driver": "mlx5_core", "guid": "b83f:d203:00e1:0000"}]}))
 
 
 def put(folder: FactFolder, text: str, kind: str = "hcas", node: str = "worker-1") -> pathlib.Path:
