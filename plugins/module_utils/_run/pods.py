@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import typing
 
+from .._check.controllers.image_pull import names_cause
 from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
 from .._model.intent import ClusterIntent, Fabric
@@ -20,7 +21,7 @@ from .._model.text import both_ends
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus
-from .._parse.kubernetes.pod_state import names_cause, state_of_pod
+from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.kubernetes.resource import ResourceError, name_of
 from .._parse.pods import probe as pod_probe
 from .._parse.pods.failure import Failure, classify

@@ -10,8 +10,7 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.image_pull import Kind, concerns, explain, kind_of, of_pods
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import names_cause
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.image_pull import Kind, concerns, explain, kind_of, names_cause, of_pods
 
 CRIO = 'Failed to pull image "quay.io/site/tools:1": initializing source docker://quay.io/site/tools:1: '
 CONTAINERD = 'Failed to pull image "quay.io/site/tools:1": failed to pull and unpack image "quay.io/site/tools:1": failed to resolve reference: '

@@ -54,7 +54,8 @@ def intent_of(profile: str) -> Intent:
 
 def objects_of(profile: str) -> typing.List[typing.Dict[str, typing.Any]]:
     intent = intent_of(profile)
-    rendered = render(intent.fabrics, intent.cluster, {})
+    # where it is seen, as a plan has it
+    rendered = render(intent.fabrics, dataclasses.replace(intent.cluster, operator_namespace="sriov-network-operator"), {})
     assert rendered.unmade == {}
     return [item for _fabric, item in rendered.objects]
 

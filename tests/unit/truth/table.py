@@ -407,7 +407,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("hcas_after_network",), _under(f"{_VF}.administration.", "node_guid"), "The driver shows the GUID of the VF itself.", ("unread",), INFINIBAND),
     Row(("hcas_after_network",), _under(f"{_VF}.administration.", "node_guid"), _ETHERNET, on=ROCE),
     Row(("operators_after_network.operators",), ("crds*", "installations*", "configs*", "daemon*", "policies*", "supported_nics*", "discovery*"), _FIRST),
-    Row(("operators_after_network.operators",), ("olm*", "multus*", "attachments", "nic_policies", "troubles"), _FIRST),
+    Row(("operators_after_network.operators",), ("olm*", "multus*", "attachments", "nic_policies", "troubles", "namespace"), _FIRST),
     Row(("operators_after_network.operators",), _under("nodes[].", "labels*", "ready", "unschedulable", "boot_id", "not_ready", "machine_config"), _FIRST),
     Row(("operators_after_network.operators",), ("errors",), "What the stage needs of it was read."),
     Row(

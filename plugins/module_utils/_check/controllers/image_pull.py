@@ -64,6 +64,11 @@ def concerns(words: str) -> bool:
     return any(reason in words for reason in IMAGE_REASONS)
 
 
+def names_cause(message: str) -> bool:
+    """Whether an event of the kubelet does more than name the state, which it repeats after the event that has the cause."""
+    return bool(message) and not message.startswith(("Error: ", "Back-off "))
+
+
 def kind_of(words: str) -> Kind:
     """What the words name. Where mirrors failed and then the source, that is what failed at the mirrors: a disconnected site has no other way."""
     _before, mirrored, rest = words.partition(_MIRRORS)

@@ -15,8 +15,7 @@ import typing
 from ..._model.kubernetes import ClusterNode
 from ..._model.observers import DAEMON_SET, ClusterEvent, Observer, ObserverPod, ObserverSet, ObserversSeen
 from ..._model.text import both_ends
-from ..._parse.kubernetes.pod_state import names_cause
-from .image_pull import Keys, explain
+from .image_pull import Keys, explain, names_cause
 
 #: seconds that a reason may last until waiting no longer helps; a reason that is not here waits for the limit
 GRACE: typing.Dict[str, float] = {

@@ -24,11 +24,6 @@ IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "Inval
 _CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
 
 
-def names_cause(message: str) -> bool:
-    """Whether an event of the kubelet does more than name the state, which it repeats after the event that has the cause."""
-    return bool(message) and not message.startswith(("Error: ", "Back-off "))
-
-
 def _ends(status: Resource) -> typing.Iterator[str]:
     """How the containers ended: StartError and the runtime's words for a command that the image does not have."""
     for container in items_of(status, "containerStatuses", "Pod"):
