@@ -92,13 +92,13 @@ def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> b
 def _plan(cluster: Cluster, fabric: str, definition: Resource) -> typing.Tuple[Resource, Outcome]:
     """What would become of an object, and the definition with which it would."""
     applied = _identity(fabric, definition)
-    existing = _existing(cluster, definition)
-    if existing is not None and definition["kind"] == "Namespace" and not ours(existing):
-        return definition, Outcome(dataclasses.replace(applied, action="unchanged"), stable(existing), stable(existing))
-    if existing is not None and definition["kind"] in _JOINT and not ours(existing):
+    there = existing(cluster, definition)
+    if there is not None and definition["kind"] == "Namespace" and not ours(there):
+        return definition, Outcome(dataclasses.replace(applied, action="unchanged"), stable(there), stable(there))
+    if there is not None and definition["kind"] in _JOINT and not ours(there):
         # our label would have the teardown delete what is not ours
         definition = {**definition, "metadata": {"name": definition["metadata"]["name"]}}
-    before = stable(existing) if existing is not None else None
+    before = stable(there) if there is not None else None
     try:
         result, warnings = cluster.apply(definition, FIELD_MANAGER, dry_run=True)
     except ApiError as error:
@@ -258,7 +258,11 @@ def _list(cluster: Cluster, kind: str, removal: Removal) -> typing.Tuple[Resourc
         raise
 
 
-def _existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource]:
+def existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource]:
+    """The object of that kind and name as it is; None where there is none, or the server does not know the kind.
+
+    :raises ApiError: the server cannot be reached, or does not tell
+    """
     try:
         return cluster.get(kind_of(definition), definition["metadata"].get("namespace", ""), definition["metadata"]["name"])
     except ApiError as error:

@@ -25,6 +25,7 @@ SUPPORTED_NICS = "supported-nic-ids"
 #: where the guides install the operator: OpenShift's own, and the operator's
 _ON_OPENSHIFT, _ELSEWHERE = "openshift-sriov-network-operator", "sriov-network-operator"
 _Answer = typing.TypeVar("_Answer")
+_Read = typing.Callable[[], typing.Iterable[Resource]]
 
 
 def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
@@ -38,20 +39,25 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
     if named:
         return named
 
-    def only(found: typing.Callable[[], typing.Iterable[Resource]]) -> str:
+    def read(kind: str) -> typing.Tuple[Resource, ...]:
         try:
-            there = {str(item["metadata"].get("namespace", "")) for item in found()}
+            return cluster.list(kind).items
         except ApiError as error:
             if error.status == 0:
                 raise
-            return ""
+            return ()
+
+    return _seen(cluster, lambda: read("SriovOperatorConfig"), lambda: read("Deployment"))
+
+
+def _seen(cluster: Cluster, configs: _Read, deployments: _Read) -> str:
+    """Namespace of the operator, by as little as tells it."""
+
+    def only(items: typing.Iterable[Resource]) -> str:
+        there = {str(item["metadata"].get("namespace", "")) for item in items}
         return there.pop() if len(there) == 1 else ""
 
-    return (
-        only(lambda: filter(_is_config, cluster.list("SriovOperatorConfig").items))
-        or only(lambda: filter(is_operator, cluster.list("Deployment").items))
-        or (_ON_OPENSHIFT if cluster.serves(OPENSHIFT_GROUP) else _ELSEWHERE)
-    )
+    return only(filter(_is_config, configs())) or only(filter(is_operator, deployments())) or (_ON_OPENSHIFT if cluster.serves(OPENSHIFT_GROUP) else _ELSEWHERE)
 
 
 def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFacts:
@@ -60,7 +66,6 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
     :param named: namespace of the operator; None is where it is seen
     :raises ApiError: the server cannot be reached
     """
-    namespace = namespace_of_operator(cluster, named)
     errors: typing.List[str] = []
 
     def answer(ask: typing.Callable[[], _Answer]) -> typing.Optional[_Answer]:
@@ -81,6 +86,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
     deployments = [item for item in read("Deployment") or () if is_operator(item)]
     daemons = read("DaemonSet") or ()
     configs = read("SriovOperatorConfig") or ()
+    namespace = named or _seen(cluster, lambda: configs, lambda: deployments)
     attachments = read("NetworkAttachmentDefinition")
     nic_policies = read("NicClusterPolicy") or ()
     nodes = read("Node") or ()

@@ -10,9 +10,12 @@ import typing
 
 from .._model.admission import ACCOUNT, MANIFEST, OPENSHIFT_GROUP
 from .._model.intent import Fabric
-from .._observe.apply import FIELD_MANAGER, Outcome, ours, remove
+from .._observe.apply import FIELD_MANAGER, Outcome, existing, ours, remove
 from .._observe.kubernetes import ApiError, Cluster, Resource, kind_of
 from .._render.admission import objects
+
+#: kinds that are taken back after the others
+_LAST = ("ServiceAccount", "SecurityContextConstraints")
 
 
 @contextlib.contextmanager
@@ -47,26 +50,21 @@ def admitted(cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str) -> ty
 def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> typing.Tuple[Outcome, ...]:
     """What a run that was killed has left; what an admin has prepared stays.
 
-    The constraints are made first and go last, so that without them nothing of it is there.
+    The constraints and the accounts are what any user may look for. The rest goes before them, so that without them nothing of it is there.
 
     :param namespaces: of the pods
     :raises ApiError: the server cannot be reached, or does not tell
     """
-    constraints, *accounts = objects(namespaces)
-    if not _left(cluster, constraints):
+    if not cluster.serves(OPENSHIFT_GROUP):
         return ()
-    found = [item for item in (*reversed(accounts), constraints) if _left(cluster, item)]
-    return tuple(remove(cluster, item, check_mode) for item in found)
 
+    def left(definitions: typing.Iterable[Resource]) -> typing.List[Resource]:
+        return [item for item in (existing(cluster, definition) for definition in definitions) if item is not None and ours(item)]
 
-def _left(cluster: Cluster, definition: Resource) -> bool:
-    metadata = definition["metadata"]
-    try:
-        return ours(cluster.get(definition["kind"], metadata.get("namespace", ""), metadata["name"]))
-    except ApiError as error:
-        if error.absent:
-            return False
-        raise
+    made = tuple(reversed(objects(namespaces)))
+    found = left(item for item in made if item["kind"] in _LAST)
+    rest = left(item for item in made if item["kind"] not in _LAST) if found else []
+    return tuple(remove(cluster, item, check_mode) for item in (*rest, *found))
 
 
 def _with_account(fabric: Fabric) -> Fabric:
@@ -75,12 +73,8 @@ def _with_account(fabric: Fabric) -> Fabric:
 
 def _prepared(cluster: Cluster, namespace: str) -> bool:
     """Whether the account is there, and not from a run of ours."""
-    try:
-        return not ours(cluster.get("ServiceAccount", namespace, ACCOUNT))
-    except ApiError as error:
-        if error.absent:
-            return False
-        raise
+    account = existing(cluster, {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}})
+    return account is not None and not ours(account)
 
 
 def _apply(cluster: Cluster, definition: Resource) -> Resource:

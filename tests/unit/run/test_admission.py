@@ -103,6 +103,13 @@ def test_a_teardown_takes_back_what_a_killed_run_has_left(openshift: OpenShift) 
     assert take_back(cluster(openshift), ["test"], check_mode=False) == ()
 
 
+def test_a_teardown_takes_back_an_account_whose_constraints_are_gone(openshift: OpenShift) -> None:
+    account = objects(["test"], run="run-0")[1]
+    assert cluster(openshift).apply(account, "linerate.rdma", dry_run=False)
+    (done,) = take_back(cluster(openshift), ["test"], check_mode=False)
+    assert (done.applied.kind, done.applied.action, openshift.kinds) == ("ServiceAccount", "deleted", [])
+
+
 def test_a_teardown_leaves_what_an_admin_has_prepared(openshift: OpenShift) -> None:
     for definition in MANIFEST[:1]:
         assert cluster(openshift).apply(definition, "admin", dry_run=False)
