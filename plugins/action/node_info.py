@@ -8,7 +8,7 @@ import re
 import time
 import typing
 
-from ansible_collections.linerate.rdma.plugins.modules.node_info import chosen
+from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, chosen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
 
 #: an answer that takes longer tells little about the clock of who gave it
@@ -19,7 +19,7 @@ class ActionModule(Observer):
     """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen before it."""
 
     MODULE = "linerate.rdma.node_info"
-    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"hcas": "hcas", "platform": "platform", "clock": "clock"}
+    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {name: name for name in SUBSETS}
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
         """A subset that is not asked for leaves the fact of it as it is."""

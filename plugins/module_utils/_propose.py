@@ -12,6 +12,7 @@ from ._model.errors import RdmaError
 from ._model.fabric import ObservedSubnets, ObservedTopologies
 from ._model.hca import ObservedHcas
 from ._model.load import load
+from ._model.neighbours import ObservedNeighbours
 from ._model.proposal import Blank, leaves
 from ._model.sriov_operator import OperatorFacts
 from ._model.text import plain
@@ -69,9 +70,10 @@ def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
     subnets = load(typing.Dict[str, ObservedSubnets], folder.of_nodes("subnets", nodes), "subnets")
     chosen = folder.value("vantage_points") or {}
     topologies = load(typing.Dict[str, ObservedTopologies], folder.of_nodes("topologies", [node for node in nodes if node in chosen]), "topologies")
+    neighbours = load(typing.Dict[str, ObservedNeighbours], folder.of_nodes("neighbours", nodes), "neighbours")
     addresses = of_cluster(AddressFacts, "addresses", "addresses", "addresses in use")
     operators = of_cluster(OperatorFacts, "operators", "operators", "operators of the cluster")
-    return Seen(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace)
+    return Seen(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace, neighbours)
 
 
 def propose_intent(folder: FactFolder, path: str, namespace: str, fabrics: typing.Any, cluster: typing.Any, check_mode: bool) -> Data:

@@ -28,9 +28,11 @@ options:
       - V(hcas) reads HCAs, ports, physical functions (PFs) and VFs.
       - V(platform) reads IOMMU, SR-IOV support and the NVIDIA driver.
       - V(clock) reads the time, and whether a time service synchronises the clock.
+      - V(neighbours) listens on Ethernet NICs with RDMA for switches that speak LLDP, half a minute at most, and reads the neighbours that the kernel knows.
+        It needs root, does nothing on nodes with InfiniBand, and is no part of V(all).
     type: list
     elements: str
-    choices: [all, hcas, platform, clock, "!hcas", "!platform", "!clock"]
+    choices: [all, hcas, platform, clock, neighbours, "!hcas", "!platform", "!clock", "!neighbours"]
     default: [all]
   sysfs:
     description: Mount point of sysfs. If you give several, the result lists the devices of all of them.
@@ -344,6 +346,35 @@ clock:
       returned: success
       type: float
       sample: 1767323045.5
+neighbours:
+  description: What the node shows of the networks that its Ethernet NICs are cabled to.
+  returned: with the subset V(neighbours)
+  type: dict
+  contains:
+    netdevs:
+      description:
+        - Interfaces of HCAs on Ethernet that have a link. Empty if the node has InfiniBand.
+        - C(switch_ports) is what was heard by LLDP, C(hardware_addresses) are the neighbours that the kernel knows.
+      returned: success
+      type: list
+      elements: dict
+      sample:
+        - name: ens1f0np0
+          hardware_address: b8:3f:d2:00:00:10
+          switch_ports: [{chassis: "9c:05:91:00:00:01", port: swp3, system: leaf1, vlan: 100}]
+          hardware_addresses: ["b8:3f:d2:00:01:10"]
+    uplinks:
+      description: Interfaces of the default IPv4 routes, and the interfaces that those are made of.
+      returned: success
+      type: list
+      elements: str
+      sample: [eno1]
+    errors:
+      description: What could not be read, each with the reason.
+      returned: success
+      type: list
+      elements: str
+      sample: []
 """
 
 import typing
@@ -351,14 +382,16 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import NODE as SUBSETS
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import Look
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import NEIGHBOURS, NODE, Look
+
+SUBSETS = (*NODE, NEIGHBOURS)
 
 
 def chosen(words: typing.Sequence[str]) -> typing.List[str]:
     """Subsets that are asked for, as gather_subset of ansible.builtin.setup reads its words."""
     taken = [word for word in words if not word.startswith("!")]
-    return [name for name in SUBSETS if (not taken or "all" in taken or name in taken) and f"!{name}" not in words]
+    everything = not taken or "all" in taken
+    return [name for name in SUBSETS if ((everything and name in NODE) or name in taken) and f"!{name}" not in words]
 
 
 def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:

@@ -21,7 +21,7 @@ options:
     description: Which facts to read.
     type: list
     elements: str
-    choices: [hcas, platform, clock, subnets, drop_in]
+    choices: [hcas, platform, clock, subnets, drop_in, neighbours]
     default: [hcas, platform, clock, subnets]
   sysfs:
     description: Root folders of sysfs, as the observer sees them.
@@ -104,7 +104,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import HOST, ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import DROP_IN, KINDS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import DROP_IN, KINDS, NEIGHBOURS
 from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, Asked, look
 
 
@@ -131,7 +131,7 @@ def main() -> None:
         argument_spec=cluster_spec(
             facts_dir={"type": "path", "required": True},
             run={"type": "str", "required": True},
-            kinds={"type": "list", "elements": "str", "choices": [*KINDS, DROP_IN], "default": list(KINDS)},
+            kinds={"type": "list", "elements": "str", "choices": [*KINDS, DROP_IN, NEIGHBOURS], "default": list(KINDS)},
             sysfs={"type": "list", "elements": "path", "default": ["/sys"]},
             netdevs={"type": "list", "elements": "str", "default": []},
             host_files={"type": "path", "default": HOST},

@@ -14,13 +14,15 @@ import typing
 from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
 from .._model.load import to_data
-from . import clock, drop_in, ip_link, namespaces, platform, subnet, sysfs
+from . import clock, drop_in, ip_link, namespaces, neighbours, platform, subnet, sysfs
 
 #: kinds of facts; those of NODE are of the node alone, for the others its ports are asked
 NODE = ("hcas", "platform", "clock")
 KINDS = (*NODE, "subnets")
 #: what the collection has left on the node; none of the stages asks for it
 DROP_IN = "drop_in"
+#: who is at the other end of the cables; only a proposal asks for it, since it has to listen for half a minute
+NEIGHBOURS = "neighbours"
 
 Kept = typing.Dict[str, typing.Any]
 
@@ -47,6 +49,8 @@ class Look:
             return to_data(platform.read_platform(self._roots, self._seen()))
         if kind == "clock":
             return to_data(clock.read_clock())
+        if kind == NEIGHBOURS:
+            return to_data(neighbours.read_neighbours(self._roots, self._seen()))
         if kind == DROP_IN:
             return {"state": drop_in.state(self._host)}
         return to_data(subnet.read_subnets(subnet.infiniband_ports(self._seen()), self._roots))

@@ -151,6 +151,18 @@ TEXT: typing.Dict[str, Text] = {
     "infiniband.saquery.parse_manager_ports": Text(parser("infiniband.saquery.parse_manager_ports"), seeds("infiniband-diags/saquery_issm.txt")),
     "infiniband.smpquery.parse_is_manager": Text(parser("infiniband.smpquery.parse_is_manager"), seeds("infiniband-diags/smpquery_*.txt")),
     "infiniband.smpquery.parse_description": Text(parser("infiniband.smpquery.parse_description"), seeds("infiniband-diags/smpquery_*.txt")),
+    "node.lldp.switch_port": Text(
+        lambda text: parser("node.lldp.switch_port")(text[:4096].encode("latin-1", "replace")),
+        [bytes.fromhex(text).decode("latin-1") for text in seeds("lldp/*.hex")],
+    ),
+    "node.neighbours.neighbours": Text(
+        parser("node.neighbours.neighbours"), ['[{"dst":"192.0.2.1","dev":"eth0","lladdr":"02:fc:00:00:00:05","state":["STALE"]}]'], ({},)
+    ),
+    "node.neighbours.default_routes": Text(
+        parser("node.neighbours.default_routes"),
+        ["Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\n"],
+        ((),),
+    ),
     "node.ip_link.vf_settings": Text(parser("node.ip_link.vf_settings"), seeds("iproute2/*.stdout"), ({},)),
     "infiniband.iblinkinfo.parse": Text(parser("infiniband.iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")),
     "infiniband.ibqueryerrors.parse": Text(parser("infiniband.ibqueryerrors.parse"), seeds("infiniband-diags/ibqueryerrors_*.txt")),

@@ -21,8 +21,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet, SubnetManager
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, Port, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, Port, Sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import (
+    NetdevNeighbours,
+    NodeNeighbours,
+    ObservedNeighbours,
+    SwitchPort,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import (
     PLACEHOLDER,
     Blank,
@@ -281,8 +287,122 @@ def test_a_policy_of_somebody_else_is_named() -> None:
 
 
 def test_on_ethernet_the_nodes_own_nic_is_to_be_looked_for() -> None:
-    assert any("a node's own addresses" in note for note in propose(seen_of(ROCE)).notes)
-    assert not any("a node's own addresses" in note for note in propose(seen_of(PAIR)).notes)
+    assert any("the own addresses of any node is not seen" in note for note in propose(seen_of(ROCE)).notes)
+    assert not any("the own addresses" in note for note in propose(seen_of(PAIR)).notes)
+    known = dataclasses.replace(seen_of(ROCE), neighbours={"node-1": ObservedNeighbours(NodeNeighbours((), ("eno1",)))})
+    assert any("the own addresses of node-2, node-3 is not seen" in note for note in propose(known).notes)
+
+
+def cabled(**places: typing.Optional[str]) -> Seen:
+    """The RoCE fleet with what its NICs have seen: ``node_1_mlx5_0="leaf1"`` is a switch by LLDP, ``node_2_mlx5_0="node-1 mlx5_0"`` a neighbour."""
+    seen = seen_of(ROCE)
+
+    def address(node: str, name: str) -> str:
+        return f"02:00:00:00:{int(node[-1]):02x}:{int(name[-1]):02x}"
+
+    hcas, neighbours = {}, {}
+    for node, observed in seen.hcas.items():
+        assert observed.value is not None
+        found, items = [], []
+        for hca in observed.value.hcas:
+            found.append(hca if hca.is_virtual else dataclasses.replace(hca, netdevs=(Netdev(f"net_{hca.name}", address(node, hca.name)),)))
+            place = places.get(f"{node}_{hca.name}".replace("-", "_"))
+            who = (address(*place.split()),) if place and " " in place else ()
+            ports = (SwitchPort(f"chassis-of-{place}", "swp1", place, 7),) if place and not who else ()
+            items += [] if hca.is_virtual else [NetdevNeighbours(f"net_{hca.name}", address(node, hca.name), ports, who)]
+        hcas[node] = ObservedHcas(NodeHcas(tuple(found)))
+        neighbours[node] = ObservedNeighbours(NodeNeighbours(tuple(items), ("eno1",)))
+    return dataclasses.replace(seen, hcas=hcas, neighbours=neighbours)
+
+
+def everywhere_on(*switches: str) -> typing.Dict[str, str]:
+    """HCA k of each node on the k-th switch."""
+    return {f"node_{node}_mlx5_{number}": switch for node in (1, 2, 3) for number, switch in enumerate(switches)}
+
+
+def whys(proposal: Proposal) -> typing.List[str]:
+    return [item.why for item in proposal.fabrics.items]
+
+
+def test_ethernet_nics_on_one_switch_are_one_fabric() -> None:
+    (why,) = whys(propose(cabled(**everywhere_on("leaf1", "leaf1"))))
+    assert "one network by LLDP of leaf1" in why and "seen nobody" not in why
+
+
+def test_neighbours_show_one_network_as_well_and_who_has_seen_nobody_is_counted() -> None:
+    (why,) = whys(propose(cabled(node_2_mlx5_0="node-1 mlx5_0", node_3_mlx5_1="node-1 mlx5_0")))
+    assert "one network by the neighbours that the nodes see; 3 of 6 have seen nobody" in why
+
+
+def test_a_switch_for_each_rail_is_a_fabric_each() -> None:
+    proposal = propose(cabled(**everywhere_on("leaf1", "leaf2")))
+    assert [why.partition(":")[0].rpartition(", ")[2] for why in whys(proposal)] == ["on one network by LLDP of leaf1", "on one network by LLDP of leaf2"]
+    assert [item["select"] for item in data_of(proposal.fabrics)] == [
+        {"vendor": "15b3", "pci": [address], "hcas_per_node": 1} for address in ("0000:10:00.0", "0000:11:00.0")
+    ]
+
+
+def test_who_has_seen_nobody_where_there_are_several_networks_is_left_out() -> None:
+    places = {**everywhere_on("leaf1", "leaf2"), "node_3_mlx5_1": None}
+    proposal = propose(cabled(**places))
+    assert "node-3 mlx5_1 (15b3:101d): neither LLDP nor a neighbour shows to which of the networks it is cabled" in out(proposal)
+    assert len(proposal.fabrics.items) == 2
+
+
+def test_racks_without_a_node_in_common_are_one_fabric_to_look_at() -> None:
+    places = {f"node_{node}_mlx5_{number}": f"rack{node}" for node in (1, 2, 3) for number in (0, 1)}
+    (why,) = whys(propose(cabled(**places)))
+    assert "3 networks without a node in common, LLDP of rack1, rack2, rack3: racks of one fabric where they are routed" in why
+
+
+def test_cables_that_no_slot_tells_apart_are_said() -> None:
+    crossed = {**everywhere_on("leaf1", "leaf2"), "node_3_mlx5_0": "leaf2", "node_3_mlx5_1": "leaf1"}
+    (why,) = whys(propose(cabled(**crossed)))
+    assert "they are on 2 networks (leaf1, leaf2), and not by their slots" in why
+
+
+def test_a_hardware_address_that_two_nics_have_tells_nothing() -> None:
+    seen = cabled(node_2_mlx5_0="node-1 mlx5_0")
+    twin = seen.neighbours["node-3"].value
+    assert twin is not None
+    same = dataclasses.replace(twin.netdevs[0], hardware_address="02:00:00:00:01:00")
+    twins = ObservedNeighbours(dataclasses.replace(twin, netdevs=(same, *twin.netdevs[1:])))
+    (why,) = whys(propose(dataclasses.replace(seen, neighbours={**seen.neighbours, "node-3": twins})))
+    assert "which network they are cabled to is not seen" in why
+
+
+def test_why_nobody_was_heard_is_said() -> None:
+    mute = dict.fromkeys(seen_of(ROCE).hcas, ObservedNeighbours(NodeNeighbours((), ("eno1",), ("LLDP on net0: Operation not permitted",))))
+    (why,) = whys(propose(dataclasses.replace(seen_of(ROCE), neighbours=mute)))
+    assert "is not seen (LLDP on net0: Operation not permitted), so look" in why
+
+
+def test_the_nic_of_a_nodes_default_route_is_left_out() -> None:
+    seen = cabled(**everywhere_on("leaf1", "leaf1"))
+    own = {name: ObservedNeighbours(dataclasses.replace(item.value, uplinks=("net_mlx5_0",))) for name, item in seen.neighbours.items() if item.value}
+    proposal = propose(dataclasses.replace(seen, neighbours=own))
+    assert "mlx5_0 (15b3:101d) of all 3 nodes: the node's default route leads through net_mlx5_0" in out(proposal)
+    assert data_of(proposal.fabrics)[0]["select"]["pci"] == ["0000:11:00.0"]
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        (["NVIDIA-H100-80GB-HBM3"] * 2, "need them with GPUs such as NVIDIA-H100-80GB-HBM3"),
+        (["NVIDIA-GB200", "NVIDIA-L40S"], "need them with GPUs such as NVIDIA-GB200, which"),
+        (["NVIDIA-L40S"] * 2, "with GPUs such as NVIDIA-L40S a network without RDMA may do"),
+        (["NVIDIA-A10", "Tesla-T4"], "with GPUs such as NVIDIA-A10, Tesla-T4 a network without RDMA may do"),
+    ],
+)
+def test_the_profile_says_what_the_gpus_ask_of_a_network(models: typing.List[str], words: str) -> None:
+    seen = seen_of(PAIR)
+    assert seen.operators is not None and len(seen.operators.nodes) == 2
+    nodes = tuple(
+        dataclasses.replace(node, labels={**node.labels, "nvidia.com/gpu.product": model}) for node, model in zip(seen.operators.nodes, models, strict=True)
+    )
+    said = values(propose(dataclasses.replace(seen, operators=dataclasses.replace(seen.operators, nodes=nodes))))["rdma_fabrics[0].profile"]
+    assert words in said.why
+    assert "GPUs" not in values(propose(seen))["rdma_fabrics[0].profile"].why
 
 
 networks = st.builds(

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import collections
+import re
 import typing
 
 from ..._check.fleet.hcas_of_fabric import resolve
 from ..._check.fleet.places import by_leaf, places
 from ..._model.intent import Fabric, Network, Select
 from ..._model.proposal import Blank, Entry, Section, Value
+from ..._model.sriov_operator import OperatorFacts
 from .groups import NVIDIA, Group, link_of, model_of, rate_of, unfit
 from .networks import Networks
 from .seen import Nodes, Seen
@@ -19,13 +21,17 @@ from .seen import Nodes, Seen
 USUAL_FUNCTIONS = 8
 # share of the HCAs that must be on their rail's leaf: a few cables may be swapped, and stage fabric names them
 _ON_RAIL = 0.8
+#: label of GPU feature discovery with the model of a node's GPUs (NVIDIA/k8s-device-plugin, docs/gpu-feature-discovery)
+GPU_MODEL = "nvidia.com/gpu.product"
+#: of the class of the H100 and above, and the A100 before them, by the names that the driver gives them
+_FAST_GPU = re.compile(r"\b(A100|A800|G?H[0-9]{2,3}|G?B[0-9]{3})\b")
 
 
 def fabric_section(name: str, group: Group, alone: bool, seen: Seen, nodes: Nodes, networks: Networks) -> Section:
     resource = f"rdma_{name.replace('-', '_')}"
     functions = _functions(group)
     named = Value(name, "any name will do; findings and objects bear it")
-    entries: typing.List[typing.Tuple[str, Entry]] = [("name", named), ("profile", _profile(group)), ("select", _select(group, alone, nodes))]
+    entries: typing.List[typing.Tuple[str, Entry]] = [("name", named), ("profile", _profile(group, seen.operators)), ("select", _select(group, alone, nodes))]
     entries += [
         ("virtual_functions", functions),
         ("resource_name", Value(resource, "any name will do; pods ask for it")),
@@ -44,10 +50,23 @@ def _rates(group: Group) -> str:
     return " and ".join(f"{rate:g} Gb/s" for rate in rates)
 
 
-def _profile(group: Group) -> Value:
+def _profile(group: Group, operators: typing.Optional[OperatorFacts]) -> Value:
+    gpus = _gpus(group, operators)
     if group.infiniband:
-        return Value("sriov_infiniband", "the ports are InfiniBand, and the HCAs can have virtual functions")
-    return Value("sriov_ethernet", "the ports are Ethernet with RDMA (RoCE), and the NICs can have virtual functions")
+        return Value("sriov_infiniband", f"the ports are InfiniBand, and the HCAs can have virtual functions{gpus}")
+    return Value("sriov_ethernet", f"the ports are Ethernet with RDMA (RoCE), and the NICs can have virtual functions{gpus}")
+
+
+def _gpus(group: Group, operators: typing.Optional[OperatorFacts]) -> str:
+    """What the GPUs of its nodes ask of a network (row S2.6), where a label tells their model."""
+    nodes = operators.nodes if operators else ()
+    models = sorted({node.labels[GPU_MODEL] for node in nodes if node.name in group.members and node.labels.get(GPU_MODEL)})
+    if not models:
+        return ""
+    fast = [model for model in models if _FAST_GPU.search(model)]
+    if fast:
+        return f"; jobs over several nodes need them with GPUs such as {', '.join(fast)}, which make gradients faster than a vNIC moves them"
+    return f"; with GPUs such as {', '.join(models)} a network without RDMA may do as well: stage compare tells by your figures"
 
 
 def _select(group: Group, alone: bool, nodes: Nodes) -> Section:

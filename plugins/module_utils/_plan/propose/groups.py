@@ -135,40 +135,6 @@ def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> typing.
     return found
 
 
-def ethernet(nodes: Nodes, out: Out) -> typing.List[Group]:
-    """The fastest NICs with RDMA. Which of them are cabled to one network no fact shows, so that they are one fabric."""
-    fit: typing.Dict[str, typing.List[Hca]] = {}
-    for name, hcas in nodes.items():
-        for hca in hcas:
-            if hca.is_virtual:
-                continue
-            why = unfit(hca) or _not_roce(hca)
-            if why:
-                out.add(name, hca, why)
-            else:
-                fit.setdefault(name, []).append(hca)
-    best = max((rate_of(hca) for hcas in fit.values() for hca in hcas), default=0.0)
-    members = {}
-    for name, some in fit.items():
-        for hca in some:
-            if rate_of(hca) < best:
-                rates = f"its link runs at {rate_of(hca):g} Gb/s and others at {best:g}"
-                out.add(name, hca, f"{rates}: mostly it is for storage or the node itself. Add it by hand.")
-        members[name] = tuple(hca for hca in some if rate_of(hca) == best)
-    members = {name: hcas for name, hcas in members.items() if hcas}
-    why = f"Ethernet links of {best:g} Gb/s with RDMA; which network they are cabled to is not seen, so look whether it is one"
-    return [Group(False, (), members, why)] if members else []
-
-
-def _not_roce(hca: Hca) -> str:
-    if not hca.rdma_device:
-        return "it has no RDMA device."
-    if not any(port.state == "ACTIVE" for port in hca.all_ports):
-        return "its port has no link. Bring it up if it is on the fabric."
-    bonds = sorted({netdev.bond for netdev in hca.all_netdevs if netdev.bond})
-    return f"it is part of the bond {', '.join(bonds)}, which mostly is for storage or the node itself. Add a fabric by hand." if bonds else ""
-
-
 def odd_nodes(fabric: str, group: Group) -> typing.Iterator[LeftOut]:
     """Nodes that have another number of HCAs on it than the rest."""
     for name, hcas in group.members.items():

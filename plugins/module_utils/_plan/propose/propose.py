@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.neighbours import ObservedNeighbours
 from ..._model.proposal import LeftOut, Proposal, Sections
 from .cluster import cluster_section
+from .ethernet import ethernet
 from .fabric import fabric_section
-from .groups import Group, Out, ethernet, infiniband, link_of, odd_nodes, rate_of
+from .groups import Group, Out, infiniband, link_of, odd_nodes, rate_of
 from .networks import Networks
 from .seen import Nodes, Seen
 
@@ -24,7 +26,7 @@ def propose(seen: Seen) -> Proposal:
         if name not in nodes
     )
     has_infiniband = any(link_of(hca) == "InfiniBand" for hcas in nodes.values() for hca in hcas if not hca.is_virtual)
-    groups = infiniband(nodes, seen, out) if has_infiniband else ethernet(nodes, out)
+    groups = infiniband(nodes, seen, out) if has_infiniband else ethernet(nodes, seen.neighbours, out)
     if has_infiniband:
         why = "it is no InfiniBand, and the nodes have that as well: mostly it is for storage or the node itself. Add a fabric by hand."
         for name, hcas in nodes.items():
@@ -46,7 +48,7 @@ def propose(seen: Seen) -> Proposal:
 def _fabrics_why(groups: typing.Sequence[Group]) -> str:
     if groups and groups[0].infiniband:
         return f"{len(groups)} InfiniBand {'fabric' if len(groups) == 1 else 'fabrics'}, told apart by the subnet managers that the ports see"
-    return "the fastest Ethernet NICs with RDMA" if groups else "nothing that a fabric could be made of"
+    return "the fastest Ethernet NICs with RDMA, told apart by LLDP and neighbours where these show it" if groups else "nothing that a fabric could be made of"
 
 
 def _partly(seen: Seen) -> typing.Iterator[str]:
@@ -58,10 +60,18 @@ def _partly(seen: Seen) -> typing.Iterator[str]:
         yield f"of the operators could not be read: {'; '.join(seen.operators.errors)}."
 
 
+def _uplinks(seen: Seen, name: str) -> typing.Tuple[str, ...]:
+    value = seen.neighbours.get(name, ObservedNeighbours()).value
+    return value.uplinks if value else ()
+
+
 def _holders(nodes: Nodes, seen: Seen, ours: typing.Container[str], ethernet: bool) -> typing.Iterator[str]:
     """Who has what the fabrics will want."""
     if ethernet:
-        yield "which NIC carries a node's own addresses is not seen: look whether one of these does, since it loses its link while VFs are made."
+        unseen = [name for name in nodes if not _uplinks(seen, name)]
+        if unseen:
+            which = "any node" if len(unseen) == len(nodes) else ", ".join(unseen)
+            yield f"which NIC carries the own addresses of {which} is not seen: look whether one of these does, since it loses its link while VFs are made."
     for policy in seen.operators.policies if seen.operators else ():
         if policy.name not in ours:
             what = f"{policy.vfs_count} VFs of {', '.join(policy.root_devices or policy.pf_names) or policy.vendor or 'any NIC'} as {policy.resource_name}"

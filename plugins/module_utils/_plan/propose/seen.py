@@ -10,6 +10,7 @@ import typing
 from ..._model.addresses import AddressFacts
 from ..._model.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.hca import Hca, ObservedHcas
+from ..._model.neighbours import ObservedNeighbours
 from ..._model.sriov_operator import OperatorFacts
 
 #: HCAs of each node that gave an answer
@@ -20,6 +21,7 @@ Nodes = typing.Mapping[str, typing.Tuple[Hca, ...]]
 class Seen:
     """What a proposal is made of. None: nobody could be asked, and why is in ``unread``.
 
+    :ivar neighbours: who is at the other end of the cables of Ethernet NICs
     :ivar namespace: of the pods that shall use the fabrics, which the user alone knows; empty where he has not said
     :ivar unread: what could not be asked of the cluster, and why
     """
@@ -31,3 +33,4 @@ class Seen:
     operators: typing.Optional[OperatorFacts] = None
     unread: typing.Tuple[str, ...] = ()
     namespace: str = ""
+    neighbours: typing.Mapping[str, ObservedNeighbours] = dataclasses.field(default_factory=dict)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a node shows of the networks that its Ethernet NICs are cabled to. Hardware addresses are aa:bb:cc:dd:ee:ff in lower case."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class SwitchPort:
+    """The port at the other end of a cable, as it tells by LLDP (IEEE 802.1AB).
+
+    :ivar chassis: of the switch: a hardware address, or the name that it has instead
+    :ivar port: of the switch
+    :ivar system: name of the switch; empty where it does not tell it
+    :ivar vlan: of frames without a tag (IEEE 802.1Q, port VLAN ID); None where it does not tell it
+    """
+
+    chassis: str
+    port: str
+    system: str = ""
+    vlan: typing.Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class NetdevNeighbours:
+    """Who is seen through a network interface.
+
+    :ivar switch_ports: who was heard by LLDP; several where a bridge without LLDP is between
+    :ivar hardware_addresses: of neighbours that the kernel knows
+    """
+
+    name: str
+    hardware_address: str
+    switch_ports: typing.Tuple[SwitchPort, ...] = ()
+    hardware_addresses: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeNeighbours:
+    """Answer of node_info for one node.
+
+    :ivar netdevs: those of HCAs on Ethernet that have a link; none where the node has InfiniBand
+    :ivar uplinks: interfaces of the default routes, with what they are made of
+    :ivar errors: what could not be read, and why
+    """
+
+    netdevs: typing.Tuple[NetdevNeighbours, ...] = ()
+    uplinks: typing.Tuple[str, ...] = ()
+    errors: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedNeighbours:
+    """node_info of one node, or why there is no answer."""
+
+    value: typing.Optional[NodeNeighbours] = None
+    error: typing.Optional[str] = None

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who is at the other end of the cables of Ethernet NICs: the switch that speaks LLDP, and the neighbours that the kernel knows. It only listens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import struct
+import time
+import typing
+
+from .._model.errors import ParseError, RdmaError
+from .._model.hca import Netdev, NodeHcas
+from .._model.neighbours import NetdevNeighbours, NodeNeighbours, SwitchPort
+from .._parse.node import lldp
+from .._parse.node.neighbours import default_routes, neighbours
+from . import command, sysfs
+
+#: switches speak every 30 s (IEEE 802.1AB-2016, 9.2.5.7 msgTxInterval)
+LISTEN_SECONDS = 32.0
+_IP_SECONDS = 30.0
+#: of packet(7), which the module socket does not name
+_SOL_PACKET, _ADD_MEMBERSHIP, _MULTICAST = 263, 1, 0
+#: where LLDP is sent to: the nearest bridge, the nearest that is no relay, the nearest that serves customers (IEEE 802.1AB-2016, 7.1)
+_GROUPS = tuple(bytes.fromhex(f"0180c20000{last}") for last in ("0e", "03", "00"))
+_LARGEST_FRAME = 65536
+_OPEN_VSWITCH = "ovs-system"
+
+
+def read_neighbours(roots: typing.Sequence[str], node: NodeHcas, seconds: float = LISTEN_SECONDS, routes: str = "/proc/net/route") -> NodeNeighbours:
+    """Who is seen through the Ethernet NICs of a node; nobody is listened for where it has InfiniBand, whose fabrics the subnet managers tell.
+
+    :param roots: of sysfs
+    :param seconds: that are listened at most; less where each NIC has heard somebody
+    :param routes: the kernel's table of IPv4 routes
+    """
+    errors: typing.List[str] = []
+    netdevs = _ethernet(node)
+    known: typing.Dict[str, typing.Tuple[str, ...]] = {}
+    heard: typing.Dict[str, typing.Tuple[SwitchPort, ...]] = {}
+    uplinks: typing.Tuple[str, ...] = ()
+    if netdevs:
+        heard = _listen([netdev.name for netdev in netdevs], seconds, errors)
+        try:
+            known = _known()
+        except RdmaError as error:
+            errors.append(f"neighbours: {error}")
+        uplinks = _uplinks(roots, routes, errors)
+    found = [NetdevNeighbours(item.name, item.hardware_address, heard.get(item.name, ()), known.get(item.name, ())) for item in netdevs]
+    return NodeNeighbours(tuple(found), uplinks, tuple(errors))
+
+
+def _ethernet(node: NodeHcas) -> typing.List[Netdev]:
+    """Network interfaces of PFs with RDMA and a link; none where the node has InfiniBand."""
+    functions = [hca for hca in node.hcas if not hca.is_virtual and hca.rdma_device]
+    if any(port.link_layer == "InfiniBand" for hca in functions for port in hca.ports):
+        return []
+    return [netdev for hca in functions if any(port.state == "ACTIVE" for port in hca.ports) for netdev in hca.netdevs]
+
+
+def _known() -> typing.Dict[str, typing.Tuple[str, ...]]:
+    finished = command.run([command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "neigh", "show"], _IP_SECONDS)
+    if finished.failure:
+        raise RdmaError(finished.failure)
+    return neighbours(finished.stdout)
+
+
+def _uplinks(roots: typing.Sequence[str], routes: str, errors: typing.List[str]) -> typing.Tuple[str, ...]:
+    """Interfaces of the default routes, and those that they are made of: of a bond, a bridge, a VLAN."""
+    reader = sysfs.Reader(os.path.dirname(routes))
+    waiting = list(reader.value(os.path.basename(routes), default_routes) or ())
+    readers = [sysfs.Reader(root) for root in roots]
+    found: typing.Dict[str, None] = {}
+
+    def entries(name: str) -> typing.List[str]:
+        return [entry for one in readers for entry in one.names(f"class/net/{name}")]
+
+    while waiting:
+        name = waiting.pop()
+        if name in found or not entries(name):
+            continue
+        found[name] = None
+        below = [entry[len("lower_") :] for entry in entries(name) if entry.startswith("lower_")]
+        # a bridge of Open vSwitch shows no ports of its own: all ports of all bridges are below this one
+        waiting += below or ([] if "device" in entries(name) else [_OPEN_VSWITCH])
+    errors += [error for one in (reader, *readers) for error in one.errors]
+    return tuple(sorted(found))
+
+
+def _listen(names: typing.Sequence[str], seconds: float, errors: typing.List[str]) -> typing.Dict[str, typing.Tuple[SwitchPort, ...]]:
+    """Who was heard through each interface. One that can't be listened to is among the errors."""
+    heard: typing.Dict[str, typing.Dict[SwitchPort, None]] = {}
+    with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:
+        for name in names:
+            try:
+                selector.register(sockets.enter_context(_socket(name)), selectors.EVENT_READ, name)
+                heard[name] = {}
+            except OSError as error:
+                errors.append(f"LLDP on {name}: {error.strerror or error}")
+        end = time.monotonic() + seconds
+        while heard and not all(heard.values()) and time.monotonic() < end:
+            for key, _events in selector.select(max(0.0, end - time.monotonic())):
+                _hear(typing.cast(socket.socket, key.fileobj), heard[key.data], key.data, errors)
+    return {name: tuple(ports) for name, ports in heard.items()}
+
+
+def _hear(listener: socket.socket, heard: typing.Dict[SwitchPort, None], name: str, errors: typing.List[str]) -> None:
+    try:
+        frame, source = listener.recvfrom(_LARGEST_FRAME)
+        # what this node sends itself is seen as well
+        if source[2] != socket.PACKET_OUTGOING:
+            heard[lldp.switch_port(frame)] = None
+    except (OSError, ParseError) as error:
+        said = f"LLDP on {name}: {error}"
+        if said not in errors:
+            errors.append(said)
+
+
+def _socket(name: str) -> socket.socket:
+    """A socket that gets the frames of LLDP of one interface, and has its NIC let them in.
+
+    :raises OSError: there is no such interface, or the user may not (CAP_NET_RAW)
+    """
+    listener = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    try:
+        for group in _GROUPS:
+            # struct packet_mreq
+            listener.setsockopt(_SOL_PACKET, _ADD_MEMBERSHIP, struct.pack("iHH8s", socket.if_nametoindex(name), _MULTICAST, len(group), group))
+        listener.bind((name, lldp.ETHERTYPE))
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

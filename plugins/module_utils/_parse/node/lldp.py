@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A frame of LLDP to the port that sent it. Form: IEEE 802.1AB-2016, 8.4 and 8.5; the port's VLAN: IEEE 802.1Q-2018, D.2.1."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+import typing
+
+from ..._model.errors import ParseError
+from ..._model.neighbours import SwitchPort
+from ..._model.text import plain
+
+ETHERTYPE = 0x88CC
+_HEADER = 14
+_END, _CHASSIS, _PORT, _SYSTEM, _ORGANISATION = 0, 1, 2, 5, 127
+#: subtypes whose value is a hardware address, and a network address, of a chassis and of a port
+_HARDWARE, _NETWORK = {_CHASSIS: 4, _PORT: 3}, {_CHASSIS: 5, _PORT: 4}
+#: OUI of IEEE 802.1, and its subtype 1
+_PORT_VLAN = b"\x00\x80\xc2\x01"
+
+
+def switch_port(frame: bytes) -> SwitchPort:
+    """The port that sent a frame, which begins with its Ethernet header.
+
+    :raises ParseError: no frame of LLDP, or one that ends too early
+    """
+    if len(frame) < _HEADER or struct.unpack_from("!H", frame, 12)[0] != ETHERTYPE:
+        raise _error(frame, "an Ethernet frame of type 0x88cc")
+    parts: typing.Dict[int, bytes] = {}
+    vlan: typing.Optional[int] = None
+    for kind, value in _parts(frame):
+        if kind == _ORGANISATION and value[:4] == _PORT_VLAN and len(value) == 6:
+            # 0 is: none
+            vlan = int.from_bytes(value[4:], "big") or None
+        parts.setdefault(kind, value)
+    if _CHASSIS not in parts or _PORT not in parts:
+        raise _error(frame, "a chassis ID and a port ID")
+    return SwitchPort(_identity(frame, _CHASSIS, parts[_CHASSIS]), _identity(frame, _PORT, parts[_PORT]), _text(parts.get(_SYSTEM, b"")), vlan)
+
+
+def _parts(frame: bytes) -> typing.Iterator[typing.Tuple[int, bytes]]:
+    """Type and value of each part; the end is one as well, and what comes after it only fills the frame."""
+    position = _HEADER
+    while True:
+        if position + 2 > len(frame):
+            raise _error(frame, "an end of the frame's parts")
+        (head,) = struct.unpack_from("!H", frame, position)
+        kind, length = head >> 9, head & 0x1FF
+        value = frame[position + 2 : position + 2 + length]
+        if len(value) < length:
+            raise _error(frame, f"{length} bytes in the part of type {kind}")
+        if kind == _END:
+            return
+        yield kind, value
+        position += 2 + length
+
+
+def _identity(frame: bytes, kind: int, value: bytes) -> str:
+    subtype, rest = (value[0], value[1:]) if value else (0, b"")
+    if not rest:
+        raise _error(frame, "an ID that is not empty")
+    if subtype == _HARDWARE[kind] and len(rest) == 6:
+        return rest.hex(":")
+    # first the family of the address: 1 is IPv4, 2 IPv6 (IANA address family numbers)
+    if subtype == _NETWORK[kind] and (rest[0], len(rest)) in ((1, 5), (2, 17)):
+        return str(ipaddress.ip_address(rest[1:]))
+    return _text(rest) or rest.hex()
+
+
+def _text(value: bytes) -> str:
+    return plain(value.decode("utf-8", "replace").strip("\x00 "))
+
+
+def _error(frame: bytes, expected: str) -> ParseError:
+    return ParseError("LLDP", frame[:64].hex(), expected)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tables of the kernel's network: who its neighbours are (``ip -json neigh show``, iproute2 4.16 to 6.15), and where its default routes lead."""
+
+from __future__ import annotations
+
+import json
+import re
+import typing
+
+from ..._model.errors import ParseError
+
+_TOOL, _FILE = "ip -json neigh show", "/proc/net/route"
+_HARDWARE_ADDRESS = re.compile(r"\A([0-9a-f]{2}:){5}[0-9a-f]{2}\Z")
+#: set by hand, or by a program such as a network plugin: nobody was seen
+_NOT_SEEN = ("PERMANENT", "NOARP", "FAILED", "INCOMPLETE", "NONE")
+
+
+def neighbours(text: str) -> typing.Dict[str, typing.Tuple[str, ...]]:
+    """By network interface the hardware addresses of those that were seen through it, sorted. One of InfiniBand has another form, and is left out.
+
+    :raises ParseError: not in this form
+    """
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ParseError(_TOOL, text, "JSON") from None
+    found: typing.Dict[str, typing.Set[str]] = {}
+    for entry in _list(text, entries):
+        name, address, states = (entry.get(key) for key in ("dev", "lladdr", "state")) if isinstance(entry, dict) else (None, None, None)
+        if not isinstance(name, str) or not isinstance(address, (str, type(None))):
+            raise ParseError(_TOOL, str(entry), "an object with dev and lladdr")
+        if address and _HARDWARE_ADDRESS.match(address.lower()) and not set(map(str, _list(text, states or []))) & set(_NOT_SEEN):
+            found.setdefault(name, set()).add(address.lower())
+    return {name: tuple(sorted(addresses)) for name, addresses in found.items()}
+
+
+def default_routes(text: str) -> typing.Tuple[str, ...]:
+    """Interfaces of the default routes in ``/proc/net/route`` (IPv4; net/ipv4/fib_trie.c fib_route_seq_show).
+
+    :raises ParseError: not in this form
+    """
+    lines = text.splitlines()
+    if not lines or lines[0].split()[:2] != ["Iface", "Destination"]:
+        raise ParseError(_FILE, text, "a table that begins with Iface and Destination")
+    found: typing.Dict[str, None] = {}
+    for line in filter(str.strip, lines[1:]):
+        fields = line.split()
+        if len(fields) < 8:
+            raise ParseError(_FILE, line, "8 columns or more")
+        if fields[1] == fields[7] == "00000000":
+            found[fields[0]] = None
+    return tuple(found)
+
+
+def _list(text: str, value: typing.Any) -> typing.List[typing.Any]:
+    if not isinstance(value, list):
+        raise ParseError(_TOOL, text, "a list")
+    return value

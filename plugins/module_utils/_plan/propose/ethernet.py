@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ethernet NICs that are on one network, as the switches tell by LLDP and as neighbours are seen.
+
+Two NICs are on one network where a switch tells both of them its name and the same VLAN, or where a node sees the hardware address of the other's NIC. Racks
+whose networks are routed have no node in common, and are one fabric; networks that a node is on with several NICs are several.
+"""
+
+from __future__ import annotations
+
+import collections
+import typing
+
+from ..._model.hca import Hca
+from ..._model.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours
+from .groups import Group, Out, rate_of, unfit
+from .seen import Nodes
+
+Neighbours = typing.Mapping[str, ObservedNeighbours]
+#: node and name of the HCA
+_Nic = typing.Tuple[str, str]
+Members = typing.Dict[str, typing.Tuple[Hca, ...]]
+
+
+class _Network(typing.NamedTuple):
+    """:ivar switches: that were heard, by name"""
+
+    nics: typing.FrozenSet[_Nic]
+    switches: typing.FrozenSet[str]
+
+
+def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> typing.List[Group]:
+    """The fastest NICs with RDMA, by the networks that they are on."""
+    members = _fastest(nodes, {name: item.value for name, item in neighbours.items() if item.value is not None and item.error is None}, out)
+    if not members:
+        return []
+    rate = max(rate_of(hca) for hcas in members.values() for hca in hcas)
+    what = f"Ethernet links of {rate:g} Gb/s with RDMA"
+    everywhere = {(node, hca.name) for node, hcas in members.items() for hca in hcas}
+    seen = _seen(members, neighbours)
+    networks = _networks(seen)
+    silent = everywhere - {nic for network in networks for nic in network.nics}
+    fabrics = _joined(networks, members) if len(networks) > 1 else networks
+    if len(fabrics) < 2:
+        return [Group(False, (), members, f"{what}; {_why(networks, fabrics, silent, len(everywhere), neighbours)}")]
+    for node, name in sorted(silent):
+        hca = next(hca for hca in members[node] if hca.name == name)
+        out.add(node, hca, "neither LLDP nor a neighbour shows to which of the networks it is cabled. Bring up LLDP on its switch, or add it by hand.")
+    return [Group(False, (), _of(members, fabric.nics), f"{what}, on one network by {_evidence(fabric)}") for fabric in fabrics]
+
+
+def _fastest(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Out) -> Members:
+    fit: typing.Dict[str, typing.List[Hca]] = {}
+    for name, hcas in nodes.items():
+        uplinks = set(seen[name].uplinks) if name in seen else set()
+        for hca in hcas:
+            if hca.is_virtual:
+                continue
+            why = unfit(hca) or _not_roce(hca) or _uplink(hca, uplinks)
+            if why:
+                out.add(name, hca, why)
+            else:
+                fit.setdefault(name, []).append(hca)
+    best = max((rate_of(hca) for hcas in fit.values() for hca in hcas), default=0.0)
+    for name, some in fit.items():
+        for hca in some:
+            if rate_of(hca) < best:
+                rates = f"its link runs at {rate_of(hca):g} Gb/s and others at {best:g}"
+                out.add(name, hca, f"{rates}: mostly it is for storage or the node itself. Add it by hand.")
+    members = {name: tuple(hca for hca in some if rate_of(hca) == best) for name, some in fit.items()}
+    return {name: hcas for name, hcas in members.items() if hcas}
+
+
+def _not_roce(hca: Hca) -> str:
+    if not hca.rdma_device:
+        return "it has no RDMA device."
+    if not any(port.state == "ACTIVE" for port in hca.all_ports):
+        return "its port has no link. Bring it up if it is on the fabric."
+    bonds = sorted({netdev.bond for netdev in hca.all_netdevs if netdev.bond})
+    return f"it is part of the bond {', '.join(bonds)}, which mostly is for storage or the node itself. Add a fabric by hand." if bonds else ""
+
+
+def _uplink(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
+    names = sorted(uplinks & {netdev.name for netdev in hca.netdevs})
+    return f"the node's default route leads through {names[0]}, which loses its link while VFs are made. Add it by hand if that may be." if names else ""
+
+
+def _seen(members: Members, neighbours: Neighbours) -> typing.Dict[_Nic, typing.Tuple[NetdevNeighbours, ...]]:
+    """What each of the NICs has seen."""
+    found: typing.Dict[_Nic, typing.Tuple[NetdevNeighbours, ...]] = {}
+    for node, hcas in members.items():
+        value = neighbours.get(node, ObservedNeighbours()).value
+        by_name = {item.name: item for item in value.netdevs} if value else {}
+        for hca in hcas:
+            found[(node, hca.name)] = tuple(by_name[netdev.name] for netdev in hca.netdevs if netdev.name in by_name)
+    return found
+
+
+def _networks(seen: typing.Mapping[_Nic, typing.Sequence[NetdevNeighbours]]) -> typing.List[_Network]:
+    """NICs that are on one network, each with all others; none of those that have seen nobody, and that nobody has seen."""
+    owners: typing.Dict[str, typing.Set[_Nic]] = collections.defaultdict(set)
+    for nic, items in seen.items():
+        for item in items:
+            owners[item.hardware_address.lower()].add(nic)
+    # a hardware address that two NICs have tells nothing
+    owner = {address: next(iter(nics)) for address, nics in owners.items() if len(nics) == 1}
+    links: typing.Dict[typing.Hashable, typing.Set[typing.Hashable]] = collections.defaultdict(set)
+    names: typing.Dict[typing.Hashable, str] = {}
+
+    def link(one: typing.Hashable, other: typing.Hashable) -> None:
+        links[one].add(other)
+        links[other].add(one)
+
+    for nic, items in seen.items():
+        for item in items:
+            for port in item.switch_ports:
+                # the switch, and which of its networks
+                network = ("switch", port.chassis, port.vlan)
+                names[network] = port.system or port.chassis
+                link(nic, network)
+            for address in item.hardware_addresses:
+                if address in owner and owner[address][0] != nic[0]:
+                    link(nic, owner[address])
+    found = []
+    left = dict.fromkeys(links)
+    while left:
+        reached, waiting = {next(iter(left))}, [next(iter(left))]
+        while waiting:
+            fresh = links[waiting.pop()] - reached
+            reached |= fresh
+            waiting += fresh
+        for vertex in reached:
+            del left[vertex]
+        found.append(_Network(frozenset(item for item in reached if item in seen), frozenset(names[item] for item in reached if item in names)))
+    return sorted(found, key=lambda network: (-len(network.nics), sorted(network.nics)))
+
+
+def _joined(networks: typing.Iterable[_Network], members: Members) -> typing.List[_Network]:
+    """Networks that have no node in common and the same slots are racks of one fabric. All are one where a slot tells no fabric."""
+    by_slots: typing.Dict[typing.FrozenSet[str], _Network] = {}
+    for network in networks:
+        slots = frozenset(hca.pci.address for hcas in _of(members, network.nics).values() for hca in hcas if hca.pci)
+        other = by_slots.get(slots, _Network(frozenset(), frozenset()))
+        if {node for node, _name in network.nics} & {node for node, _name in other.nics}:
+            return []
+        by_slots[slots] = _Network(network.nics | other.nics, network.switches | other.switches)
+    slots_of = list(by_slots)
+    if sum(map(len, slots_of)) > len(frozenset().union(*slots_of)):
+        return []
+    return list(by_slots.values())
+
+
+def _of(members: Members, nics: typing.Container[_Nic]) -> Members:
+    found = {node: tuple(hca for hca in hcas if (node, hca.name) in nics) for node, hcas in members.items()}
+    return {node: hcas for node, hcas in found.items() if hcas}
+
+
+def _why(networks: typing.Sequence[_Network], fabrics: typing.Sequence[_Network], silent: typing.Collection[_Nic], count: int, neighbours: Neighbours) -> str:
+    """What is known where all are proposed as one fabric."""
+    if not networks:
+        errors = sorted({error for item in neighbours.values() for error in (item.value.errors if item.value else [item.error or "no answer"])})
+        because = f" ({'; '.join(errors[:3])})" if errors else ", for no switch speaks LLDP and no neighbour is known"
+        return f"which network they are cabled to is not seen{because}, so look whether it is one"
+    rest = f"; {len(silent)} of {count} have seen nobody, so look whether they are on it" if silent else ""
+    if len(networks) == 1:
+        return f"one network by {_evidence(networks[0])}{rest}"
+    if fabrics:
+        racks = f"{len(networks)} networks without a node in common, {_evidence(fabrics[0])}"
+        return f"{racks}: racks of one fabric where they are routed, so look whether they are{rest}"
+    switches = ", ".join(sorted({name for network in networks for name in network.switches})[:8])
+    where = f" ({switches})" if switches else ""
+    return f"they are on {len(networks)} networks{where}, and not by their slots, so that no fabric can be made of each: look at the cables{rest}"
+
+
+def _evidence(network: _Network) -> str:
+    if not network.switches:
+        return "the neighbours that the nodes see"
+    names = sorted(network.switches)
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f"LLDP of {', '.join(names[:4])}{more}"
