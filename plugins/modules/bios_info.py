@@ -229,7 +229,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, STATES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish import Bmc, BmcError, Trust, address_of, fingerprint_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError, address_of, fingerprint_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, SECONDS, Asked, read
 
 Options = typing.Mapping[str, typing.Any]

@@ -22,7 +22,8 @@ import typing
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import NodeBios
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish import Bmc, Trust
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, Asked, read
 from ansible_collections.linerate.rdma.tests.benchmarks.support.memory import peak
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import secrets
 import threading
@@ -15,6 +14,7 @@ from .._model.errors import ParseError, RdmaError
 from .._model.kubernetes import Answer, Container
 from .._parse.kubernetes.core import status
 from .._parse.pods.framing import ERROR, SHELL, STDERR, STDOUT, Exchange
+from . import many
 from .channels import Channels
 from .kubernetes import ApiError, Cluster, again
 
@@ -98,20 +98,11 @@ def on_many(
     :param work: given a container, and an event that is set once nobody wants its result any more
     :param parallel: connections at once
     """
-    pool, over = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel)), threading.Event()
+    over = threading.Event()
     try:
-        tasks = {pool.submit(work, container, over): container for container in containers}
-        for done in concurrent.futures.as_completed(tasks):
-            # not kept: a thousand answers may be large
-            container = tasks.pop(done)
-            try:
-                outcome: typing.Union[Result, RdmaError] = done.result()
-            except RdmaError as error:
-                outcome = error
-            yield container, outcome
+        yield from many.outcomes(lambda container: work(container, over), containers, parallel, RdmaError)
     finally:
         over.set()
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run(cluster: Cluster, container: Container, wrapped: typing.Sequence[str], stdin: bytes, limits: Limits, over: threading.Event) -> Answer:

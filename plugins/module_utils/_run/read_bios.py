@@ -12,7 +12,10 @@ import typing
 
 from .._model.bios import KEYS, BiosJob, Key, NodeBios
 from .._model.errors import ParseError
-from .._observe.redfish import Bmc, BmcError, Cause, Session, Trust
+from .._observe import many
+from .._observe.redfish.bmc import Bmc, BmcError, Cause
+from .._observe.redfish.session import Session
+from .._observe.redfish.trust import Trust
 from .._parse.redfish import resources
 from .._parse.redfish.registry import Registry, candidates, location, parse, supports
 from .._parse.redfish.resource import last
@@ -124,18 +127,7 @@ def read(
     :param parallel: BMCs at once
     """
     registries = Registries()
-    pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
-    try:
-        tasks = {pool.submit(read_one, bmc, trust, asked, registries): bmc for bmc in bmcs}
-        for done in concurrent.futures.as_completed(tasks):
-            bmc = tasks.pop(done)
-            try:
-                outcome: typing.Union[NodeBios, BmcError] = done.result()
-            except BmcError as error:
-                outcome = error
-            yield bmc, outcome
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    return many.outcomes(lambda bmc: read_one(bmc, trust, asked, registries), bmcs, parallel, BmcError)
 
 
 def read_one(bmc: Bmc, trust: Trust, asked: Asked, registries: Registries) -> NodeBios:
@@ -144,26 +136,46 @@ def read_one(bmc: Bmc, trust: Trust, asked: Asked, registries: Registries) -> No
     :raises BmcError: it says nothing, or nothing that can be understood
     """
     with Session(bmc, trust, asked.seconds) as session:
-        system = _system(session)
+        return Reader(session, asked.keys, registries).read()
+
+
+class Reader:
+    """The BIOS of one BMC, to be read once or again. What its values do not change is read once: the system, and the registry.
+
+    :raises BmcError: the BMC says nothing about its system
+    """
+
+    def __init__(self, session: Session, keys: typing.Iterable[Key], registries: Registries) -> None:
+        self._session, self._keys, self._registries = session, tuple(keys), registries
+        self._system = _system(session)
+        self._found: typing.Optional[Found] = None
+
+    def read(self) -> NodeBios:
+        """What it says now.
+
+        :raises BmcError: it says nothing, or nothing that can be understood
+        """
+        session, system = self._session, self._system
         bios = _understood(session, lambda: resources.bios(session.get(system.bios)))
         # without model or version, the names of its attributes tell one BIOS from another
         whole = system.vendor and system.model and system.version
         key = (system.vendor, system.model, system.version, bios.registry, "" if whole else frozenset(bios.attributes))
 
         def registry() -> Found:
-            return registries.get(key, lambda: _find(session, system, bios.registry), session.end)
+            return self._registries.get(key, lambda: _find(session, system, bios.registry), session.end)
 
         # the first node of a model goes for the registry now, so that it is there when the others, who ask for the rest first, come for it
-        first = None if registries.is_known(key) else registry()
+        if self._found is None and not self._registries.is_known(key):
+            self._found = registry()
         errors: typing.List[str] = []
         pending, pending_error = _partly(session, "the settings object", lambda: _pending(session, bios), typing.cast(typing.Dict[str, typing.Any], {}))
         jobs, lockdown = _held(session, system, errors)
-        found = first or registry()
+        found = self._found = self._found or registry()
         return NodeBios(
             vendor=system.vendor,
             model=system.model,
             version=system.version,
-            settings=settings(bios, pending, found.registry, why_held(bios, lockdown, jobs), asked.keys),
+            settings=settings(bios, pending, found.registry, why_held(bios, lockdown, jobs), self._keys),
             registry=found.registry.path if found.registry else "",
             registry_error=found.error,
             settings_uri=bios.settings,

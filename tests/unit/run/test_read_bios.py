@@ -19,7 +19,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosSetting, NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish import Bmc, BmcError, Session, Trust, address_of, fingerprint_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError, address_of, fingerprint_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.session import Session
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Found, Registries, read, read_one
 from ansible_collections.linerate.rdma.tests.unit import bmc_server
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, TOKEN, USER, BmcServer, Certificates, Fault, tree

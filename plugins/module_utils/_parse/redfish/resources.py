@@ -176,6 +176,26 @@ def message_id(data: typing.Any) -> str:
     return found if isinstance(found, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+){1,5}", found) and len(found) <= 100 else ""
 
 
+def said(data: typing.Any) -> str:
+    """Why a BMC refused, in its own words: up to three messages in one line. Its errors, and those at the properties that it refused (DSP0266, 6.5.7)."""
+    top = data if isinstance(data, dict) else {}
+    of_properties = [row for name, value in top.items() if str(name).endswith("@Message.ExtendedInfo") for row in rows(value)]
+    told = [text_at(row, "Message") for row in (*rows(inner(top, "error").get("@Message.ExtendedInfo")), *of_properties)]
+    return " ".join([text for text in dict.fromkeys(told) if text][:3]) or text_at(inner(top, "error"), "message")
+
+
+def etag(data: Data, header: str) -> str:
+    """What tells whether a resource was changed since; empty where the BMC does not say, or by what no header can hold."""
+    found = header or data.get("@odata.etag")
+    return found if isinstance(found, str) and found.isascii() and found.isprintable() and len(found) <= 200 else ""
+
+
+def job_of(path: str) -> str:
+    """The id of a job, by where it is to be found: a path, or a URL; empty where there is none."""
+    found = last(path.partition("?")[0])
+    return found if re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", found) else ""
+
+
 def _values(attributes: Data) -> typing.Dict[str, typing.Any]:
     """Attributes whose value is one; an infinite number is none."""
     return {

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Thin access to a BMC: GET and PATCH of a resource over TLS, within the time that the BMC has in all. What it answers is parsed in _parse/redfish.
+
+The standard library alone, and no proxy: BMCs are on a network of their own. ``ansible.module_utils.urls`` has a limit for each read instead of one for all,
+no pin, no limit of size, a new connection for each request, and sends the password wherever it is redirected to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import http.client
+import json
+import socket
+import ssl
+import time
+import typing
+import zlib
+from urllib.parse import urlsplit
+
+from ..._parse.redfish.resource import is_path
+from ..._parse.redfish.resources import etag, job_of, message_id, said
+from .bmc import Bmc, BmcError, Cause, basic
+from .failures import ATTEMPTS, BUSY, CONNECT, lost, not_written, over, refused, untrusted
+from .trust import Socket, Trust, digest, left
+
+#: bytes of an answer; the largest registries have 1.2 MB
+LARGEST = 4 * 2**20
+_REDIRECTS = 3
+_CHUNK = 65536
+#: a write that was answered so was not begun
+_PUT_OFF = (429, 503)
+
+
+class _Answer(typing.NamedTuple):
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+
+class Session:
+    """One BMC, asked over one connection as long as it keeps it open. No session is made on the BMC: nothing is left there.
+
+    :param seconds: that all answers of this BMC together may take
+    """
+
+    def __init__(self, bmc: Bmc, trust: Trust, seconds: float, sleep: typing.Callable[[float], None] = time.sleep) -> None:
+        self.bmc = bmc
+        self.end = time.monotonic() + seconds
+        self._seconds = seconds
+        self._trust = trust
+        self._sleep = sleep
+        self._connection: typing.Optional[http.client.HTTPSConnection] = None
+        self._etags: typing.Dict[str, str] = {}
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_what: object) -> None:
+        self._close()
+
+    def get(self, path: str) -> typing.Dict[str, typing.Any]:
+        """A resource.
+
+        :param path: on this BMC, perhaps with a query
+        :raises BmcError: no answer, or none that is a resource
+        """
+        asked = path
+        for _redirect in range(_REDIRECTS + 1):
+            answer = self._answer("GET", path)
+            if answer.status not in (301, 302, 307, 308):
+                resource = self._resource(path, answer)
+                self._etags[asked] = etag(resource, answer.headers.get("ETag", ""))
+                return resource
+            path = self._elsewhere(path, answer.headers.get("Location", ""))
+        raise self.error("status", f"GET {path} is redirected again and again", "Update the firmware of the BMC")
+
+    def patch(self, path: str, body: typing.Mapping[str, typing.Any]) -> str:
+        """New values for a resource, if it still is as it was read last. Sent once: when the connection breaks, only reading tells what became of it.
+
+        :returns: id of the job that will apply them; empty where there is none
+        :raises BmcError: ``changed`` where it was changed since, ``closed`` where nobody knows whether it took them, else it did not
+        """
+        known = self._etags.get(path, "")
+        answer = self._answer("PATCH", path, json.dumps(body).encode(), {"If-Match": known} if known else {})
+        if answer.status in (200, 201, 202, 204):
+            return job_of(answer.headers.get("Location", "")) if answer.status == 202 else ""
+        data = _decoded(answer.body)
+        raise not_written(self.bmc, f"PATCH {path}", answer.status, message_id(data), said(data))
+
+    def _elsewhere(self, path: str, location: str) -> str:
+        """Where a redirection leads; never to somebody else, who would get the password."""
+        try:
+            parts = urlsplit(location)
+            port = parts.port or 443
+        except ValueError:
+            parts, port = urlsplit(""), 0
+        own = not parts.netloc or (parts.scheme == "https" and parts.hostname == self.bmc.address.strip("[]").lower() and port == self.bmc.port)
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        if not own or not is_path(target):
+            raise self.error("status", f"GET {path} is redirected away from the BMC", "Give the address that the BMC redirects to, if it is the BMC's")
+        return target
+
+    def _answer(self, method: str, path: str, body: typing.Optional[bytes] = None, headers: typing.Optional[typing.Mapping[str, str]] = None) -> _Answer:
+        """What a request is answered with. Sent again when the BMC is busy, and a GET also when the connection broke."""
+        what, busy = f"{method} {path}", _PUT_OFF if body else BUSY
+        for attempt in range(1, ATTEMPTS + 1):
+            # a connection that was kept open may have been closed meanwhile: at first a new one is tried at once
+            wait = attempt - 1.0
+            try:
+                answer = self._exchange(method, path, body, headers or {})
+            except BmcError as error:
+                if error.cause != "closed" or body or attempt == ATTEMPTS:
+                    raise
+            else:
+                if answer.status not in busy or attempt == ATTEMPTS:
+                    return answer
+                told = answer.headers.get("Retry-After", "")
+                wait = float(told) if told.isascii() and told.isdigit() and len(told) < 4 else float(attempt)
+            if time.monotonic() + wait >= self.end:
+                raise self.error("busy", f"{what} was put off until its {self._seconds:g} s were over", "Give it more seconds, or ask again later")
+            self._sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _exchange(self, method: str, path: str, body: typing.Optional[bytes], more: typing.Mapping[str, str]) -> _Answer:
+        with self._failures(f"{method} {path}"):
+            connection = self._connection or self._connect()
+            connection.request(method, path, body, self._headers(more, body is not None))
+            response = connection.getresponse()
+            read = self._read(f"{method} {path}", response)
+        if response.will_close:
+            self._close()
+        return _Answer(response.status, response.headers, read)
+
+    def _read(self, what: str, response: http.client.HTTPResponse) -> bytes:
+        parts: typing.List[bytes] = []
+        size = 0
+        inflate = zlib.decompressobj(wbits=31) if response.headers.get("Content-Encoding", "").lower() == "gzip" else None
+        while True:
+            part = response.read1(_CHUNK)
+            if not part:
+                if response.length:
+                    raise http.client.IncompleteRead(b"", response.length)
+                # or the connection takes no other request
+                response.close()
+                return b"".join(parts)
+            # some registries are stored compressed, and sent so whatever was asked for
+            part = inflate.decompress(part, LARGEST + 1) if inflate else part
+            size += len(part)
+            if size > LARGEST:
+                self._close()
+                limit = f"{what} was answered with more than {LARGEST // 2**20} MiB"
+                raise self.error("too_large", limit, "See what answers at this address: no resource of a BMC is that large")
+            parts.append(part)
+
+    def _resource(self, path: str, answer: _Answer) -> typing.Dict[str, typing.Any]:
+        data = _decoded(answer.body)
+        if answer.status != 200:
+            raise refused(self.bmc, f"GET {path}", answer.status, message_id(data))
+        if not isinstance(data, dict):
+            remedy = "See what answers at this address, and restart the BMC if it is one"
+            raise self.error("not_json", f"GET {path} was answered with {len(answer.body)} bytes that are no JSON object", remedy)
+        return data
+
+    def _headers(self, more: typing.Mapping[str, str], writes: bool) -> typing.Dict[str, str]:
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0", **more}
+        if writes:
+            headers["Content-Type"] = "application/json"
+        if self.bmc.token:
+            return {**headers, "X-Auth-Token": self.bmc.token}
+        return {**headers, "Authorization": f"Basic {basic(self.bmc)}"}
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        host, context = self.bmc.address.strip("[]"), self._trust.context(self.bmc)
+        plain = socket.create_connection((host, self.bmc.port), min(CONNECT, left(self.end)))
+        try:
+            plain.settimeout(left(self.end))
+            secure = context.wrap_socket(plain, server_hostname=host)
+        except BaseException:
+            plain.close()
+            raise
+        # the context makes no others
+        typing.cast(Socket, secure).end = self.end
+        # before anything is sent to it
+        shown = digest(secure) if self.bmc.fingerprint else ""
+        if not hmac.compare_digest(shown, self.bmc.fingerprint):
+            secure.close()
+            seen = f"its certificate is another one than the pinned: its SHA-256 is {shown or 'not to be had'}"
+            raise self.error("tls_pin", seen, "Find out who answers there; pin the new certificate if the BMC got one")
+        connection = http.client.HTTPSConnection(host, self.bmc.port, context=context)
+        connection.auto_open = 0
+        connection.sock = secure
+        self._connection = connection
+        return connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def error(self, cause: Cause, what: str, remedy: str) -> BmcError:
+        """An error of this BMC."""
+        return self.bmc.error(cause, what, remedy)
+
+    @contextlib.contextmanager
+    def _failures(self, what: str) -> typing.Iterator[None]:
+        """What the socket, TLS and HTTP raise, as errors with a cause. After each the connection is of no more use."""
+        try:
+            yield
+        except BmcError:
+            self._close()
+            raise
+        except ssl.SSLCertVerificationError as error:
+            self._close()
+            # without what it was raised in: that holds the headers
+            raise untrusted(self.bmc, error) from None
+        except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
+            self._close()
+            ended = isinstance(error, (TimeoutError, socket.timeout)) and time.monotonic() >= self.end
+            raise (over(self.bmc, what, self._seconds) if ended else lost(self.bmc, what, error)) from None
+
+
+def _decoded(body: bytes) -> typing.Any:
+    """JSON; None where it is none."""
+    try:
+        data = json.loads(body)
+        # half a character can't be written anywhere
+        json.dumps(data, ensure_ascii=False).encode() if b"\\ud" in body.lower() else b""
+    except (ValueError, RecursionError):
+        return None
+    return data

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""TLS to BMCs: whom to believe, and one end for all that is read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import ssl
+import time
+import typing
+
+from ..._model.errors import RdmaError
+from .bmc import Bmc
+
+
+class Socket(ssl.SSLSocket):
+    """TLS with one end for all that is read: a BMC that sends a byte a second does not get a new limit with each."""
+
+    end: typing.Optional[float] = None
+
+    def recv_into(self, *arguments: typing.Any, **options: typing.Any) -> int:
+        if self.end is not None:
+            self.settimeout(left(self.end))
+        return super().recv_into(*arguments, **options)
+
+
+class Trust:
+    """Whom to believe that it is a BMC. Made once, since reading the system's authorities takes a while; its contexts serve all threads.
+
+    :param validate: whether the certificate is checked; a fingerprint is always
+    :param ca_path: file with authorities, or folder of such; the system's without it
+    :raises RdmaError: no authorities in ``ca_path``
+    """
+
+    def __init__(self, validate: bool = True, ca_path: str = "") -> None:
+        self._pinned = _unchecked()
+        self._checked = _checked(ca_path) if validate else self._pinned
+
+    def context(self, bmc: Bmc) -> ssl.SSLContext:
+        return self._pinned if bmc.fingerprint else self._checked
+
+
+def left(end: float) -> float:
+    """Seconds until then.
+
+    :raises TimeoutError: none
+    """
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def digest(secure: ssl.SSLSocket) -> str:
+    """SHA-256 of the certificate that the other end has shown; empty where there is none."""
+    certificate = secure.getpeercert(binary_form=True)
+    return hashlib.sha256(certificate).hexdigest() if certificate else ""
+
+
+def _checked(ca_path: str) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=None if os.path.isdir(ca_path) else ca_path or None, capath=ca_path if os.path.isdir(ca_path) else None)
+    except OSError as error:
+        # also when there is no PEM in it
+        raise RdmaError(
+            f"ca_path: {ca_path} holds no authorities ({error.strerror or type(error).__name__})", "Name a file in PEM, or a folder of such"
+        ) from None
+    context.sslsocket_class = Socket
+    return context
+
+
+def _unchecked() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.sslsocket_class = Socket
+    return context
