@@ -19,6 +19,7 @@ import sys
 import time
 import typing
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import NodeBios
@@ -53,8 +54,8 @@ class Figures(typing.NamedTuple):
 @contextlib.contextmanager
 def served(latency: float) -> typing.Iterator[typing.Dict[str, typing.Any]]:
     """Port and authority of the server. Its registry must not be asked for more often than once by each process."""
-    command = [sys.executable, str(ROOT / "tests/unit/bmc_server.py"), "--latency", str(latency)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    command = [sys.executable, "-m", "tests.unit.bmc_server", "--latency", str(latency)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
         try:
             assert server.stdout is not None and server.stdin is not None
             where: typing.Dict[str, typing.Any] = json.loads(server.stdout.readline())

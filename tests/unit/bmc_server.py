@@ -1,70 +1,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""BMCs over TLS: each port answers with one tree of resources, as a vendor's BMC does, and as BMCs go wrong.
-
-The trees are in fixtures/redfish. As a program it is one BMC with a latency, for the benchmark.
-"""
+"""BMCs over TLS: the lab's, with the trees of fixtures/redfish, and certificates for them. As a program it is one BMC with a latency, for the benchmark."""
 
 from __future__ import annotations
 
 import argparse
-import base64
-import copy
-import dataclasses
 import datetime
 import gzip
 import hashlib
-import http.server
 import json
 import pathlib
-import socket
 import ssl
 import sys
 import tempfile
-import threading
-import time
 import typing
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from lab.bmc import server
+from lab.bmc.server import Credentials, Fault, Tree
+
 FIXTURES = pathlib.Path(__file__).parent / "fixtures" / "redfish"
 USER, PASSWORD, TOKEN = "operator", "s3cret-of-the-bmc", "t0ken-of-the-bmc"
-BASIC = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-Tree = typing.Dict[str, typing.Any]
+BASIC = Credentials(USER, PASSWORD).basic
 
 
 def tree(vendor: str) -> Tree:
     """What the BMC of a vendor answers, by path."""
     found: Tree = json.loads((FIXTURES / f"{vendor}.json").read_text(encoding="utf-8"))
     return found
-
-
-@dataclasses.dataclass(frozen=True)
-class Fault:
-    """What a path is answered with in place of its resource.
-
-    :ivar times: answers that are wrong; None for all of them
-    :ivar status: HTTP status
-    :ivar body: of the answer; None for a message of Redfish
-    :ivar headers: beside those that each answer has
-    :ivar drop: the connection is closed in place of an answer
-    :ivar cut: bytes of the body after which it is closed
-    :ivar drip: the answer never ends: a blank every 20 ms
-    :ivar gate: the answer waits for it
-    :ivar reached: set when it waits
-    """
-
-    times: typing.Optional[int] = None
-    status: int = 200
-    body: typing.Optional[bytes] = None
-    headers: typing.Tuple[typing.Tuple[str, str], ...] = ()
-    drop: bool = False
-    cut: typing.Optional[int] = None
-    drip: bool = False
-    gate: typing.Optional[threading.Event] = None
-    reached: typing.Optional[threading.Event] = None
 
 
 class Certificates:
@@ -117,133 +83,11 @@ def fingerprint(path: pathlib.Path) -> str:
     return "sha256 Fingerprint=" + ":".join(digest[place : place + 2] for place in range(0, 64, 2))
 
 
-class BmcServer:
-    """One BMC on a port of this machine.
+class BmcServer(server.BmcServer):
+    """The lab's, for the user and the password of the tests."""
 
-    :param answers: its resources; a copy is served
-    :param certificate: file with certificate and key
-    :ivar faults: by path, with its query
-    :ivar asked: paths in the order in which they came
-    """
-
-    def __init__(self, answers: Tree, certificate: pathlib.Path, latency: float = 0.0) -> None:
-        self.answers = copy.deepcopy(answers)
-        self.faults: typing.Dict[str, Fault] = {}
-        self.latency = latency
-        self.asked: typing.List[str] = []
-        self.expands = False
-        self.connections = 0
-        self._lock = threading.Lock()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
-        self._server.context = context
-        self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-
-    def __enter__(self) -> BmcServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_what: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def fault(self, path: str) -> typing.Optional[Fault]:
-        """What is wrong with this answer; counts it."""
-        with self._lock:
-            self.asked.append(path)
-            found = self.faults.get(path)
-            if found and found.times is not None:
-                if found.times <= 0:
-                    return None
-                self.faults[path] = dataclasses.replace(found, times=found.times - 1)
-            return found
-
-    def resource(self, path: str) -> typing.Any:
-        """A resource, by a path with or without a slash at its end; None where there is none."""
-        bare, _mark, query = path.partition("?")
-        found = self.answers.get(bare.rstrip("/"))
-        if found is not None and query.startswith("$expand") and self.expands:
-            return {**found, "Members": [self.answers[member["@odata.id"]] for member in found["Members"]]}
-        return found
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    context: ssl.SSLContext
-    daemon_threads = True
-    request_queue_size = 1024
-
-    def finish_request(self, request: typing.Any, client_address: typing.Any) -> None:
-        """The handshake is in the thread of its connection, as a client may be slow with it."""
-        try:
-            with self.context.wrap_socket(request, server_side=True) as secure:
-                super().finish_request(secure, client_address)
-        except (OSError, ValueError):
-            # the client does not trust this certificate, or went away
-            pass
-
-
-def _handler(bmc: BmcServer) -> typing.Type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def setup(self) -> None:
-            super().setup()
-            bmc.connections += 1
-            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-        def do_GET(self) -> None:
-            fault = bmc.fault(self.path)
-            time.sleep(bmc.latency)
-            if fault and fault.reached:
-                fault.reached.set()
-            if fault and fault.gate:
-                fault.gate.wait(30)
-            if fault and fault.drop:
-                self.close_connection = True
-            elif fault and fault.drip:
-                self._drip()
-            elif self.headers.get("X-Auth-Token") != TOKEN and self.headers.get("Authorization") != BASIC:
-                self._say(401, _message("Base.1.12.AccessDenied"))
-            elif fault and not fault.gate:
-                body = _message("Base.1.12.Fault") if fault.body is None else fault.body
-                self._say(fault.status, body, fault.headers, fault.cut)
-            else:
-                found = bmc.resource(self.path)
-                self._say(404, _message("Base.1.12.ResourceMissingAtURI")) if found is None else self._say(200, json.dumps(found).encode())
-
-        def _say(self, status: int, body: bytes, headers: typing.Tuple[typing.Tuple[str, str], ...] = (), cut: typing.Optional[int] = None) -> None:
-            self.send_response(status)
-            for name, value in headers:
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[:cut])
-            self.close_connection = self.close_connection or cut is not None
-
-        def _drip(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", "1000000")
-            self.end_headers()
-            try:
-                while True:
-                    self.wfile.write(b" ")
-                    time.sleep(0.02)
-            except OSError:
-                self.close_connection = True
-
-        def log_message(self, format: str, *arguments: typing.Any) -> None:
-            """Tests ask ``asked``."""
-
-    return Handler
-
-
-def _message(identity: str) -> bytes:
-    """An error of Redfish, whose text repeats what it was sent, as a careless BMC may."""
-    told = {"MessageId": identity, "Message": f"denied: {BASIC} {PASSWORD} {TOKEN}"}
-    return json.dumps({"error": {"code": identity, "message": told["Message"], "@Message.ExtendedInfo": [told]}}).encode()
+    def __init__(self, answers: Tree, certificate: pathlib.Path, latency: float = 0.0, **other: typing.Any) -> None:
+        super().__init__(answers, certificate, latency, Credentials(USER, PASSWORD, TOKEN), **other)
 
 
 def packed(data: typing.Any) -> Fault:

@@ -132,3 +132,65 @@ class BiosState:
     measured: str
     why: str = ""
     job: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class BiosWrite:
+    """A new value of an attribute.
+
+    :ivar before: what it would be after a reset: the value that waits, else the current one
+    :ivar after: as the BMC takes it
+    :ivar reset_required: whether it waits for a reset; also where the registry does not say
+    """
+
+    key: Key
+    attribute: str
+    before: typing.Any
+    after: typing.Any
+    reset_required: bool = True
+
+
+#: why a wanted value can't be written: no such attribute; no such value; a value that nobody may write now; all of the BIOS is held
+Refused = typing.Literal["attribute", "value", "read_only", "lockdown", "job"]
+
+
+@dataclasses.dataclass(frozen=True)
+class BiosRefusal:
+    """Why something that is wanted is not to be had.
+
+    :ivar why: with the attribute
+    """
+
+    key: Key
+    cause: Refused
+    why: str
+    remedy: str
+
+
+@dataclasses.dataclass(frozen=True)
+class BiosPlan:
+    """What has to be written, so that a BIOS is as wanted after its next reset. With a refusal nothing is written."""
+
+    writes: typing.Tuple[BiosWrite, ...] = ()
+    refusals: typing.Tuple[BiosRefusal, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class BiosChange:
+    """What was written to a BIOS, or would be.
+
+    :ivar reset_required: something that is wanted waits for a reset
+    :ivar job: that applies it; empty where the BMC needs none
+    """
+
+    writes: typing.Tuple[BiosWrite, ...] = ()
+    reset_required: bool = False
+    job: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedBios:
+    """What the BMC of one node says of its BIOS, or why it says nothing."""
+
+    value: typing.Optional[NodeBios] = None
+    error: typing.Optional[str] = None

@@ -51,11 +51,16 @@ def _state(bios: NodeBios, setting: BiosSetting, wanted: typing.Tuple[typing.Any
         where = f"the registry {bios.registry}" if bios.registry else f"the BIOS, whose registry is missing ({bios.registry_error})"
         looked = ", ".join(setting.looked_for) or "nothing: this key was not asked for"
         return BiosState(setting.key, "unknown", wanted, "not found", f"No such attribute in {where}. Looked for: {looked}.", job)
-    attributes = [one for one in setting.attributes if _knows(setting.key, one, wanted)] or setting.attributes
+    attributes = concerned(setting, wanted)
     judged = [(one, _judge(bios, setting.key, one, wanted)) for one in attributes]
     state = min((answer.state for _one, answer in judged), key=_WORST.index)
     whys = dict.fromkeys(f"{one.name}: {answer.why}" for one, answer in judged if answer.state == state and answer.why)
-    return BiosState(setting.key, state, wanted, ", ".join(map(_shown, attributes)), "; ".join(whys), job if state in ("pending", "read_only") else "")
+    return BiosState(setting.key, state, wanted, ", ".join(map(shown, attributes)), "; ".join(whys), job if state in ("pending", "read_only") else "")
+
+
+def concerned(setting: BiosSetting, wanted: typing.Tuple[typing.Any, ...]) -> typing.Tuple[BiosAttribute, ...]:
+    """The attributes that must be as wanted: those that could be; all of them where none could."""
+    return tuple(one for one in setting.attributes if _knows(setting.key, one, wanted)) or setting.attributes
 
 
 def _knows(key: Key, attribute: BiosAttribute, wanted: typing.Tuple[typing.Any, ...]) -> bool:
@@ -66,20 +71,21 @@ def _knows(key: Key, attribute: BiosAttribute, wanted: typing.Tuple[typing.Any, 
 
 
 def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: typing.Tuple[typing.Any, ...]) -> _Judged:
-    now = _is_right(key, attribute, attribute.current, wanted)
+    now = is_right(key, attribute, attribute.current, wanted)
     waits = attribute.pending is not None
-    then = _is_right(key, attribute, attribute.pending, wanted) if waits else now
+    then = is_right(key, attribute, attribute.pending, wanted) if waits else now
     if waits and then:
         if now:
             return _Judged("ok", "")
-        job = f" by the job {bios.jobs[0].id} ({bios.jobs[0].state})" if bios.jobs else ""
-        return _Judged("pending", f"{attribute.pending} waits for a reset{job}")
+        return _Judged("pending", f"{attribute.pending} waits for a reset{_by(bios)}")
     if now is not False and then is not False:
         if now is None or then is None:
-            return _Judged("unknown", f"{attribute.current if now is None else attribute.pending} does not say whether it is {_any(wanted)}")
+            return _Judged("unknown", f"{attribute.current if now is None else attribute.pending} does not say whether it is {in_words(wanted)}")
         # nothing is known to wait
         return _Judged("unknown", f"as wanted now, but {bios.pending_error}") if bios.pending_error else _Judged("ok", "")
-    seen = f"{attribute.pending} waits for a reset, and is not {_any(wanted)}" if waits and then is False else f"{attribute.current} is not {_any(wanted)}"
+    seen = (
+        f"{attribute.pending} waits for a reset, and is not {in_words(wanted)}" if waits and then is False else f"{attribute.current} is not {in_words(wanted)}"
+    )
     if attribute.read_only:
         return _Judged("read_only", f"{seen}; {attribute.read_only}")
     if attribute.allowed and not any(matches(key, wanted, one.value, one.label) for one in attribute.allowed):
@@ -87,14 +93,24 @@ def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: typing.Tu
     return _Judged("wrong", seen)
 
 
-def _is_right(key: Key, attribute: BiosAttribute, value: typing.Any, wanted: typing.Tuple[typing.Any, ...]) -> typing.Optional[bool]:
+def _by(bios: NodeBios) -> str:
+    """What applies at a reset what waits."""
+    if bios.jobs:
+        return f" by the job {bios.jobs[0].id} ({bios.jobs[0].state})"
+    return "" if bios.jobs is None else ", and no job is there that would apply it"
+
+
+def is_right(key: Key, attribute: BiosAttribute, value: typing.Any, wanted: typing.Tuple[typing.Any, ...]) -> typing.Optional[bool]:
+    """Whether a value of an attribute is one of those that are wanted; None where it does not say."""
     labels = [one.label for one in attribute.allowed if one.value == value]
     return matches(key, wanted, value, labels[0] if labels else None)
 
 
-def _shown(attribute: BiosAttribute) -> str:
+def shown(attribute: BiosAttribute) -> str:
+    """An attribute with its value, and with what waits."""
     return f"{attribute.name} {attribute.current}" + ("" if attribute.pending is None else f" ({attribute.pending} after a reset)")
 
 
-def _any(wanted: typing.Tuple[typing.Any, ...]) -> str:
+def in_words(wanted: typing.Tuple[typing.Any, ...]) -> str:
+    """Wanted values as a reader says them."""
     return " or ".join({True: "on", False: "off"}[one] if isinstance(one, bool) else str(one) for one in wanted)

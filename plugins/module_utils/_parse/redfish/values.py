@@ -14,6 +14,8 @@ _OFF = {"disabled", "disable", "no", "false", "0", "off", "nocstates", "no c-sta
 _BYTES = re.compile(r"(\d+) ?(?:b|bytes)?")
 #: 1, NPS1, 2-Way, 2-Way Clustering, SNC2, Enable SNC2 (2-clusters), HPE's OneMemoryDomainPerSocket
 _DOMAINS = re.compile(r"(?:nps|(?:enable )?snc ?)?(\d+)(?:-way(?: clustering)?| ?\(\d+-clusters\))?|(one|two|four)memorydomains?persocket")
+#: on and off, as they go together
+_PAIRS = (("enabled", "disabled"), ("enable", "disable"), ("yes", "no"), ("true", "false"), ("on", "off"), ("1", "0"))
 _WORDS = {"one": 1, "two": 2, "four": 4}
 
 
@@ -83,3 +85,32 @@ def matches(key: str, wanted: typing.Iterable[typing.Any], value: typing.Any, la
     """
     answers = {_matches(key, one, value, label) for one in wanted}
     return True if True in answers else None if None in answers else False
+
+
+def in_the_words_of(current: typing.Any, key: str, wanted: typing.Any) -> typing.Any:
+    """A wanted value as the BMC writes the current one, where no registry says which it may take; None where that can't be told.
+
+    A text that means neither on, off nor a number is left as it is: it is a word of that BIOS.
+
+    >>> in_the_words_of("Disabled", "sriov", True), in_the_words_of(True, "acs", "off"), in_the_words_of("NPS4", "numa_per_socket", 1)
+    ('Enabled', False, 'NPS1')
+    """
+    if key in ("numa_per_socket", "max_read_request"):
+        aim = number(key, wanted)
+        if aim is None:
+            return wanted if isinstance(wanted, str) else None
+        if isinstance(current, int):
+            return aim
+        found = re.sub(r"\d+", str(aim), str(current)[:40], count=1)
+        return found if number(key, found) == aim else None
+    on = switch(wanted)
+    if on is None:
+        return wanted
+    if isinstance(current, bool):
+        return on
+    word = str(current)
+    aims = [pair[0 if on else 1] for pair in _PAIRS if word.lower() in pair]
+    if not aims:
+        return None
+    spelt = aims[0].upper() if word.isupper() and len(word) > 1 else aims[0].capitalize() if word[:1].isupper() else aims[0]
+    return int(spelt) if isinstance(current, int) else spelt

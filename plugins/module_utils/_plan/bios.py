@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which attributes of a BIOS have to be written so that it is as wanted after the next reset, and what stands in the way."""
+
+from __future__ import annotations
+
+import typing
+
+from .._check.fleet.bios import Wanted, concerned, in_words, is_right, states
+from .._model.bios import BiosAttribute, BiosPlan, BiosRefusal, BiosSetting, BiosWrite, Key, NodeBios
+from .._parse.redfish.values import in_the_words_of, matches
+
+#: when new values are applied: at a reset that somebody else orders
+ON_RESET = "OnReset"
+Values = typing.Tuple[typing.Any, ...]
+
+
+def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
+    """What to write. What waits already need not be written again, unless the BMC applies it by a job and has none."""
+    settings = {setting.key: setting for setting in bios.settings}
+    writes: typing.List[BiosWrite] = []
+    refusals: typing.List[BiosRefusal] = []
+    for key, values in wanted.items():
+        setting = settings.get(key, BiosSetting(key))
+        if not setting.attributes:
+            refusals.append(_not_found(bios, key, values))
+        for attribute in concerned(setting, values):
+            if _is_done(bios, key, attribute, values):
+                continue
+            after = _value(key, attribute, values)
+            refusal = _refusal(bios, key, attribute, values, after)
+            if refusal:
+                refusals.append(refusal)
+            else:
+                before = attribute.current if attribute.pending is None else attribute.pending
+                writes.append(BiosWrite(key, attribute.name, before, after, attribute.reset_required is not False))
+    return BiosPlan(tuple(writes), tuple(refusals))
+
+
+def body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> typing.Dict[str, typing.Any]:
+    """What the settings object is sent. DSP0266, 9.10: without a time some BMCs keep the values and never make the job that applies them."""
+    attributes: typing.Dict[str, typing.Any] = {"Attributes": {write.attribute: write.after for write in writes}}
+    return {**attributes, "@Redfish.SettingsApplyTime": {"ApplyTime": ON_RESET}} if ON_RESET in bios.apply_times else attributes
+
+
+def waits(bios: NodeBios, wanted: Wanted) -> bool:
+    """Whether something that is wanted waits for a reset."""
+    return any(attribute.pending is not None for setting in bios.settings if setting.key in wanted for attribute in concerned(setting, wanted[setting.key]))
+
+
+def _is_done(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values) -> bool:
+    now = is_right(key, attribute, attribute.current, wanted)
+    if attribute.pending is None:
+        return now is True
+    without_job = bios.jobs == () and ON_RESET in bios.apply_times
+    return is_right(key, attribute, attribute.pending, wanted) is True and not (without_job and not now)
+
+
+def _value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
+    """The first of the wanted values that the attribute may take, as the BMC tells it; None where it may take none of them."""
+    for one in wanted:
+        if attribute.allowed:
+            found = [value.value for value in attribute.allowed if matches(key, [one], value.value, value.label)]
+            if found:
+                return found[0]
+        else:
+            value = in_the_words_of(attribute.current, key, one)
+            if value is not None:
+                return value
+    return None
+
+
+def _not_found(bios: NodeBios, key: Key, wanted: Values) -> BiosRefusal:
+    (state,) = states(bios, {key: wanted})
+    return BiosRefusal(key, "attribute", state.why, f"Leave {key} out for this node, or set it on its setup screen and report its name")
+
+
+def _refusal(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values, after: typing.Any) -> typing.Optional[BiosRefusal]:
+    seen = f"{attribute.name} is {attribute.current}, not {in_words(wanted)}"
+    if bios.lockdown:
+        return BiosRefusal(key, "lockdown", f"{seen}; {attribute.read_only}", "Switch off the lockdown mode of the BMC, set the BIOS, and switch it on again")
+    if bios.jobs:
+        job = bios.jobs[0].id
+        remedy = f"Reset the node so that the job ends; if it never does, delete it in the job queue of the BMC: racadm jobqueue delete -i {job}"
+        return BiosRefusal(key, "job", f"{seen}; {attribute.read_only}", remedy)
+    if attribute.read_only:
+        return BiosRefusal(key, "read_only", f"{seen}; {attribute.read_only}", "Set first what it depends on, or leave it out for this node")
+    if after is None:
+        may = f"allowed are {', '.join(one.value for one in attribute.allowed)}" if attribute.allowed else "no registry says which words it takes"
+        return BiosRefusal(key, "value", f"{attribute.name} can't be {in_words(wanted)}: {may}", "Give a value in the words of this BIOS")
+    return None
