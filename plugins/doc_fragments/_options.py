@@ -12,7 +12,7 @@ from __future__ import annotations
 class ModuleDocFragment:
     """``intent``: what to do. ``pods``: of a module that works in pods on the nodes. ``frame``: of the frame around the stages.
 
-    ``progress``: of a module that reports while it works. ``objects``: of a module that takes Kubernetes objects.
+    ``progress``: of a module that reports while it works. ``objects``: of a module that takes Kubernetes objects. ``bmcs``: of a module that asks BMCs.
     """
 
     INTENT = r"""
@@ -141,4 +141,65 @@ options:
       - A module that changes the cluster holds the C(Lease) of the run; see M(linerate.rdma.cluster_lease). The ID shows other runs whether the holder
         is still alive.
     type: str
+"""
+
+    BMCS = r"""
+options:
+  bmcs:
+    description: The BMCs.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      node:
+        description: Name of the node, as in the inventory.
+        type: str
+        required: true
+      address:
+        description: Name or IP address of its BMC.
+        type: str
+        required: true
+      port:
+        description: Port of HTTPS.
+        type: int
+        default: 443
+      user:
+        description: User of the BMC. The default is O(user).
+        type: str
+      password:
+        description: Password of the user. The default is O(password).
+        type: str
+      token:
+        description: Token of a session that already exists on the BMC, in place of a user. The default is O(token).
+        type: str
+      fingerprint:
+        description: SHA-256 fingerprint of the certificate of the BMC. It then needs no authority, no matching name and no valid date.
+        type: str
+      system:
+        description: ID of the system that is the node. Needed only where a BMC has several systems with a BIOS.
+        type: str
+      wanted:
+        description: Wanted values of this node. They replace those of O(wanted) key by key.
+        type: dict
+        default: {}
+  user:
+    description: User of all BMCs that name none. The default is the environment variable E(RDMA_BMC_USER).
+    type: str
+  password:
+    description: Password of O(user). The default is the environment variable E(RDMA_BMC_PASSWORD).
+    type: str
+  token:
+    description: Token for all BMCs that name neither a token nor a user. The default is the environment variable E(RDMA_BMC_TOKEN).
+    type: str
+  validate_certs:
+    description: Check the certificate of each BMC. A fingerprint is always checked.
+    type: bool
+    default: true
+  ca_path:
+    description: File with the authorities of the certificates, or folder with such files. The default is the authorities of the controller.
+    type: path
+  parallel:
+    description: How many BMCs to ask at the same time. 512 take about 120 MiB of memory, and as many open files.
+    type: int
+    default: 512
 """

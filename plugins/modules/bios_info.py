@@ -22,52 +22,6 @@ description:
   - A BMC that gives no answer is an entry with an error of its own, which names the cause. It neither fails the module nor delays the others.
   - Only sends GET. It opens no session on a BMC, and uses no proxy.
 options:
-  bmcs:
-    description: The BMCs.
-    type: list
-    elements: dict
-    required: true
-    suboptions:
-      node:
-        description: Name of the node, as in the inventory.
-        type: str
-        required: true
-      address:
-        description: Name or IP address of its BMC.
-        type: str
-        required: true
-      port:
-        description: Port of HTTPS.
-        type: int
-        default: 443
-      user:
-        description: User of the BMC. The default is O(user).
-        type: str
-      password:
-        description: Password of the user. The default is O(password).
-        type: str
-      token:
-        description: Token of a session that already exists on the BMC, in place of a user. The default is O(token).
-        type: str
-      fingerprint:
-        description: SHA-256 fingerprint of the certificate of the BMC. It then needs no authority, no matching name and no valid date.
-        type: str
-      system:
-        description: ID of the system that is the node. Needed only where a BMC has several systems with a BIOS.
-        type: str
-      wanted:
-        description: Wanted values of this node. They replace those of O(wanted) key by key.
-        type: dict
-        default: {}
-  user:
-    description: User of all BMCs that name none. The default is the environment variable E(RDMA_BMC_USER).
-    type: str
-  password:
-    description: Password of O(user). The default is the environment variable E(RDMA_BMC_PASSWORD).
-    type: str
-  token:
-    description: Token for all BMCs that name neither a token nor a user. The default is the environment variable E(RDMA_BMC_TOKEN).
-    type: str
   keys:
     description: Settings to show.
     type: list
@@ -82,22 +36,12 @@ options:
       - A value that says neither on nor off, such as C(Auto), is unknown.
     type: dict
     default: {}
-  validate_certs:
-    description: Check the certificate of each BMC. A fingerprint is always checked.
-    type: bool
-    default: true
-  ca_path:
-    description: File with the authorities of the certificates, or folder with such files. The default is the authorities of the controller.
-    type: path
   seconds:
     description: Limit for all answers of one BMC together. A BMC that answers nothing at all is given up after 10 seconds.
     type: float
     default: 60
-  parallel:
-    description: How many BMCs to ask at the same time. 512 take about 120 MiB of memory, and as many open files.
-    type: int
-    default: 512
 extends_documentation_fragment:
+  - linerate.rdma._options.bmcs
   - linerate.rdma._options.facts
   - linerate.rdma._attributes.reads
 notes:
@@ -105,9 +49,10 @@ notes:
   - P(community.general.redfish_info#module) shows all attributes of one BIOS with their current values by its command C(GetBiosAttributes), and suits to
     look at one BMC. It shows neither pending values nor jobs. Its command C(GetBiosRegistries) opens the registry by the name in C(Bios), which is not
     that of a registry on some BMCs, and missing on others.
-  - The module C(dellemc.openmanage.idrac_bios) writes the BIOS of Dell servers, with its registry, jobs and resets. It needs the names of the attributes.
-  - Neither of them finds an attribute by what it is called on the screen, or asks many BMCs in one task.
+  - It does not find an attribute by what it is called on the screen, or ask many BMCs in one task.
 seealso:
+  - module: linerate.rdma.bios
+    description: Sets them.
   - module: linerate.rdma.node_info
     description: Shows what of SR-IOV and the IOMMU has arrived in the kernel of a node.
 """
@@ -221,63 +166,26 @@ unanswered:
 
 import typing
 
-from ansible.module_utils.basic import AnsibleModule, env_fallback
+from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import OBSERVER_SPEC, run
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import bmc_spec, bmcs_of, trust_of, wanted_by_node
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, STATES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError, address_of, fingerprint_of
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, SECONDS, Asked, read
-
-Options = typing.Mapping[str, typing.Any]
-
-
-def secret(name: str) -> typing.Dict[str, typing.Any]:
-    return {"type": "str", "no_log": True, "fallback": (env_fallback, [f"RDMA_BMC_{name}"])}
-
-
-SUBOPTIONS: typing.Dict[str, typing.Any] = {
-    "node": {"type": "str", "required": True},
-    "address": {"type": "str", "required": True},
-    "port": {"type": "int", "default": 443},
-    "user": {"type": "str"},
-    "password": {"type": "str", "no_log": True},
-    "token": {"type": "str", "no_log": True},
-    "fingerprint": {"type": "str"},
-    "system": {"type": "str"},
-    "wanted": {"type": "dict", "default": {}},
-}
-
-
-def bmc_of(one: Options, options: Options) -> Bmc:
-    """:raises RdmaError: it can't be asked so"""
-    node, own = one["node"], one["token"] or one["user"]
-    token = one["token"] if own else options["token"]
-    user, password = one["user"] or options["user"], one["password"] or options["password"]
-    if not token and not (user and password):
-        raise RdmaError(f"bmcs: {node} has no user and password, and no token", "Set them there, for all BMCs, or in RDMA_BMC_USER and RDMA_BMC_PASSWORD")
-    try:
-        pin = fingerprint_of(one["fingerprint"]) if one["fingerprint"] else ""
-        return Bmc(node, address_of(one["address"]), one["port"], user or "", password or "", token or "", pin, one["system"] or "")
-    except RdmaError as error:
-        raise RdmaError(f"bmcs: {node}: {error.seen}", error.remedy) from None
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import SECONDS, Asked, read
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options, folder = module.params, folder_of(module)
-    bmcs = [bmc_of(one, options) for one in options["bmcs"]]
-    wanted = {one["node"]: wanted_of({**options["wanted"], **one["wanted"]}) for one in options["bmcs"]}
-    if len(wanted) < len(bmcs):
-        raise RdmaError("bmcs: a node is named twice", "Name each node once")
+    bmcs, wanted = bmcs_of(module), wanted_by_node(module)
     counts = dict.fromkeys(STATES, 0)
     shown: typing.Dict[str, typing.Any] = {}
     unanswered = 0
     asked = Asked(tuple(key for key in KEYS if key in options["keys"] or any(key in one for one in wanted.values())), options["seconds"])
-    for bmc, outcome in read(bmcs, Trust(options["validate_certs"], options["ca_path"] or ""), asked, options["parallel"]):
+    for bmc, outcome in read(bmcs, trust_of(options), asked, options["parallel"]):
         error = outcome if isinstance(outcome, BmcError) else None
         bios = None if isinstance(outcome, BmcError) else outcome
         judged = states(bios, wanted[bmc.node]) if bios else ()
@@ -294,19 +202,12 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={
-            "bmcs": {"type": "list", "elements": "dict", "required": True, "options": SUBOPTIONS},
-            "user": {"type": "str", "fallback": (env_fallback, ["RDMA_BMC_USER"])},
-            "password": secret("PASSWORD"),
-            "token": secret("TOKEN"),
-            "keys": {"type": "list", "elements": "str", "choices": list(KEYS), "default": list(KEYS), "no_log": False},
-            "wanted": {"type": "dict", "default": {}},
-            "validate_certs": {"type": "bool", "default": True},
-            "ca_path": {"type": "path"},
-            "seconds": {"type": "float", "default": SECONDS},
-            "parallel": {"type": "int", "default": PARALLEL},
+        argument_spec=bmc_spec(
+            SECONDS,
+            keys={"type": "list", "elements": "str", "choices": list(KEYS), "default": list(KEYS), "no_log": False},
+            wanted={"type": "dict", "default": {}},
             **OBSERVER_SPEC,
-        },
+        ),
         supports_check_mode=True,
     )
     run(module, lambda: work(module))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The module as Ansible runs it: arguments in as JSON, one JSON answer out, and no secret in it."""
+"""Both modules as Ansible runs them: arguments in as JSON, one JSON answer out, and no secret in it."""
 
 from __future__ import annotations
 
@@ -17,26 +17,30 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, TOKEN, USER, BmcServer, Certificates, Fault, tree
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, Fault, tree
 
 Result = typing.Dict[str, typing.Any]
 
 
 class Controller:
-    """Runs the module, and looks for secrets in all that comes out of it."""
+    """Runs a module, and looks for secrets in all that comes out of it."""
 
     def __init__(self, folder: pathlib.Path, authority: pathlib.Path) -> None:
         self.folder = folder
         self.ca = str(authority)
 
-    def run(self, environment: typing.Optional[typing.Dict[str, str]] = None, **arguments: typing.Any) -> Result:
+    def set(self, check_mode: bool = False, **arguments: typing.Any) -> Result:
+        """bios, with the user and the password of the tests."""
+        return self.run(module="bios", user=USER, password=PASSWORD, _ansible_check_mode=check_mode, _ansible_diff=True, **arguments)
+
+    def run(self, environment: typing.Optional[typing.Dict[str, str]] = None, module: str = "bios_info", **arguments: typing.Any) -> Result:
         data = self.folder / "arguments.json"
         data.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {"ca_path": self.ca, **arguments}}))
-        name = "ansible_collections.linerate.rdma.plugins.modules.bios_info"
+        name = f"ansible_collections.linerate.rdma.plugins.modules.{module}"
         variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
         finished = subprocess.run([sys.executable, "-m", name, str(data)], capture_output=True, text=True, env=variables, timeout=120, check=False)
         said = finished.stdout + finished.stderr
-        assert PASSWORD not in said and TOKEN not in said
+        assert not any(secret in said for secret in (PASSWORD, TOKEN, BASIC))
         answer: Result = json.loads(finished.stdout.strip().splitlines()[-1])
         return answer
 
@@ -124,3 +128,57 @@ def test_a_node_has_one_bmc(controller: Controller, servers: typing.Tuple[BmcSer
     (one,) = bmcs(servers[:1])
     result = controller.run(bmcs=[one, one], user=USER, password=PASSWORD)
     assert result["failed"] and "named twice" in result["msg"]
+
+
+SETTINGS = "/redfish/v1/Systems/System.Embedded.1/Bios/Settings"
+
+
+def test_bios_in_check_mode_for_real_again_and_after_the_reset(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+    good, _bad = servers
+    asked = bmcs([good])
+    wanted: Result = {"smt": False, "sriov": True}
+    for check_mode in (True, False):
+        result = controller.set(check_mode, bmcs=asked, wanted=wanted)
+        assert result["changed"] and result["reset_required"] == 1 and len(good.written) == int(not check_mode)
+        (one,) = result["bmcs"]
+        assert one["writes"] == [{"key": "smt", "attribute": "LogicalProc", "before": "Enabled", "after": "Disabled", "reset_required": True}]
+        assert result["diff"] == [
+            {"before_header": "worker-0", "after_header": "worker-0", "before": {"LogicalProc": "Enabled"}, "after": {"LogicalProc": "Disabled"}}
+        ]
+        assert bool(one["job"]) != check_mode and one["error"] == one["cause"] == ""
+    job = one["job"]
+    again = controller.set(bmcs=asked, wanted=wanted)
+    assert not again["changed"] and again["reset_required"] == 1 and again["bmcs"][0]["job"] == job and again["diff"] == []
+    good.reset()
+    after = controller.set(bmcs=asked, wanted=wanted)
+    assert not after["changed"] and after["reset_required"] == 0 and len(good.written) == 1
+    # a node may want something else
+    other = controller.set(bmcs=[{**asked[0], "wanted": {"smt": True}}], wanted=wanted)
+    assert [write["after"] for write in other["bmcs"][0]["writes"]] == ["Enabled"] and len(good.written) == 2 and good.resets == []
+
+
+def test_bios_fails_for_one_and_sets_the_other(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+    _good, bad = servers
+    bad.faults = {SETTINGS: Fault(status=400, method="PATCH")}
+    result = controller.set(bmcs=bmcs(servers), wanted={"smt": False})
+    assert result["failed"] and result["changed"] and result["msg"].startswith("1 of 2 BMCs were not set: the BMC of worker-1")
+    assert [(one["changed"], one["cause"]) for one in result["bmcs"]] == [(True, ""), (False, "not_taken")]
+    assert "denied" not in str(result), "the BMC repeats what it was sent"
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"), [({"ari": True}, "attribute"), ({"c_states": True}, "read_only"), ({"smt": "Perhaps"}, "value"), ({"numa_per_socket": 8}, "value")]
+)
+def test_bios_writes_nothing_where_one_thing_is_not_to_be_had(
+    change: Result, cause: str, controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]
+) -> None:
+    good, _bad = servers
+    for check_mode in (True, False):
+        result = controller.set(check_mode, bmcs=bmcs([good]), wanted={"iommu": False, **change})
+        assert result["failed"] and not result["changed"] and result["bmcs"][0]["cause"] == cause and good.written == []
+
+
+def test_bios_refuses_what_no_bios_has(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+    good, _bad = servers
+    result = controller.set(bmcs=bmcs([good]), wanted={"sr_iov": True})
+    assert result["failed"] and "'sr_iov' is no key of a BIOS" in result["msg"] and good.asked == []
