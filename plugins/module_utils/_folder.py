@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typing
 
-from ._check.sources import CHANGES, SOURCES, Joined, OfCluster, OfNodes, OfRun, Planned, Source, shared
+from ._check.sources import CHANGES, SOURCES, Chosen, Joined, OfCluster, OfNodes, OfRun, Planned, Source, shared
 from ._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from ._model.facts import FactCount, RunStart
 from ._model.hca import ObservedHcas
@@ -34,7 +34,7 @@ def facts_of(folder: FactFolder, stage: str, parts: typing.Optional[typing.Itera
         there, value = _read(folder, start, source)
         if there:
             data[field] = value
-        if isinstance(source, OfNodes):
+        if isinstance(source, OfNodes) or (isinstance(source, Chosen) and value):
             missing = sum(item["error"] is not None for item in value.values())
             counts.append(FactCount(source.kind, len(value) - missing, missing))
         elif isinstance(source, OfCluster) and all(item.kind != source.kind for item in counts):
@@ -117,6 +117,9 @@ def _read(folder: FactFolder, start: RunStart, source: Source) -> typing.Tuple[b
         return True, getattr(start, source.field)
     if isinstance(source, OfNodes):
         return True, _of_nodes(folder, start.nodes, source)
+    if isinstance(source, Chosen):
+        chosen = folder.value(source.chosen) or ()
+        return True, folder.of_nodes(source.kind, [node for node in start.nodes if node in chosen])
     if isinstance(source, Planned):
         answers = {node: folder.read(source.kind, node) for node in start.nodes}
         return True, {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}

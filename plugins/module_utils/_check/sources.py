@@ -20,6 +20,16 @@ class OfNodes(typing.NamedTuple):
     chosen: str = ""
 
 
+class Chosen(typing.NamedTuple):
+    """A fact, with its value or its error, of those nodes alone that a fact of the cluster names; of none where this run has no such fact.
+
+    :ivar chosen: kind of the cluster whose value is the list of their names
+    """
+
+    kind: str
+    chosen: str
+
+
 class Planned(typing.NamedTuple):
     """The value of a fact of each node that has one. No node is missing for want of it."""
 
@@ -46,7 +56,7 @@ class OfRun(typing.NamedTuple):
     field: str
 
 
-Source = typing.Union[OfNodes, Planned, OfCluster, Joined, OfRun]
+Source = typing.Union[OfNodes, Chosen, Planned, OfCluster, Joined, OfRun]
 
 #: shown by sysfs, procfs and PCI configuration space of a node, in one look
 HCAS = OfNodes("hcas")
@@ -77,7 +87,14 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "stopped": OfNodes("ping_servers_stopped"),
         "by_pods": BY_PODS,
     },
-    "platform": {"nodes": HCAS, "subnets": SUBNETS, "platforms": PLATFORM, "by_pods": BY_PODS},
+    "platform": {
+        "nodes": HCAS,
+        "subnets": SUBNETS,
+        "platforms": PLATFORM,
+        # only of nodes whose BMC the inventory names
+        "bioses": Chosen("bios", "bmcs"),
+        "by_pods": BY_PODS,
+    },
     "operators": {
         "nodes": NODES,
         "operators": OfCluster("operators", "operators"),

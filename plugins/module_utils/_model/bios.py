@@ -23,6 +23,29 @@ Key = typing.Literal[
 #: what each vendor has another name for
 KEYS: typing.Tuple[Key, ...] = typing.get_args(Key)
 
+
+@dataclasses.dataclass(frozen=True)
+class BiosWishes:
+    """What the intent asks of the BIOS of each node, by key. None, or nothing, leaves a setting as it is.
+
+    :ivar numa_per_socket: NUMA nodes
+    :ivar max_read_request: bytes
+    :ivar profile: words of the BIOS, of which any is right: vendors have words of their own
+    """
+
+    sriov: typing.Optional[bool] = None
+    iommu: typing.Optional[bool] = None
+    acs: typing.Optional[bool] = None
+    ari: typing.Optional[bool] = None
+    above_4g: typing.Optional[bool] = None
+    numa_per_socket: typing.Optional[int] = None
+    smt: typing.Optional[bool] = None
+    c_states: typing.Optional[bool] = None
+    relaxed_ordering: typing.Optional[bool] = None
+    max_read_request: typing.Optional[int] = None
+    profile: typing.Tuple[str, ...] = ()
+
+
 #: ok: as wanted, and nothing waits that would change it. pending: as wanted after the next reset. read_only: wrong, and it can't be written now.
 #: unknown: no such attribute was found, or its value does not say
 State = typing.Literal["ok", "wrong", "pending", "read_only", "unknown"]

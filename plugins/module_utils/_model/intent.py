@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .bios import BiosWishes
 from .comparison import Measure
 from .findings import Waiver
 from .host_intent import HostNeeds
@@ -289,6 +290,7 @@ class ClusterIntent:
     :ivar disruption: the most that may happen to a node; what needs more is refused before anything is applied
     :ivar network_operator: NVIDIA's, for profiles that need it
     :ivar host: what jobs need of the nodes beside the network
+    :ivar bios: what is asked of the BIOS of each node; its BMC must be known for that
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
     :ivar training: what a job's log must prove; None when no job is asked for
     """
@@ -301,6 +303,7 @@ class ClusterIntent:
     node_pool: typing.Optional[DrainPool] = None
     network_operator: NetworkOperator = NetworkOperator()
     host: HostNeeds = dataclasses.field(default_factory=HostNeeds)
+    bios: BiosWishes = dataclasses.field(default_factory=BiosWishes)
     measures: typing.Tuple[Measure, ...] = ()
     training: typing.Optional[Training] = None
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing
 
-from .._check.fleet.bios import Wanted, concerned, in_words, is_right, states
-from .._model.bios import BiosAttribute, BiosPlan, BiosRefusal, BiosSetting, BiosWrite, Key, NodeBios
+from .._check.fleet.bios import Wanted, concerned, in_words, is_right, states, way_out
+from .._model.bios import BiosAttribute, BiosPlan, BiosRefusal, BiosSetting, BiosWrite, Key, NodeBios, Refused
 from .._parse.redfish.values import in_the_words_of, matches
 
 #: when new values are applied: at a reset that somebody else orders
@@ -77,14 +77,9 @@ def _not_found(bios: NodeBios, key: Key, wanted: Values) -> BiosRefusal:
 
 def _refusal(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values, after: typing.Any) -> typing.Optional[BiosRefusal]:
     seen = f"{attribute.name} is {attribute.current}, not {in_words(wanted)}"
-    if bios.lockdown:
-        return BiosRefusal(key, "lockdown", f"{seen}; {attribute.read_only}", "Switch off the lockdown mode of the BMC, set the BIOS, and switch it on again")
-    if bios.jobs:
-        job = bios.jobs[0].id
-        remedy = f"Reset the node so that the job ends; if it never does, delete it in the job queue of the BMC: racadm jobqueue delete -i {job}"
-        return BiosRefusal(key, "job", f"{seen}; {attribute.read_only}", remedy)
     if attribute.read_only:
-        return BiosRefusal(key, "read_only", f"{seen}; {attribute.read_only}", "Set first what it depends on, or leave it out for this node")
+        cause: Refused = "lockdown" if bios.lockdown else "job" if bios.jobs else "read_only"
+        return BiosRefusal(key, cause, f"{seen}; {attribute.read_only}", way_out(bios))
     if after is None:
         may = f"allowed are {', '.join(one.value for one in attribute.allowed)}" if attribute.allowed else "no registry says which words it takes"
         return BiosRefusal(key, "value", f"{attribute.name} can't be {in_words(wanted)}: {may}", "Give a value in the words of this BIOS")

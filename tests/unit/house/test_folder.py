@@ -19,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
     SOURCES,
     SUBNETS,
     TOPOLOGIES,
+    Chosen,
     Joined,
     OfCluster,
     OfNodes,
@@ -75,6 +76,7 @@ def fill(folder: FactFolder, stage: str) -> typing.Dict[str, typing.Any]:
     start, expected = folder.start(), {}
     of_nodes: typing.Dict[str, typing.Any] = {}
     of_cluster: typing.Dict[str, typing.Dict[str, typing.Any]] = {}
+    of_cluster_lists: typing.Dict[str, typing.List[str]] = {}
     for field, source in SOURCES[stage].items():
         kind = typing.get_args(hints[field])
         if isinstance(source, OfRun):
@@ -85,6 +87,10 @@ def fill(folder: FactFolder, stage: str) -> typing.Dict[str, typing.Any]:
             of_nodes[source.kind] = {**of_nodes.get(source.kind, {}), source.key: value} if source.key else value
             if source.chosen:
                 of_cluster[source.chosen] = {node: [{"device": "mlx5_0", "port": 1}] for node in NODES}
+        elif isinstance(source, Chosen):
+            of_nodes[source.kind] = sample(typing.get_type_hints(kind[1])["value"])
+            of_cluster_lists[source.chosen] = list(NODES)
+            expected[field] = {node: {"value": of_nodes[source.kind], "error": None} for node in NODES}
         elif isinstance(source, Planned):
             of_nodes[source.kind] = sample(kind[1])
             expected[field] = dict.fromkeys(NODES, of_nodes[source.kind])
@@ -97,8 +103,8 @@ def fill(folder: FactFolder, stage: str) -> typing.Dict[str, typing.Any]:
     for name, value in of_nodes.items():
         for node in NODES:
             folder.write(name, node, value)
-    for name, value in of_cluster.items():
-        folder.write(name, value=value)
+    for name, found in {**of_cluster, **of_cluster_lists}.items():
+        folder.write(name, value=found)
     return expected
 
 
@@ -112,7 +118,7 @@ def test_sources_are_those_of_the_stages() -> None:
     assert set(SOURCES) == set(FACTS) == {*STAGES, "teardown"} and set(CHANGES) <= set(SOURCES)
     fields = {field.name for field in dataclasses.fields(RunStart)}
     assert all(source.field in fields for sources in SOURCES.values() for source in sources.values() if isinstance(source, OfRun))
-    of_nodes = {source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, (OfNodes, Planned))}
+    of_nodes = {source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, (OfNodes, Chosen, Planned))}
     of_cluster = {source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, OfCluster)}
     assert not of_nodes & of_cluster, "a kind is either of nodes or of the cluster"
 
@@ -124,7 +130,7 @@ def test_full_folder_loads_into_the_facts_of_the_stage(folder: FactFolder, stage
     assert to_data(data) == to_data(expected)
     assert load(FACTS[stage], data, stage)
     assert all(count.missing == 0 and count.seen for count in counts)
-    kinds = [source.kind for source in SOURCES[stage].values() if isinstance(source, (OfNodes, OfCluster))]
+    kinds = [source.kind for source in SOURCES[stage].values() if isinstance(source, (OfNodes, Chosen, OfCluster))]
     assert {count.kind for count in counts} == set(kinds)
 
 
@@ -136,6 +142,8 @@ def test_empty_folder_loads_too_and_every_node_has_its_error(folder: FactFolder,
     for field, source in SOURCES[stage].items():
         if isinstance(source, OfNodes):
             assert set(data[field]) == set(NODES) and all(f"no fact {source.kind}" in item["error"] for item in data[field].values())
+        elif isinstance(source, Chosen):
+            assert data[field] == {}, "nobody was asked for it"
         elif isinstance(source, OfCluster):
             assert field not in data, "the default says that nothing was seen"
 

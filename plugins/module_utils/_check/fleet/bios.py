@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
-from ..._model.bios import KEYS, BiosAttribute, BiosSetting, BiosState, Key, NodeBios, State
+from ..._model.bios import KEYS, BiosAttribute, BiosSetting, BiosState, BiosWishes, Key, NodeBios, State
 from ..._model.errors import RdmaError
 from ..._parse.redfish.values import matches
 
@@ -37,6 +38,23 @@ def wanted_of(data: typing.Mapping[str, typing.Any]) -> Wanted:
             raise RdmaError(f"wanted.{key}: {value!r} is no value", "Give a text, a number or a truth value, or a list of such")
         found[key] = values
     return typing.cast(Wanted, found)
+
+
+def wanted_by(wishes: BiosWishes) -> Wanted:
+    """What an intent asks for, by key."""
+    given = {field.name: getattr(wishes, field.name) for field in dataclasses.fields(wishes)}
+    found = {key: value if isinstance(value, tuple) else (value,) for key, value in given.items() if value is not None and value != ()}
+    return typing.cast(Wanted, found)
+
+
+def way_out(bios: NodeBios) -> str:
+    """What to do so that a setting can be written that now can't be."""
+    if bios.lockdown:
+        return "Switch off the lockdown mode of the BMC, set the BIOS, and switch it on again"
+    if bios.jobs:
+        job = bios.jobs[0].id
+        return f"Reset the node so that the job ends; if it never does, delete it in the job queue of the BMC: racadm jobqueue delete -i {job}"
+    return "Set first what it depends on, or leave it out for this node"
 
 
 def states(bios: NodeBios, wanted: Wanted) -> typing.Tuple[BiosState, ...]:

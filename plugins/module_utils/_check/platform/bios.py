@@ -4,7 +4,8 @@
 
 The kernel makes no VF without memory for all of its BARs, or whose bus number is not below the port above the function (drivers/pci/iov.c, sriov_enable:
 "not enough MMIO resources for SR-IOV", "bus out of range"). Both are handed out at boot, mostly by the BIOS. So the settings of the BIOS need not be
-asked: they are right where VFs exist, or could. The IOMMU has a check of its own, and what firmware offers as well.
+asked: they are right where VFs exist, or could. The IOMMU has a check of its own, and what firmware offers as well. Where the evidence can't be read, the BMC
+decides, if it is known; where it shows harm, the BMC names the setting.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..._model.hca import Hca
 from ..._model.intent import Fabric
 from ..._model.platform import PciEvidence
 from ..fleet import why_no_sriov
+from .bmc import Told, decide, explain
 
 EXPECTED = "VFs, or room for them"
 _ADDRESS = re.compile(r"\A[0-9a-f]+:([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\Z")
@@ -28,10 +30,16 @@ def hidden(hca: Hca) -> bool:
     return hca.sriov is None and hca.sriov_absence == "hidden"
 
 
-def check(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, kernel_arguments: typing.Sequence[str]) -> typing.Iterator[Finding]:
-    """One finding; none where the function offers no VF, or nobody knows: that is for platform.sriov to say."""
+def check(
+    subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, kernel_arguments: typing.Sequence[str], said: typing.Optional[Told] = None
+) -> typing.Iterator[Finding]:
+    """One finding; none where the function offers no VF, or nobody knows: that is for platform.sriov to say.
+
+    :param said: by the BMC of the node
+    """
     if hidden(hca):
-        yield Finding("platform.bios", subject, FAIL, "configuration space of 256 bytes", EXPECTED, *why_no_sriov.why(hca))
+        finding = Finding("platform.bios", subject, FAIL, "configuration space of 256 bytes", EXPECTED, *why_no_sriov.why(hca))
+        yield explain(finding, said)
         return
     if not function.sriov_total:
         return
@@ -42,17 +50,21 @@ def check(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, kernel_
         return
     missing = _without_memory(function)
     if missing and not made:
-        yield _no_memory(subject, function, missing, kernel_arguments)
+        yield explain(_no_memory(subject, function, missing, kernel_arguments), said)
         return
     wanted = min(fabric.virtual_functions, function.sriov_total)
     buses = _buses(function, wanted) if made < wanted else None
     if buses and function.last_bus is not None and buses[1] > function.last_bus:
         why = f"BIOS: VF {wanted} is on bus {buses[1]:#04x}, and the port above the function leads to buses up to {function.last_bus:#04x}: no such VF is made."
         remedy = "Switch on ARI and SR-IOV in the BIOS, so that VFs need no bus of their own or get one, and reboot."
-        yield Finding("platform.bios", subject, FAIL, _evidence(function), EXPECTED, why, remedy)
+        yield explain(Finding("platform.bios", subject, FAIL, _evidence(function), EXPECTED, why, remedy), said)
+        return
+    if not made and _disagree(function):
+        question = "There is no VF yet, and the function and the kernel do not agree on the BARs of VFs that have memory (MMIO)"
+        yield _open(subject, function, "not proven", question)
         return
     question = "" if made else _unproven(function, buses)
-    yield _open(subject, function, "not proven", question) if question else ok("platform.bios", subject, _evidence(function), EXPECTED)
+    yield decide(_open(subject, function, "not proven", question), said) if question else ok("platform.bios", subject, _evidence(function), EXPECTED)
 
 
 def _without_memory(function: PciEvidence) -> typing.Tuple[int, ...]:
@@ -83,14 +95,19 @@ def _buses(function: PciEvidence, count: int) -> typing.Optional[typing.Tuple[in
     return bus, bus + ((device << 3 | number) + function.capability.offset + function.capability.stride * (count - 1) >> 8)
 
 
+def _disagree(function: PciEvidence) -> bool:
+    """Whether the kernel has memory for other BARs than the function says, or for none."""
+    if function.capability is None or function.memory is None:
+        return False
+    return not function.memory.placed or bool({*function.memory.placed} - {*function.capability.bars})
+
+
 def _unproven(function: PciEvidence, buses: typing.Optional[typing.Tuple[int, int]]) -> str:
     """What of the proof is not there, where no VF is; empty when all is."""
     if function.capability is None:
         return "There is no VF yet, and the SR-IOV capability in the configuration space can't be read: only root may read more than 64 bytes of it"
     if function.memory is None:
         return "There is no VF yet, and the node's kernel does not show whether the memory (MMIO) of VFs is placed"
-    if not function.memory.placed or {*function.memory.placed} - {*function.capability.bars}:
-        return "There is no VF yet, and the function and the kernel do not agree on the BARs of VFs that have memory (MMIO)"
     if buses is None:
         return "There is no VF yet, and which bus they would be on can't be worked out"
     if function.last_bus is None and buses[0] != buses[1]:

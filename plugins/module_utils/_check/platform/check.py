@@ -2,7 +2,7 @@
 
 """Stage platform: can the nodes make VFs, and which layer says no. Check ids: ``platform.*``.
 
-No setting is asked, neither the BIOS's nor the firmware's: what they lead to is read, and proves them.
+What the settings of BIOS and firmware lead to is read, and proves them. The BMC of a node is asked beside that, where the inventory names it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.bios import ObservedBios
 from ..._model.fabric import ObservedSubnets
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import Hca, ObservedHcas
@@ -17,8 +18,9 @@ from ..._model.intent import Fabric, Intent
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
 from ..._model.profiles import is_infiniband, traits
 from ..fleet import answers, why_no_sriov
+from ..fleet.bios import wanted_by
 from ..fleet.hcas_of_fabric import Membership, resolve
-from . import bios, firmware
+from . import bios, bmc, firmware
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,12 +30,14 @@ class Facts:
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar platforms: answer of node_info of each node
+    :ivar bioses: what its BMC says, of each node whose BMC the inventory names
     :ivar by_pods: names of the nodes that are reached by observers
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
+    bioses: typing.Dict[str, ObservedBios] = dataclasses.field(default_factory=dict)
     by_pods: typing.Tuple[str, ...] = ()
 
 
@@ -48,6 +52,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         findings.append(Finding("platform.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, remedy))
     memberships = {fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if traits(fabric).functions}
     running = firmware.versions(memberships.values())
+    wishes = wanted_by(intent.cluster.bios)
     for fabric in intent.fabrics:
         if not traits(fabric).functions:
             findings.append(ok("platform.scope", fabric.name, f"profile {fabric.profile}: it makes no VFs", "the HCAs that shall make VFs"))
@@ -68,14 +73,21 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             findings.append(Finding("platform.node", name, UNKNOWN, "no answer", expected, f"node_info: {'; '.join(dict.fromkeys(errors))}.", remedy))
             continue
         findings.append(ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected))
-        findings += _check_node(name, observed.value, intent, memberships, running)
+        said = bmc.told(facts.bioses.get(name), wishes, any(name in one.members for one in memberships.values()))
+        of_node = _check_node(name, observed.value, intent, memberships, running, said)
+        findings += [*of_node, *bmc.check(name, said, wishes, of_node)]
     return tuple(findings)
 
 
 def _check_node(
-    name: str, platform: NodePlatform, intent: Intent, memberships: typing.Mapping[str, Membership], running: firmware.Versions
+    name: str,
+    platform: NodePlatform,
+    intent: Intent,
+    memberships: typing.Mapping[str, Membership],
+    running: firmware.Versions,
+    said: typing.Optional[bmc.Told],
 ) -> typing.List[Finding]:
-    findings = [*_check_read(name, platform), _check_iommu(name, platform)]
+    findings = [*_check_read(name, platform), bmc.explain(_check_iommu(name, platform), said, "iommu")]
     evidence = {function.address: function for function in platform.functions}
     for fabric in (fabric for fabric in intent.fabrics if fabric.name in memberships):
         for member in memberships[fabric.name].members.get(name, ()):
@@ -83,7 +95,7 @@ def _check_node(
             function = evidence.get(hca.pci.address) if hca.pci else None
             findings += _check_hca(subject, fabric, hca, function)
             if function is not None:
-                findings += bios.check(subject, fabric, hca, function, platform.kernel_arguments or ())
+                findings += bios.check(subject, fabric, hca, function, platform.kernel_arguments or (), said)
                 findings += firmware.check(subject, fabric, hca, function, running)
     return findings
 

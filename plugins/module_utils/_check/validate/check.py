@@ -45,6 +45,15 @@ VARIABLES = (
     "rdma_proposal",
     "rdma_from",
     "rdma_facts_max_age",
+    "rdma_bmc_address",
+    "rdma_bmc_port",
+    "rdma_bmc_user",
+    "rdma_bmc_password",
+    "rdma_bmc_token",
+    "rdma_bmc_fingerprint",
+    "rdma_bmc_system",
+    "rdma_bmc_ca_path",
+    "rdma_bmc_validate_certs",
 )
 
 # the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both ends

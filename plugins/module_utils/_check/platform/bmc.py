@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the BMC of a node says of its BIOS, beside what the node itself shows. Check id: ``platform.bios``, and words for ``platform.iommu``.
+
+What a node proves is true whatever its BMC says. The BMC decides where the node leaves it open, and names the setting where the node shows the harm.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.bios import BiosState, Key, NodeBios, ObservedBios
+from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
+from ..fleet.bios import Wanted, states, way_out
+
+#: without which there are no VFs: they need the switch, memory for their BARs, and bus numbers
+_FOR_FUNCTIONS: typing.Tuple[Key, ...] = ("sriov", "above_4g", "ari")
+#: what a fabric with VFs wants of each BIOS; all other keys are advice
+_NEEDED: Wanted = dict.fromkeys((*_FOR_FUNCTIONS, "iommu"), (True,))
+_BAD = ("wrong", "read_only", "pending")
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What the BMC of a node was asked, and says.
+
+    :ivar error: why it says nothing
+    :ivar states: of what is wanted, by key
+    :ivar wishes: keys that the intent itself asks for
+    """
+
+    error: str = ""
+    bios: NodeBios = dataclasses.field(default_factory=lambda: NodeBios("", "", ""))
+    states: typing.Mapping[Key, BiosState] = dataclasses.field(default_factory=dict)
+    wishes: typing.FrozenSet[Key] = frozenset()
+
+    def bad(self, *keys: Key) -> typing.List[BiosState]:
+        """Those that are certainly not as wanted now."""
+        return [self.states[key] for key in keys if key in self.states and self.states[key].state in _BAD]
+
+
+def told(observed: typing.Optional[ObservedBios], wishes: Wanted, functions: bool) -> typing.Optional[Told]:
+    """What the BMC of a node says; None where the inventory names none.
+
+    :param wishes: what the intent asks of each BIOS
+    :param functions: whether the node shall make VFs
+    """
+    if observed is None:
+        return None
+    if observed.error is not None or observed.value is None:
+        return Told((observed.error or "empty answer").rstrip("."), wishes=frozenset(wishes))
+    wanted = {**(_NEEDED if functions else {}), **wishes}
+    return Told("", observed.value, {state.key: state for state in states(observed.value, wanted)}, frozenset(wishes))
+
+
+def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
+    """A finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so, and never what contradicts itself."""
+    if said is None:
+        return finding
+    if said.error:
+        return dataclasses.replace(finding, why=f"{finding.why} Its BMC says nothing: {said.error}.", remedy=f"Have the BMC answer. {finding.remedy}")
+    bad, switch = said.bad(*_FOR_FUNCTIONS), said.states.get("sriov")
+    if bad:
+        return dataclasses.replace(finding, status=FAIL, measured=_measured(bad), why=f"BIOS: {_whys(bad)}.", remedy=_remedies(said, bad))
+    if switch is not None and switch.state == "ok":
+        return ok(finding.check, finding.subject, f"by its BMC: {switch.measured}", finding.expected)
+    why = switch.why.rstrip(".") if switch else "SR-IOV is not wanted"
+    return dataclasses.replace(finding, why=f"{finding.why} Nor does its BMC tell: {why}.")
+
+
+def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Finding:
+    """A finding about harm that the node shows, with what its BMC says of the settings that lead to it.
+
+    :param keys: those settings; that of VFs without any
+    """
+    if said is None or finding.status == PASS:
+        return finding
+    if said.error:
+        return dataclasses.replace(finding, why=f"{finding.why} Its BMC says nothing: {said.error}.")
+    keys = keys or _FOR_FUNCTIONS
+    shown = [state for key, state in said.states.items() if key in keys and state.measured and state.measured != "not found"]
+    if not shown:
+        return finding
+    bad = said.bad(*keys)
+    remedy = f"{_remedies(said, bad)} {finding.remedy}" if bad else finding.remedy
+    return dataclasses.replace(finding, why=f"{finding.why} By its BMC: {_measured(shown)}.", remedy=remedy)
+
+
+def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typing.Iterable[Finding]) -> typing.Iterator[Finding]:
+    """About the BMC of a node: what the intent asks of the BIOS, and what contradicts the proof of VFs.
+
+    :param wishes: what the intent asks of each BIOS
+    :param findings: about the HCAs of the node. What they tell is not told again
+    """
+    subject, expected = f"{name} BMC", "a BIOS as wanted"
+    if said is None:
+        if wishes:
+            why = f"rdma_cluster.bios asks for {', '.join(wishes)}, and the inventory names no BMC of the node."
+            remedy = "Give the node rdma_bmc_address with user and password, or leave rdma_cluster.bios out."
+            yield Finding("platform.bios", subject, WARN, "no BMC", expected, why, remedy)
+        return
+    if said.error:
+        yield Finding("platform.bios", subject, WARN, "no answer", expected, f"{said.error}.", "Do what is said there; the node alone is judged.")
+        return
+    proven = all(finding.status == PASS for finding in findings if finding.check == "platform.bios")
+    wrong = [(state, status) for state in said.states.values() for status in [_status(state, said, proven)] if status]
+    for state, status in wrong:
+        yield Finding("platform.bios", f"{subject} {state.key}", status, state.measured, _expected(state), f"BIOS: {_whys([state])}.", _remedies(said, [state]))
+    if not wrong:
+        shown = [state for state in said.states.values() if state.state == "ok"]
+        system = " ".join(part for part in (said.bios.vendor, said.bios.model, said.bios.version) if part)
+        yield ok("platform.bios", subject, ": ".join(part for part in (system, _measured(shown)) if part) or "an answer", expected)
+
+
+def _status(state: BiosState, said: Told, proven: bool) -> typing.Optional[Status]:
+    """None where there is nothing to say, or where another finding says it."""
+    if state.state == "ok":
+        return None
+    asked, needed = state.key in said.wishes, state.key in _NEEDED
+    if asked:
+        return WARN if not needed else UNKNOWN if state.state == "unknown" else FAIL
+    # not every BIOS has each of them; the IOMMU has a check of its own, and what the HCAs fail for is told with them
+    if state.key == "iommu" or state.measured == "not found" or not proven:
+        return None
+    return WARN
+
+
+def _expected(state: BiosState) -> str:
+    words = {True: "on", False: "off"}
+    return f"{state.key} " + " or ".join(words[one] if isinstance(one, bool) else str(one) for one in state.wanted)
+
+
+def _measured(shown: typing.Iterable[BiosState]) -> str:
+    return ", ".join(state.measured for state in shown)
+
+
+def _whys(bad: typing.Iterable[BiosState]) -> str:
+    return "; ".join(state.why.rstrip(".") for state in bad)
+
+
+def _remedies(said: Told, bad: typing.Iterable[BiosState]) -> str:
+    return " ".join(dict.fromkeys(_remedy(said, state) for state in bad))
+
+
+def _remedy(said: Told, state: BiosState) -> str:
+    if state.state == "pending":
+        if said.bios.jobs == ():
+            return "Run the module linerate.rdma.bios, so that a job applies it, then drain and reset the node."
+        where = f"the job {state.job} in the job queue of the BMC" if state.job else "the log of the BMC"
+        return f"Drain the node and reset it. If it still waits after that, see {where}."
+    if state.state == "read_only":
+        return f"{way_out(said.bios)}."
+    if state.state == "unknown":
+        return f"Look it up on the setup screen, and set it by its name there; or leave {state.key} out of rdma_cluster.bios."
+    return f"Set {_expected(state)} by the module linerate.rdma.bios or on the setup screen, then drain and reset the node."
