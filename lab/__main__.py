@@ -37,6 +37,11 @@ def _parser() -> argparse.ArgumentParser:
     kinds.add_argument("direction", choices=("on", "off"))
     kinds = commands.add_parser("operators", help="run the operators of training jobs, or take them back")
     kinds.add_argument("direction", choices=("on", "off"))
+    reset = commands.add_parser("reset", help="reset a worker, as its BMC does")
+    reset.add_argument("worker")
+    reset.add_argument("kind", help="of Redfish: ForceRestart, ForceOff...")
+    boot = commands.add_parser("boot", help="start a worker, and wait until it is whole")
+    boot.add_argument("worker")
     inside = commands.add_parser("exec", help="run a command in the lab's network namespace")
     inside.add_argument("argv", nargs=argparse.REMAINDER)
     on = commands.add_parser("on", help="run a command on a worker, as root, by its guest agent")
@@ -97,6 +102,12 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
         _definitions(lab, options)
     elif options.command == "operators":
         _operators(lab, options)
+    elif options.command == "reset":
+        lab.enter()
+        lab.reset(options.worker, options.kind)
+    elif options.command == "boot":
+        lab.enter()
+        lab.boot(options.worker)
     elif options.command == "exec":
         lab.enter()
         os.execvp(options.argv[0], options.argv)

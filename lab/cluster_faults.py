@@ -48,11 +48,33 @@ def _power_off(lab: Lab, target: Target) -> str:
 
 
 def _power_on(lab: Lab, target: Target) -> str:
-    disks = lab.build()
-    lab.start_worker(lab.worker(target.worker), disks)
-    lab.wait_workers(disks)
-    lab.refresh()
+    lab.boot(target.worker)
     return f"{target.worker} has booted"
+
+
+def _iommu(on: bool) -> Action:
+    def act(lab: Lab, target: Target) -> str:
+        lab.switch_iommu(target.worker, on)
+        return f"{target.worker} has booted {'with' if on else 'without'} an IOMMU"
+
+    return act
+
+
+def _bmc_off(lab: Lab, target: Target) -> str:
+    lab.bmc(target.worker).stop()
+    return f"the BMC of {target.worker} is dead"
+
+
+def _change_password(lab: Lab, target: Target) -> str:
+    lab.bmc(target.worker).change_password()
+    return f"the BMC of {target.worker} has another password"
+
+
+def _bmc_on(lab: Lab, target: Target) -> str:
+    bmc = lab.bmc(target.worker)
+    bmc.stop()
+    bmc.start()
+    return f"the BMC of {target.worker} serves"
 
 
 def _freeze(lab: Lab, target: Target) -> str:
@@ -255,6 +277,9 @@ _RDMA = "INPUT -i net1 -p tcp -j DROP"
 
 CLUSTER_FAULTS = (
     Fault("worker-off", "a worker loses power; taken back, it boots anew", ("worker",), _power_off, _power_on),
+    Fault("iommu-off", "the IOMMU of a worker is switched off in its BIOS, and its BMC resets it", ("worker",), _iommu(False), _iommu(True)),
+    Fault("bmc-dead", "the BMC of a worker is dead", ("worker",), _bmc_off, _bmc_on),
+    Fault("bmc-password", "the BMC of a worker has another password", ("worker",), _change_password, _bmc_on),
     Fault("worker-frozen", "a worker hangs: its links are up, it does not answer", ("worker",), _freeze, _thaw),
     Fault("api-down", "the API server is gone", (), _stop_api, _start_api),
     Fault("api-restart", "the API server is restarted; nothing to take back", (), _restart_api, _start_api),

@@ -36,6 +36,19 @@ class Guest:
 
 
 @dataclasses.dataclass(frozen=True)
+class Bmc:
+    """The BMC of a worker.
+
+    :ivar vendor: whose answers it gives: a file of tests/unit/fixtures/redfish
+    :ivar iommu: attribute of its BIOS that decides whether the worker has an IOMMU
+    """
+
+    vendor: str
+    address: str
+    iommu: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Worker:
     """A worker; its number counts from 1.
 
@@ -45,6 +58,7 @@ class Worker:
     name: str
     address: str
     number: int
+    bmc: Bmc
     sealed: bool = False
 
 
@@ -92,7 +106,7 @@ def read(path: pathlib.Path = PATH) -> Description:
         name=data["name"],
         network=Network(**data["network"]),
         guest=Guest(**data["guest"]),
-        workers=tuple(Worker(number=number, **worker) for number, worker in enumerate(data["workers"], start=1)),
+        workers=tuple(Worker(number=number, **{**worker, "bmc": Bmc(**worker["bmc"])}) for number, worker in enumerate(data["workers"], start=1)),
         sriov=Sriov(**data["sriov"]),
         hcas=tuple(SimulatedHca(**hca) for hca in data["hcas"]),
         fabrics=tuple(Fabric(**fabric) for fabric in data["fabrics"]),

@@ -40,6 +40,7 @@ def create(description: Description) -> None:
             if bridge == CLUSTER_BRIDGE:
                 _inside(description, "address", "add", f"{network.address}/{network.prefix}", "dev", bridge)
     for worker in description.workers:
+        _inside(description, "address", "replace", f"{worker.bmc.address}/32", "dev", CLUSTER_BRIDGE)
         for nic, bridge in NICS.items():
             name = tap(worker.name, nic)
             if name not in links:

@@ -9,12 +9,16 @@ import functools
 import os
 import pathlib
 import shutil
+import subprocess
+import sys
 import time
 import typing
 
 from dev.steps import StepError, say, step
 
 from . import controlplane, job_operators, network, objects, scale, workers
+from .bmc.plane import Bmc
+from .bmc.server import RESTARTS
 from .build import debian, disk, gotools, ibsim
 from .description import Description, Worker
 from .fabric.guest import hca_map
@@ -79,6 +83,8 @@ class Lab:
         network.create(self.description)
         self.enter()
         for worker in self.description.workers:
+            self.bmc(worker.name).prepare(authority)
+            self.bmc(worker.name).start()
             self.start_worker(worker, disks)
         with step("start etcd and kube-apiserver"):
             controlplane.start_api(self.description, self.folder, self.processes, authority)
@@ -121,8 +127,37 @@ class Lab:
         """
         return workers.agent(self.processes, self.worker(name))
 
+    def bmc(self, name: str) -> Bmc:
+        """:raises StepError: there is no worker of that name"""
+        return Bmc(self.worker(name), self.folder, self.processes)
+
     def start_worker(self, worker: Worker, disks: typing.Mapping[str, pathlib.Path]) -> None:
-        workers.start(self.description, self.folder, self.processes, worker, disks[worker.name])
+        workers.start(self.description, self.folder, self.processes, worker, disks[worker.name], self.bmc(worker.name).has_iommu)
+
+    def boot(self, name: str) -> None:
+        """Start a worker, and wait until it is whole."""
+        worker, disks = self.worker(name), self.build()
+        self.start_worker(worker, disks)
+        workers.wait_ready(self.processes, [worker], self.authority, lambda one: self.start_worker(one, disks))
+        self.refresh()
+
+    def switch_iommu(self, name: str, on: bool) -> None:
+        """Set it in the BIOS of a worker, reset the worker by its BMC, and wait until it is whole again."""
+        worker, bmc = self.worker(name), self.bmc(name)
+        before = workers.boot_of(self.authority, worker)
+        bmc.switch_iommu(on)
+        bmc.reset()
+        workers.wait_booted(self.processes, worker, self.authority, before)
+
+    def reset(self, name: str, kind: str) -> None:
+        """What a BMC does to its worker. That it boots is not waited for: no BMC does.
+
+        :param kind: of DMTF's Resource.ResetType
+        """
+        self.processes.stop(self.worker(name).name)
+        if kind in RESTARTS:
+            with open(self.processes.logs / f"{name}.boot.log", "ab") as log:
+                subprocess.Popen([sys.executable, "-m", "lab", "boot", name], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
 
     def wait_workers(self, disks: typing.Mapping[str, pathlib.Path]) -> None:
         """Wait until all workers are Ready; one that ends while it boots is started again."""

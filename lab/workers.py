@@ -22,6 +22,8 @@ from .processes import Processes, wait_until
 from .run import run
 
 READY_SECONDS = 240
+#: where a worker has the sysfs of its simulated HCAs
+SYSFS = "/run/lab/sysfs"
 #: how often a worker is started at most, until it is Ready
 STARTS = 3
 #: what the workers' CNI plugins may do has its own identity; the kubelet's is made per worker
@@ -45,7 +47,7 @@ def agent(processes: Processes, worker: Worker) -> GuestAgent:
 
 
 def put_sysfs(agent: GuestAgent, tree: pathlib.Path) -> None:
-    """Give a worker the sysfs of its simulated HCAs, as /run/lab/sysfs.
+    """Give a worker the sysfs of its simulated HCAs, as ``SYSFS``.
 
     :raises StepError: it cannot be reached
     """
@@ -107,8 +109,11 @@ def _environment(description: Description, worker: Worker) -> str:
     return "".join(f'{name}="{value}"\n' for name, value in values.items())
 
 
-def start(description: Description, folder: pathlib.Path, processes: Processes, worker: Worker, disk: pathlib.Path) -> None:
-    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node."""
+def start(description: Description, folder: pathlib.Path, processes: Processes, worker: Worker, disk: pathlib.Path, iommu: bool) -> None:
+    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node.
+
+    :param iommu: as its BIOS says
+    """
     kernel_folder = kernel.kernel()
     qemu = debian.qemu()
     command_line = (
@@ -130,7 +135,8 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
             *("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_folder / "vmlinux", "-initrd", kernel_folder / "initrd"),
             *("-append", command_line, "-drive", f"file={disk},if=virtio,format=raw,snapshot=on"),
             *_virtio_nic("cluster", worker, f"52:54:00:78:00:{number}"),
-            *("-device", "intel-iommu,intremap=on", "-device", "pcie-root-port,id=rp0,chassis=1,slot=1"),
+            *(("-device", "intel-iommu,intremap=on") if iommu else ()),
+            *("-device", "pcie-root-port,id=rp0,chassis=1,slot=1"),
             *("-netdev", f"tap,id=storage,ifname={network.tap(worker.name, 'storage')},script=no,downscript=no"),
             *("-device", f"igb,bus=rp0,netdev=storage,mac=52:54:00:88:00:{number},romfile="),
             *_virtio_nic("vnic", worker, f"52:54:00:98:00:{number}"),
@@ -198,6 +204,29 @@ def wait_ready(processes: Processes, workers: typing.Sequence[Worker], authority
             f"{', '.join(late)} not Ready after {READY_SECONDS} s; the last output:\n{processes.log(late[0])}",
             f"look at its kubelet: lab/on {late[0]} journalctl -u kubelet",
         )
+
+
+def boot_of(authority: Pki, worker: Worker) -> str:
+    """The boot that the API server knows as Ready; empty where it is not Ready."""
+    node = objects.client(authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Node").get(name=worker.name)
+    ready = any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions or [])
+    return str(node.status.nodeInfo.bootID) if ready else ""
+
+
+def wait_booted(processes: Processes, worker: Worker, authority: Pki, before: str) -> None:
+    """Wait until a worker that somebody has reset is whole again.
+
+    :param before: its boot before that
+    :raises StepError: it is not in time; with the last output
+    """
+
+    def whole() -> bool:
+        if boot_of(authority, worker) in ("", before):
+            return False
+        return agent(processes, worker).run(["test", "-d", f"{SYSFS}/class"], limit=30).code == 0
+
+    if not wait_until(whole, READY_SECONDS, 0.5):
+        raise StepError(f"{worker.name} is not back after {READY_SECONDS} s; the last output:\n{processes.log(worker.name)}", f"see {processes.logs}")
 
 
 def _boot_id(agent: GuestAgent, asked: bool) -> typing.Optional[str]:

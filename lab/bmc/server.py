@@ -5,7 +5,8 @@
 What a vendor does in its own way is told by its tree: a settings object that holds a full copy, only what waits, or no attributes at all; an ETag, without
 which nothing is taken; a queue of jobs, of which one holds the BIOS until the reset; lockdown. The standard library alone, so that the lab can start it:
 
-    python3 -m lab.bmc.server --tree FILE --certificate FILE --credentials FILE [--port N] [--state FOLDER] [--latency S] [--reset COMMAND ARGUMENT...]
+    python3 -m lab.bmc.server --tree FILE --certificate FILE --credentials FILE [--address A] [--port N] [--forever] [--state FOLDER] [--latency S]
+        [--reset COMMAND ARGUMENT...]
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import http.server
 import json
 import os
 import pathlib
+import signal
 import socket
 import ssl
 import subprocess
@@ -36,7 +38,7 @@ STOPS = ("ForceOff", "GracefulShutdown")
 RESET = "/Actions/ComputerSystem.Reset"
 #: seconds that the command behind a reset may take
 _RESET_SECONDS = 120
-_STATE, _FAULTS = "state.json", "faults.json"
+STATE, FAULTS = "state.json", "faults.json"
 _JOB = {"JobType": "BIOSConfiguration", "Name": "Configure: BIOS.Setup.1-1", "JobState": "Scheduled"}
 
 
@@ -226,6 +228,7 @@ class BmcServer:
 
     :param answers: its resources; a copy is served
     :param certificate: file with certificate and key
+    :param address: on which it listens
     :param latency: seconds before each answer
     :param state: folder in which the BIOS is kept, so that it outlives this process; a file faults.json there has what goes wrong
     :param reset: command that really resets the node; the kind of reset is its last argument
@@ -241,14 +244,15 @@ class BmcServer:
         certificate: pathlib.Path,
         latency: float = 0.0,
         credentials: Credentials = Credentials("", ""),
+        address: str = "127.0.0.1",
         port: int = 0,
         state: typing.Optional[pathlib.Path] = None,
         reset: typing.Sequence[str] = (),
     ) -> None:
         self.answers = copy.deepcopy(answers)
         self.state = state
-        if state and (state / _STATE).exists():
-            self.answers.update(json.loads((state / _STATE).read_text(encoding="utf-8")))
+        if state and (state / STATE).exists():
+            self.answers.update(json.loads((state / STATE).read_text(encoding="utf-8")))
         self.bios = Bios(self.answers)
         self.credentials = credentials
         self.faults: typing.Dict[str, Fault] = {}
@@ -262,7 +266,7 @@ class BmcServer:
         self._lock = threading.RLock()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
-        self._server = _Server(("127.0.0.1", port), _handler(self))
+        self._server = _Server((address, port), _handler(self))
         self._server.context = context
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
@@ -347,15 +351,15 @@ class BmcServer:
         return Answer(status, _message(name, f"denied: {who.basic} {who.password} {who.token}"))
 
     def _read_faults(self) -> None:
-        if self.state and (self.state / _FAULTS).exists():
-            told = json.loads((self.state / _FAULTS).read_text(encoding="utf-8"))
+        if self.state and (self.state / FAULTS).exists():
+            told = json.loads((self.state / FAULTS).read_text(encoding="utf-8"))
             self.bios.forgets, self.bios.stubborn = bool(told.get("forgets")), frozenset(told.get("stubborn", ()))
 
     def _save(self) -> None:
         if self.state:
-            part = self.state / f"{_STATE}.part"
+            part = self.state / f"{STATE}.part"
             part.write_text(json.dumps(self.bios.changed()), encoding="utf-8")
-            os.replace(part, self.state / _STATE)
+            os.replace(part, self.state / STATE)
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -465,15 +469,19 @@ def main() -> None:
     parser.add_argument("--tree", type=pathlib.Path, required=True, help="JSON: resources by path")
     parser.add_argument("--certificate", type=pathlib.Path, required=True, help="PEM with certificate and key")
     parser.add_argument("--credentials", type=pathlib.Path, required=True, help="JSON: user, password, and perhaps token")
+    parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--forever", action="store_true", help="until it is ended by a signal")
     parser.add_argument("--state", type=pathlib.Path, help="folder in which the BIOS is kept")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--reset", nargs=argparse.REMAINDER, default=[], help="command that resets the node, with its arguments; must come last")
     options = parser.parse_args()
     who = Credentials(**json.loads(options.credentials.read_text(encoding="utf-8")))
     answers = json.loads(options.tree.read_text(encoding="utf-8"))
-    with BmcServer(answers, options.certificate, options.latency, who, options.port, options.state, options.reset) as bmc:
+    with BmcServer(answers, options.certificate, options.latency, who, options.address, options.port, options.state, options.reset) as bmc:
         print(json.dumps({"port": bmc.port}), flush=True)
+        while options.forever:
+            signal.pause()
         # until who started it closes our stdin, or ends
         sys.stdin.read()
         print(json.dumps({"asked": bmc.asked, "connections": bmc.connections}), flush=True)
