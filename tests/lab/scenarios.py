@@ -284,6 +284,33 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         (Injection("hca-missing", {"worker": "worker-1", "device": "mlx5_0"}),),
     ),
     Scenario(
+        "iommu-off-in-the-bios",
+        PLATFORM,
+        (
+            Expected(
+                "VT-d is off in the BIOS",
+                "platform.iommu",
+                "worker-2",
+                ("off in the BIOS", "By its BMC: IntelVTforDirectedI_O_VT_d__1E32 Disable"),
+                "linerate.rdma.bios",
+                status="warn",
+            ),
+        ),
+        (Injection("iommu-off", {"worker": "worker-2"}),),
+        survives=True,
+    ),
+    Scenario(
+        "bmcs-that-do-not-answer",
+        PLATFORM,
+        (
+            Expected("a BMC is dead", "platform.bios", "worker-1 mlx5_0", ("Its BMC says nothing", "refused"), "Have the BMC answer", status="unknown"),
+            Expected("a BMC with a wrong password", "platform.bios", "worker-2 mlx5_0", ("Its BMC says nothing", "password"), "BMC", status="unknown"),
+            # the emulated NIC proves it without
+            Expected("a BMC that is not needed", "platform.bios", "worker-1 eth1", (), "", status="pass"),
+        ),
+        (Injection("bmc-dead", {"worker": "worker-1"}), Injection("bmc-password", {"worker": "worker-2"})),
+    ),
+    Scenario(
         "pf-without-sriov",
         PLATFORM,
         (Expected("PF without SR-IOV: sriov_totalvfs absent", "platform.sriov", "worker-1 mlx5_0", ("absent",), "Run lspci -vvv as root on the node"),),

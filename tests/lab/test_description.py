@@ -24,3 +24,8 @@ def test_the_intent_selects_what_the_description_has() -> None:
     assert (fabrics["storage"]["select"]["vendor"], fabrics["storage"]["select"]["device"]) == (lab.sriov.vendor, lab.sriov.device)
     first = lab.fabrics[0].name
     assert fabrics["compute"]["select"]["hcas_per_node"] == sum(hca.fabric == first for hca in lab.hcas)
+
+
+def test_the_inventory_names_the_bmcs_of_the_description() -> None:
+    bmcs = yaml.safe_load((ROOT / "inventory/lab/group_vars/rdma_nodes.yml").read_text())["lab_bmcs"]
+    assert bmcs == {each.name: each.bmc.address for each in description.read().workers}
