@@ -556,6 +556,7 @@ def proof(hca: Hca, **changes: typing.Any) -> PciEvidence:
 def platforms(node: typing.Optional[NodeHcas] = None, intent: typing.Optional[Intent] = None, **changes: typing.Any) -> Findings:
     first = node or NODES["worker-1"]
     facts = platform.Facts(
+        bioses=changes.pop("bioses", {}),
         nodes={"worker-1": ObservedHcas(first)},
         subnets={"worker-1": ObservedSubnets(world.subnets())},
         platforms={"worker-1": changes.pop("answer", None) or ObservedPlatform(evidence(first, **changes))},

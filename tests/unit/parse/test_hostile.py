@@ -437,6 +437,10 @@ TEXT.update(
             (None,),
         ),
         "redfish.values.matches": Text(lambda text: parser("redfish.values.matches")("sriov", [True], text, text), ["Enabled"], (None,)),
+        "redfish.resources.job_of": Text(parser("redfish.resources.job_of"), ["/redfish/v1/TaskService/Tasks/JID_102241909559"], ("",)),
+        "redfish.values.in_the_words_of": Text(
+            lambda text: parser("redfish.values.in_the_words_of")(text, "sriov", True), ["Disabled", "Enable", "YES"], (None,)
+        ),
         "redfish.keys.is_display": Text(
             lambda text: any(parser("redfish.keys.is_display")(key, "x", text) for key in KEYS), ["SR-IOV Global Enable"], (False,)
         ),
@@ -462,6 +466,8 @@ DATA.update(
         "redfish.resources.next_page": Data(parser("redfish.resources.next_page"), [{"Members@odata.nextLink": "/jobs?$skip=50"}], ("",)),
         "redfish.resources.bios_jobs": Data(lambda data: parser("redfish.resources.bios_jobs")([data]), [{**DELL_JOB, "JobState": "Scheduled"}], ((),)),
         "redfish.resources.message_id": Data(parser("redfish.resources.message_id"), [REFUSAL], ("",)),
+        "redfish.resources.said": Data(parser("redfish.resources.said"), [REFUSAL], ("",)),
+        "redfish.resources.etag": Data(lambda data: parser("redfish.resources.etag")(data, ""), [{"@odata.etag": 'W/"2C3F7FBA"'}], ("",)),
         "redfish.registry.location": Data(parser("redfish.registry.location"), [BMC["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"]]),
         "redfish.registry.supports": Data(lambda data: parser("redfish.registry.supports")(data, "PowerEdge R750", ""), [SHORT_REGISTRY], (False,)),
         "redfish.registry.parse": Data(found_in, [SHORT_REGISTRY]),

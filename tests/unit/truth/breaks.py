@@ -48,6 +48,7 @@ SAYS: typing.Mapping[str, typing.Tuple[str, ...]] = {
     "MachinePool.conditions": ("True",),
     "NcclRoute.via": ("Socket",),
     "RegistrySources.blocked": ("nvcr.io",),
+    "BiosAttribute.current": ("Disabled", "Auto"),
 }
 
 

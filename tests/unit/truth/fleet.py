@@ -18,6 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, SharedPool, Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject, Leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, SweepRow
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosAttribute, BiosSetting, BiosValue, NodeBios, ObservedBios
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, MachinePool, NodePlan, PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
@@ -104,6 +105,23 @@ _IMAGES = ImageFacts(
     RegistrySources(blocked=("docker.io",), insecure=("mirror.example:5000",)),
 )
 _PCIE = PcieLink(32.0, 16, 32.0, 16, 32.0, 16, 512, 512)
+
+_ON_OFF = (BiosValue("Enabled", "Enabled"), BiosValue("Disabled", "Disabled"))
+#: by the BMC of each node
+_BIOS = NodeBios(
+    "Dell Inc.",
+    "PowerEdge R750",
+    "1.8.2",
+    (
+        BiosSetting("sriov", (BiosAttribute("SriovGlobalEnable", "Enabled", "SR-IOV Global Enable", allowed=_ON_OFF, reset_required=True),), ("SR-?IOV",)),
+        BiosSetting("iommu", (BiosAttribute("ProcVirtualization", "Enabled", "Virtualization Technology", allowed=_ON_OFF),), ("VT-d",)),
+    ),
+    "/redfish/v1/Systems/System.Embedded.1/Bios/BiosRegistry",
+    settings_uri="/redfish/v1/Systems/System.Embedded.1/Bios/Settings",
+    apply_times=("OnReset",),
+    jobs=(),
+    lockdown=False,
+)
 
 Facts = typing.Mapping[Source, typing.Any]
 
@@ -215,10 +233,12 @@ def _fabrics(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
 def _cluster(shape: Shape) -> typing.Dict[str, typing.Any]:
     memlock = {"limit_gib": 8, "proof_mib": 64}
     host: typing.Dict[str, typing.Any] = {"memlock": {"by": "containerd", **memlock}, "gpudirect": "peermem"}
+    # without a wish for it, a BIOS only explains what nodes show
+    asked = {} if shape.infiniband else {"bios": {"sriov": True, "iommu": True}}
     if not shape.infiniband:
         host = {"memlock": {"by": "machine_config", **memlock}, "gpudirect": "dma_buf", "kubelet": {"topology_manager_policy": "single-numa-node"}}
     # only what can be reached over the network of the fabric: the log is one job's
-    return {"disruption": "reboot", "host": host, "training": {"fabric": "compute", "ranks": JOB_HOSTS * shape.rails}}
+    return {"disruption": "reboot", "host": host, "training": {"fabric": "compute", "ranks": JOB_HOSTS * shape.rails}, **asked}
 
 
 class _Hca(typing.NamedTuple):
@@ -254,6 +274,7 @@ class _Made:
             "hcas": hcas,
             "clock": {name: ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)) for name in names},
             "platform": {name: ObservedPlatform(self._platform(hcas[name].value)) for name in names},
+            "bios": dict.fromkeys(names, ObservedBios(_BIOS)),
             "subnets": dict.fromkeys(names, ObservedSubnets(self._subnets())),
             "topologies": {name: ObservedTopologies(self._topologies() if name == names[0] and shape.infiniband else ()) for name in names},
             "hcas_after_network": hcas,

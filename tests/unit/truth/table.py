@@ -75,6 +75,9 @@ _BOUGHT = "iblinkinfo says that the two ends of the link can't do more: it runs 
 _MANAGER = "The subnet manager is asked itself; where it is, is for the reader."
 _DERIVED = "The parser works it out of the same lines as what is judged."
 
+_NO_BMC = "A node whose BMC the inventory does not name is not asked."
+_TELLS = "It tells who sets the BIOS what to write, and what is in the way."
+
 _VF_PARTS = (
     "rdma_device",
     "netdevs*",
@@ -262,9 +265,27 @@ ROWS: typing.Tuple[Row, ...] = (
         on=ROCE,
     ),
     Row(("platform",), ("node.functions(PF).capability",), _MADE, ("unread",), ROCE),
+    Row(
+        ("platform",),
+        ("node.functions(PF).capability", "node.functions(PF).memory"),
+        "The BMC of the node says that SR-IOV is on; without one it is noticed. Stage virtual_functions proves that VFs can be made.",
+        ("unread",),
+        INFINIBAND,
+    ),
     Row(("platform",), ("node.functions(PF).last_bus",), _MADE, LESS, ROCE),
     Row(("platform",), ("node.functions(VF)*",), "VFs are judged by stage virtual_functions, from what sysfs shows of them."),
     Row(("platform",), ("node.errors",), "What the stages need of the node was read, and is judged.", warns=True),
+    # its BIOS, by its BMC; the RoCE fleet asks for some of it
+    Row(("bios",), ("",), _NO_BMC, ("unread",), INFINIBAND),
+    Row(("bios",), ("node",), _NO_BMC, ("left out",), INFINIBAND),
+    Row(("bios",), ("",), f"{_NO_BMC} {_MADE}", ("unread",), ROCE, warns=True),
+    Row(("bios",), ("node",), f"{_NO_BMC} {_MADE}", ("left out",), ROCE, warns=True),
+    Row(("bios",), ("node", "node.error"), _MADE, ("unread", "broken"), warns=True),
+    Row(("bios",), _under("node.", "vendor", "model", "version", "registry*", "settings_uri", "apply_times*", "jobs", "lockdown", "errors"), _TELLS),
+    Row(("bios",), _under("node.settings[].attributes[].", "name", "display_name", "allowed*", "read_only", "reset_required"), _TELLS),
+    Row(("bios",), ("node.settings[].looked_for*",), _TELLS),
+    Row(("bios",), _under("node.settings", "", "[]", "[].key", "[].attributes", "[].attributes[]"), f"{_MADE} Not each BIOS shows it.", on=INFINIBAND),
+    Row(("bios",), ("node.settings[].attributes[].current", "node.pending_error"), _MADE, on=INFINIBAND, warns=True),
     # operators, before the network
     Row(("operators",), _under("installations[].", "deployment.name", "deployment.images*", "deployment.nodes", "origin"), _NAMES),
     Row(("operators",), ("installations[].version",), "Which version it is decides nothing.", BROKEN),

@@ -18,6 +18,8 @@ from ..fleet.bios import Wanted, states, way_out
 _FOR_FUNCTIONS: typing.Tuple[Key, ...] = ("sriov", "above_4g", "ari")
 #: what a fabric with VFs wants of each BIOS; all other keys are advice
 _NEEDED: Wanted = dict.fromkeys((*_FOR_FUNCTIONS, "iommu"), (True,))
+#: findings that tell what the BMC says where they are no pass
+_TELLING = ("platform.bios", "platform.iommu")
 _BAD = ("wrong", "read_only", "pending")
 
 
@@ -103,8 +105,8 @@ def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typi
     if said.error:
         yield Finding("platform.bios", subject, WARN, "no answer", expected, f"{said.error}.", "Do what is said there; the node alone is judged.")
         return
-    proven = all(finding.status == PASS for finding in findings if finding.check == "platform.bios")
-    wrong = [(state, status) for state in said.states.values() for status in [_status(state, said, proven)] if status]
+    told_of = {"iommu" if finding.check == "platform.iommu" else "sriov" for finding in findings if finding.check in _TELLING and finding.status != PASS}
+    wrong = [(state, status) for state in said.states.values() for status in [_status(state, said, told_of)] if status]
     for state, status in wrong:
         yield Finding("platform.bios", f"{subject} {state.key}", status, state.measured, _expected(state), f"BIOS: {_whys([state])}.", _remedies(said, [state]))
     if not wrong:
@@ -113,17 +115,19 @@ def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typi
         yield ok("platform.bios", subject, ": ".join(part for part in (system, _measured(shown)) if part) or "an answer", expected)
 
 
-def _status(state: BiosState, said: Told, proven: bool) -> typing.Optional[Status]:
-    """None where there is nothing to say, or where another finding says it."""
+def _status(state: BiosState, said: Told, told_of: typing.Container[str]) -> typing.Optional[Status]:
+    """None where there is nothing to say, or where another finding says it.
+
+    :param told_of: ``iommu``, ``sriov``: what the node does not prove, so that a finding about it tells what the BMC says
+    """
     if state.state == "ok":
         return None
     asked, needed = state.key in said.wishes, state.key in _NEEDED
     if asked:
         return WARN if not needed else UNKNOWN if state.state == "unknown" else FAIL
-    # not every BIOS has each of them; the IOMMU has a check of its own, and what the HCAs fail for is told with them
-    if state.key == "iommu" or state.measured == "not found" or not proven:
-        return None
-    return WARN
+    # not every BIOS has each of them
+    silent = state.measured == "not found" or ("iommu" if state.key == "iommu" else "sriov") in told_of
+    return None if silent else WARN
 
 
 def _expected(state: BiosState) -> str:
