@@ -15,6 +15,7 @@ import argparse
 import base64
 import copy
 import dataclasses
+import email.message
 import hashlib
 import http.server
 import json
@@ -31,6 +32,7 @@ import typing
 
 Tree = typing.Dict[str, typing.Any]
 Headers = typing.Tuple[typing.Tuple[str, str], ...]
+Server = typing.TypeVar("Server", bound="BmcServer")
 
 #: kinds of reset after which the BIOS runs; of DMTF's Resource.ResetType
 RESTARTS = ("On", "ForceOn", "ForceRestart", "GracefulRestart", "PowerCycle")
@@ -271,7 +273,7 @@ class BmcServer:
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
-    def __enter__(self) -> BmcServer:
+    def __enter__(self: Server) -> Server:
         self._thread.start()
         return self
 
@@ -294,7 +296,7 @@ class BmcServer:
                 self.faults[path] = dataclasses.replace(found, times=found.times - 1)
             return found
 
-    def knows(self, headers: typing.Mapping[str, str]) -> bool:
+    def knows(self, headers: email.message.Message) -> bool:
         """Whether somebody may ask."""
         token = self.credentials.token
         return bool(token and headers.get("X-Auth-Token") == token) or headers.get("Authorization") == self.credentials.basic

@@ -45,8 +45,8 @@ class ActionModule(ControllerAction):
                 errors[bmc.node] = outcome
             else:
                 folder.write("bios", bmc.node, outcome)
-        for node, error in errors.items():
-            folder.write("bios", node, error=f"failed: {error}")
+        for node, why in errors.items():
+            folder.write("bios", node, error=f"failed: {why}")
         asked = sorted({*errors, *(bmc.node for bmc in bmcs)})
         # last: who is named here and has no fact was not asked to its end
         folder.write("bmcs", value=asked)

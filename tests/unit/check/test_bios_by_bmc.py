@@ -110,7 +110,7 @@ def test_what_contradicts_itself_no_bmc_decides() -> None:
 
 
 def test_what_a_node_fails_for_its_bmc_names() -> None:
-    no_memory = {"memory": VfMemory((), (0,))}
+    no_memory: typing.Dict[str, typing.Any] = {"memory": VfMemory((), (0,))}
     finding = one(told(bios(above_4g=OFF), **no_memory), "platform.bios", "mlx5_0")
     assert finding.status == "fail" and "did not fit" in finding.why and finding.why.endswith("By its BMC: SriovGlobalEnable Enabled, MmioAbove4Gb Disabled.")
     assert finding.remedy.startswith("Set above_4g on by the module") and "PCI resource padding" in finding.remedy
@@ -165,7 +165,7 @@ def test_a_wish_without_a_bmc_warns() -> None:
 
 
 def test_the_iommu_s_own_check_names_the_setting() -> None:
-    none = {"iommu_devices": (), "iommu_groups": 0, "acpi_tables": ()}
+    none: typing.Dict[str, typing.Any] = {"iommu_devices": (), "iommu_groups": 0, "acpi_tables": ()}
     observed = {"worker-1": ObservedBios(bios(iommu=OFF))}
     finding = one(platforms(bioses=observed, **none), "platform.iommu")
     assert finding.status == "warn" and "By its BMC: ProcVirtualization Disabled." in finding.why

@@ -17,7 +17,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, Fault, tree
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
+from lab.bmc.server import Fault
 
 Result = typing.Dict[str, typing.Any]
 

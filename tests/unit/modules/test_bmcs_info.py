@@ -24,7 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, Fault, tree
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
+from lab.bmc.server import Fault
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUN = "20260102T030405Z-aaaaaa"
@@ -123,7 +124,7 @@ def test_each_way_to_a_bmc_and_no_secret_anywhere(site: Site, certificates: Cert
             "without": {},
             "blank": {"rdma_bmc_address": "", "rdma_bmc_password": "{{ nowhere_to_be_found }}"},
         }
-        role = {"rdma_bmc_ca_path": str(certificates.authority), "platform_bmc_seconds": 20}
+        role = {"platform_bmc_ca_path": str(certificates.authority), "platform_bmc_seconds": 20}
         assert site.play(hosts, role, RDMA_BMC_USER=USER, RDMA_BMC_PASSWORD=PASSWORD) == 0, site.output
     assert site.asked() == sorted(set(hosts) - {"without", "blank"})
     facts = load(Facts, facts_of(site.folder, "platform")[0], "platform").bioses
@@ -144,14 +145,14 @@ def test_each_way_to_a_bmc_and_no_secret_anywhere(site: Site, certificates: Cert
 
 def test_without_an_address_nothing_is_asked(site: Site) -> None:
     """Not even for the authorities, which may be missing."""
-    assert site.play({"worker-1": {}, "worker-2": {}}, {"rdma_bmc_ca_path": "/nowhere.pem"}) == 0, site.output
+    assert site.play({"worker-1": {}, "worker-2": {}}, {"platform_bmc_ca_path": "/nowhere.pem"}) == 0, site.output
     assert site.asked() == [] and load(Facts, facts_of(site.folder, "platform")[0], "platform").bioses == {}
     assert not (site.path / "report" / "facts" / "bios").exists()
 
 
 def test_authorities_that_are_none_fail_the_stage(site: Site) -> None:
     at = {"rdma_bmc_address": "localhost", "rdma_bmc_user": USER, "rdma_bmc_password": PASSWORD}
-    assert site.play({"worker-1": at}, {"rdma_bmc_ca_path": "/nowhere.pem"}) != 0
+    assert site.play({"worker-1": at}, {"platform_bmc_ca_path": "/nowhere.pem"}) != 0
     assert "ca_path: /nowhere.pem holds no authorities" in site.output
 
 

@@ -24,7 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.ses
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Found, Registries, read, read_one
 from ansible_collections.linerate.rdma.tests.unit import bmc_server
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, TOKEN, USER, BmcServer, Certificates, Fault, tree
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
+from lab.bmc.server import Fault
 
 SYSTEM = "/redfish/v1/Systems/System.Embedded.1"
 MANAGER = "/redfish/v1/Managers/iDRAC.Embedded.1"

@@ -22,7 +22,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import set_all, set_one
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, FIXTURES, PASSWORD, TOKEN, USER, BmcServer, Certificates, Fault, tree
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, FIXTURES, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
+from lab.bmc.server import Fault
 
 ROOT = pathlib.Path(__file__).parents[3]
 DELL = "/redfish/v1/Systems/System.Embedded.1"

@@ -52,8 +52,6 @@ VARIABLES = (
     "rdma_bmc_token",
     "rdma_bmc_fingerprint",
     "rdma_bmc_system",
-    "rdma_bmc_ca_path",
-    "rdma_bmc_validate_certs",
 )
 
 # the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both ends
