@@ -183,8 +183,10 @@ class Bios:
             settings.pop("Attributes", None)
         else:
             settings["Attributes"] = {name: current[name] for name in self._shown if name in current}
+        refused = {"MessageId": "BIOS.1.0.SettingNotApplied", "Message": f"The BIOS did not take {', '.join(sorted(self.stubborn))}."}
+        self._bios.setdefault("@Redfish.Settings", {})["Messages"] = [refused] if self.stubborn else [{"MessageId": "Base.1.0.Success"}]
         if job:
-            job["JobState"] = "Failed" if self.stubborn else "Completed"
+            job.update(JobState="Failed" if self.stubborn else "Completed", CompletionTime=time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()))
         self._touch()
 
     def changed(self) -> Tree:

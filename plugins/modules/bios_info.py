@@ -126,6 +126,9 @@ bmcs:
         lockdown:
           description: Whether the BMC refuses all changes. V(null) if it has no such mode or does not say.
           type: bool
+        last_apply:
+          description: What went wrong when values were applied last. Empty if nothing did, or if the BMC does not say so.
+          type: str
         pending_error:
           description: Why the pending values are not known.
           type: str

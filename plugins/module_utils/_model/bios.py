@@ -121,6 +121,7 @@ class NodeBios:
     :ivar apply_times: that it supports, as the BMC names them
     :ivar jobs: those that hold the BIOS; None where the BMC has no such jobs, or they could not be read (see errors)
     :ivar lockdown: whether the BMC refuses changes; None where it has no such mode, or it could not be read (see errors)
+    :ivar last_apply: what went wrong when values were applied last; empty where nothing did, or nobody says so
     :ivar pending_error: why it is not known what waits for a reset
     :ivar errors: other parts that could not be read
     """
@@ -135,6 +136,7 @@ class NodeBios:
     apply_times: typing.Tuple[str, ...] = ()
     jobs: typing.Optional[typing.Tuple[BiosJob, ...]] = None
     lockdown: typing.Optional[bool] = None
+    last_apply: str = ""
     pending_error: str = ""
     errors: typing.Tuple[str, ...] = ()
 

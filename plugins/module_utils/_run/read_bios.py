@@ -168,8 +168,9 @@ class Reader:
         if self._found is None and not self._registries.is_known(key):
             self._found = registry()
         errors: typing.List[str] = []
+        failures = [bios.refused] if bios.refused else []
         pending, pending_error = _partly(session, "the settings object", lambda: _pending(session, bios), typing.cast(typing.Dict[str, typing.Any], {}))
-        jobs, lockdown = _held(session, system, errors)
+        jobs, lockdown = _held(session, system, errors, failures)
         found = self._found = self._found or registry()
         return NodeBios(
             vendor=system.vendor,
@@ -182,6 +183,8 @@ class Reader:
             apply_times=bios.apply_times,
             jobs=jobs,
             lockdown=lockdown,
+            # in the words of the BMC
+            last_apply="; ".join(text for text in failures if not session.bmc.holds_secret(text)),
             pending_error=pending_error,
             errors=tuple(errors),
         )
@@ -233,9 +236,13 @@ def _registry(session: Session, system: resources.System, name: str) -> Registry
 
 
 def _held(
-    session: Session, system: resources.System, errors: typing.List[str]
+    session: Session, system: resources.System, errors: typing.List[str], failures: typing.List[str]
 ) -> typing.Tuple[typing.Optional[typing.Tuple[BiosJob, ...]], typing.Optional[bool]]:
-    """Jobs that hold the BIOS, and whether the BMC is locked down; None where it has no such thing, or does not tell."""
+    """Jobs that hold the BIOS, and whether the BMC is locked down; None where it has no such thing, or does not tell.
+
+    :param errors: gets why something could not be read
+    :param failures: gets what the last job failed for
+    """
     if not system.manager or not system.vendor.lower().startswith(_TELLING):
         return None, None
 
@@ -247,7 +254,10 @@ def _held(
     manager = part("manager", lambda: resources.manager(session.get(system.manager)))
     if manager is None:
         return None, None
-    jobs = part("jobs", lambda: _jobs(session, manager.jobs)) if manager.jobs else None
+    queue = part("jobs", lambda: _jobs(session, manager.jobs)) if manager.jobs else None
+    failed = resources.failed_job(queue or ())
+    failures.extend([failed] if failed else [])
+    jobs = None if queue is None else resources.bios_jobs(queue)
     return jobs, part("lockdown mode", lambda: resources.lockdown(session.get(manager.lockdown))) if manager.lockdown else None
 
 
@@ -255,9 +265,9 @@ def _pending(session: Session, bios: resources.Bios) -> typing.Dict[str, typing.
     return resources.pending(session.get(bios.settings), bios.attributes) if bios.settings else {}
 
 
-def _jobs(session: Session, path: str) -> typing.Tuple[BiosJob, ...]:
+def _jobs(session: Session, path: str) -> typing.List[typing.Mapping[str, typing.Any]]:
     source = "the jobs of the BMC"
-    found: typing.List[BiosJob] = []
+    found: typing.List[typing.Mapping[str, typing.Any]] = []
     page = f"{path}?$expand=*($levels=1)"
     for _page in range(_MOST_PAGES):
         answer = session.get(page)
@@ -267,10 +277,10 @@ def _jobs(session: Session, path: str) -> typing.Tuple[BiosJob, ...]:
             if len(paths) > _MOST_JOBS:
                 raise session.error("not_understood", f"it has {len(paths)} jobs and tells them one by one only", "")
             jobs = [session.get(path) for path in paths]
-        found += resources.bios_jobs(jobs)
+        found += jobs
         page = resources.next_page(answer)
         if not page:
-            return tuple(found)
+            return found
     raise session.error("not_understood", f"it has more than {_MOST_PAGES} pages of jobs", "")
 
 

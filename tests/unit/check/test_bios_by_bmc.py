@@ -93,6 +93,7 @@ def test_a_bmc_that_says_all_is_on() -> None:
         (bios(lockdown=True, sriov={**OFF, "read_only": "lockdown"}), "fail", "Disabled", "is not on; lockdown", "Switch off the lockdown mode"),
         (bios(sriov={**OFF, "read_only": "dependency: x is y"}), "fail", "Disabled", "dependency: x is y", "Set first what it depends on"),
         (bios(sriov={"pending": "Disabled"}), "fail", "Enabled (Disabled after a reset)", "Disabled waits for a reset, and is not on", "Set sriov on"),
+        (dataclasses.replace(bios(sriov=OFF), last_apply="the job JID_7 ended as Failed"), "fail", "Disabled", "the job JID_7 ended", "on the setup screen"),
         (bios(sriov={"current": "Auto"}), "unknown", "not proven", "Nor does its BMC tell: SriovGlobalEnable: Auto does not say", "lspci"),
         (bios(sriov=None), "unknown", "not proven", "Nor does its BMC tell: No such attribute", "lspci"),
         ("failed: the BMC of worker-1 (x:443): user or password is wrong. Correct that", "unknown", "not proven", "password is wrong", "Have the BMC answer."),

@@ -465,6 +465,7 @@ DATA.update(
         ),
         "redfish.resources.next_page": Data(parser("redfish.resources.next_page"), [{"Members@odata.nextLink": "/jobs?$skip=50"}], ("",)),
         "redfish.resources.bios_jobs": Data(lambda data: parser("redfish.resources.bios_jobs")([data]), [{**DELL_JOB, "JobState": "Scheduled"}], ((),)),
+        "redfish.resources.failed_job": Data(lambda data: parser("redfish.resources.failed_job")([data]), [{**DELL_JOB, "JobState": "Failed"}], ("",)),
         "redfish.resources.message_id": Data(parser("redfish.resources.message_id"), [REFUSAL], ("",)),
         "redfish.resources.said": Data(parser("redfish.resources.said"), [REFUSAL], ("",)),
         "redfish.resources.etag": Data(lambda data: parser("redfish.resources.etag")(data, ""), [{"@odata.etag": 'W/"2C3F7FBA"'}], ("",)),

@@ -108,7 +108,8 @@ def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: typing.Tu
         return _Judged("read_only", f"{seen}; {attribute.read_only}")
     if attribute.allowed and not any(matches(key, wanted, one.value, one.label) for one in attribute.allowed):
         return _Judged("wrong", f"{seen}, which it can't be: allowed are {', '.join(one.value for one in attribute.allowed)}")
-    return _Judged("wrong", seen)
+    failed = f"; when values were applied last: {bios.last_apply}" if bios.last_apply and not waits else ""
+    return _Judged("wrong", f"{seen}{failed}")
 
 
 def _by(bios: NodeBios) -> str:

@@ -157,4 +157,6 @@ def _remedy(said: Told, state: BiosState) -> str:
         return f"{way_out(said.bios)}."
     if state.state == "unknown":
         return f"Look it up on the setup screen, and set it by its name there; or leave {state.key} out of rdma_cluster.bios."
+    if said.bios.last_apply:
+        return f"Set {_expected(state)} on the setup screen, since it did not take; see the log of the BMC, and update the BIOS."
     return f"Set {_expected(state)} by the module linerate.rdma.bios or on the setup screen, then drain and reset the node."

@@ -15,6 +15,8 @@ from .resource import Data, inner, is_path, last, link, mapping, rows, text_at
 
 #: of jobs that are over: DMTF's Job.JobState, and iDRAC's
 _ENDED = re.compile(r"completed|failed|exception|cancel|invalid|expired", re.IGNORECASE)
+#: of those, the ones that did not do their work
+_FAILED = re.compile(r"failed|exception|errors", re.IGNORECASE)
 _BIOS_JOB = "BIOSConfiguration"
 
 
@@ -34,7 +36,8 @@ class System:
 
 @dataclasses.dataclass(frozen=True)
 class Bios:
-    """:ivar registry: name of its registry, which need not be one; empty where the property is missing
+    """:ivar refused: what went wrong when values were applied last, in the words of the BIOS
+    :ivar registry: name of its registry, which need not be one; empty where the property is missing
     :ivar settings: path of the object that takes new values; empty where there is none
     """
 
@@ -42,6 +45,7 @@ class Bios:
     registry: str
     settings: str
     apply_times: typing.Tuple[str, ...]
+    refused: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +101,7 @@ def bios(data: Data) -> Bios:
         registry=text_at(data, "AttributeRegistry"),
         settings=link(settings.get("SettingsObject")),
         apply_times=tuple(time for time in times if isinstance(time, str)) if isinstance(times, list) else (),
+        refused=_refused(settings),
     )
 
 
@@ -168,6 +173,18 @@ def bios_jobs(jobs: typing.Iterable[Data]) -> typing.Tuple[BiosJob, ...]:
     )
 
 
+def failed_job(jobs: typing.Iterable[Data]) -> str:
+    """What the last job that was to write BIOS attributes failed for, with its id; empty where it did not fail, or there was none."""
+    over = [job for job in rows(list(jobs)) if text_at(job, "JobType") == _BIOS_JOB and _ENDED.search(text_at(job, "JobState"))]
+    # ids count up on an iDRAC; a time may be TIME_NA
+    over.sort(key=lambda job: (_moment(text_at(job, "CompletionTime")), text_at(job, "Id")))
+    if not over or not _FAILED.search(text_at(over[-1], "JobState")):
+        return ""
+    job = over[-1]
+    words = text_at(job, "Message")
+    return f"the job {text_at(job, 'Id') or last(link(job))} ended as {text_at(job, 'JobState')}{f' ({words})' if words else ''}"
+
+
 def message_id(data: typing.Any) -> str:
     """Why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave none. Its text may repeat what it was sent."""
     error = inner({"": data}, "", "error")
@@ -194,6 +211,18 @@ def job_of(path: str) -> str:
     """The id of a job, by where it is to be found: a path, or a URL; empty where there is none."""
     found = last(path.partition("?")[0])
     return found if re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", found) else ""
+
+
+def _refused(settings: Data) -> str:
+    """What of the annotation @Redfish.Settings is no success (DSP0266, 9.10)."""
+    told = [row for row in rows(settings.get("Messages")) if "OK" not in (row.get("Severity"), row.get("MessageSeverity"))]
+    named = [(text_at(row, "MessageId"), text_at(row, "Message")) for row in told]
+    bad = [f"{words} ({name})" if words else name for name, words in named if name and name.rpartition(".")[2] not in ("Success", "NoOperation")]
+    return "; ".join(list(dict.fromkeys(bad))[:3])
+
+
+def _moment(text: str) -> str:
+    return text if text[:4].isdigit() else ""
 
 
 def _values(attributes: Data) -> typing.Dict[str, typing.Any]:
