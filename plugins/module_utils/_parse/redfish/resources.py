@@ -201,9 +201,9 @@ def said(data: typing.Any) -> str:
     return " ".join([text for text in dict.fromkeys(told) if text][:3]) or text_at(inner(top, "error"), "message")
 
 
-def etag(data: Data, header: str) -> str:
+def etag(data: typing.Any, header: str) -> str:
     """What tells whether a resource was changed since; empty where the BMC does not say, or by what no header can hold."""
-    found = header or data.get("@odata.etag")
+    found = header or inner({"": data}, "").get("@odata.etag")
     return found if isinstance(found, str) and found.isascii() and found.isprintable() and len(found) <= 200 else ""
 
 
