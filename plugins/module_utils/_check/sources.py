@@ -51,12 +51,14 @@ Source = typing.Union[OfNodes, Planned, OfCluster, Joined, OfRun]
 #: shown by sysfs, procfs and PCI configuration space of a node, in one look
 HCAS = OfNodes("hcas")
 PLATFORM = OfNodes("platform")
+#: shown by the tools of a node, where it has them
+FIRMWARE = OfNodes("firmware")
 CLOCKS = OfNodes("clock")
 #: asked through the ports of a node
 SUBNETS = OfNodes("subnets")
 TOPOLOGIES = OfNodes("topologies", chosen="vantage_points")
 #: what several stages build on; a run looks once
-SHARED = (HCAS, PLATFORM, CLOCKS, SUBNETS, TOPOLOGIES)
+SHARED = (HCAS, PLATFORM, FIRMWARE, CLOCKS, SUBNETS, TOPOLOGIES)
 
 NODES = OfRun("nodes")
 #: those of them that are reached by observers: a remedy names the way to a node
@@ -77,7 +79,14 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "stopped": OfNodes("ping_servers_stopped"),
         "by_pods": BY_PODS,
     },
-    "platform": {"nodes": HCAS, "subnets": SUBNETS, "platforms": PLATFORM, "by_pods": BY_PODS},
+    "platform": {
+        "nodes": HCAS,
+        "subnets": SUBNETS,
+        "platforms": PLATFORM,
+        "firmware": FIRMWARE,
+        "nics": OfCluster("nic_devices", "nics"),
+        "by_pods": BY_PODS,
+    },
     "operators": {
         "nodes": NODES,
         "operators": OfCluster("operators", "operators"),

@@ -12,6 +12,7 @@ import typing
 
 from .comparison import Measure
 from .findings import Waiver
+from .firmware import FirmwareWishes
 from .host_intent import HostNeeds
 
 #: see profiles.py for what each of them is
@@ -289,6 +290,7 @@ class ClusterIntent:
     :ivar disruption: the most that may happen to a node; what needs more is refused before anything is applied
     :ivar network_operator: NVIDIA's, for profiles that need it
     :ivar host: what jobs need of the nodes beside the network
+    :ivar firmware: what the firmware of the HCAs shall be set to beside what each fabric needs
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
     :ivar training: what a job's log must prove; None when no job is asked for
     """
@@ -301,6 +303,7 @@ class ClusterIntent:
     node_pool: typing.Optional[DrainPool] = None
     network_operator: NetworkOperator = NetworkOperator()
     host: HostNeeds = dataclasses.field(default_factory=HostNeeds)
+    firmware: FirmwareWishes = FirmwareWishes()
     measures: typing.Tuple[Measure, ...] = ()
     training: typing.Optional[Training] = None
 

@@ -2,7 +2,7 @@
 
 """Stage platform: can the nodes make VFs, and which layer says no. Check ids: ``platform.*``.
 
-No setting is asked, neither the BIOS's nor the firmware's: what they lead to is read, and proves them.
+What settings lead to is read, and proves them. Those of the firmware are asked as well, where a tool is there: only they show what the next reset brings.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import typing
 
 from ..._model.fabric import ObservedSubnets
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.firmware import NicDevices, ObservedFirmware
 from ..._model.hca import Hca, ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
@@ -28,12 +29,16 @@ class Facts:
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar platforms: answer of node_info of each node
+    :ivar firmware: answer of node_info of each node
+    :ivar nics: answer of nic_device_info
     :ivar by_pods: names of the nodes that are reached by observers
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
+    firmware: typing.Dict[str, ObservedFirmware] = dataclasses.field(default_factory=dict)
+    nics: NicDevices = NicDevices()
     by_pods: typing.Tuple[str, ...] = ()
 
 
@@ -47,7 +52,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         remedy = "Put the nodes into the inventory's group rdma_nodes."
         findings.append(Finding("platform.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, remedy))
     memberships = {fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if traits(fabric).functions}
-    running = firmware.versions(memberships.values())
+    fleet = firmware.fleet(intent, memberships.values(), facts.firmware, facts.nics)
+    findings += firmware.unread(facts.nics)
     for fabric in intent.fabrics:
         if not traits(fabric).functions:
             findings.append(ok("platform.scope", fabric.name, f"profile {fabric.profile}: it makes no VFs", "the HCAs that shall make VFs"))
@@ -68,13 +74,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             findings.append(Finding("platform.node", name, UNKNOWN, "no answer", expected, f"node_info: {'; '.join(dict.fromkeys(errors))}.", remedy))
             continue
         findings.append(ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected))
-        findings += _check_node(name, observed.value, intent, memberships, running)
+        findings += _check_node(name, observed.value, intent, memberships, fleet)
     return tuple(findings)
 
 
-def _check_node(
-    name: str, platform: NodePlatform, intent: Intent, memberships: typing.Mapping[str, Membership], running: firmware.Versions
-) -> typing.List[Finding]:
+def _check_node(name: str, platform: NodePlatform, intent: Intent, memberships: typing.Mapping[str, Membership], fleet: firmware.Fleet) -> typing.List[Finding]:
     findings = [*_check_read(name, platform), _check_iommu(name, platform)]
     evidence = {function.address: function for function in platform.functions}
     for fabric in (fabric for fabric in intent.fabrics if fabric.name in memberships):
@@ -84,7 +88,7 @@ def _check_node(
             findings += _check_hca(subject, fabric, hca, function)
             if function is not None:
                 findings += bios.check(subject, fabric, hca, function, platform.kernel_arguments or ())
-                findings += firmware.check(subject, fabric, hca, function, running)
+                findings += firmware.check(name, fabric, hca, function, fleet)
     return findings
 
 
