@@ -28,8 +28,8 @@ options:
       - Subsets to read. The prefix C(!) excludes a subset.
       - V(hcas) reads HCAs, ports, physical functions (PFs) and VFs.
       - V(platform) reads IOMMU, SR-IOV support and the NVIDIA driver.
-      - V(firmware) reads versions and settings of the firmware of the HCAs. C(mstconfig) takes a second or more for each HCA. The HCAs are asked at the same time,
-        and all of them together may take 90 seconds.
+      - V(firmware) reads versions and settings of the firmware of the HCAs. C(mstconfig) takes a second or more for each HCA.
+        The HCAs are asked at the same time, and all of them together may take 90 seconds.
       - V(clock) reads the time, and whether a time service synchronises the clock.
     type: list
     elements: str

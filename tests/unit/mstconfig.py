@@ -2,8 +2,8 @@
 
 """A stand-in for mstconfig, since no HCA is at hand: it keeps the settings of its HCAs in a file and prints what the real tool prints (mstflint v4.26.0-1).
 
-The file (variable STAND_IN_STATE): ``{address: {name: [default, current, next, read_only]}}``. It refuses what the real tool refuses, in its words. ``broken`` in
-place of the settings of an HCA stands for one that can't be opened; STAND_IN_VERSION is the version, and from 4.31 on there is -j.
+The file (variable STAND_IN_STATE): ``{address: {name: [default, current, next, read_only]}}``. It refuses what the real tool refuses, in its words.
+``broken`` in place of the settings of an HCA stands for one that can't be opened; STAND_IN_VERSION is the version, and from 4.31 on there is -j.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def end(text: str, code: int = 3) -> typing.NoReturn:
 
 def row(name: str, values: typing.List[typing.Any], columns: int = 3) -> str:
     default, current, following, read_only = values
-    mark = "*" if columns == 3 and following not in (default, current) or following != current else " "
+    mark = "*" if following != current or (columns == 3 and following != default) else " "
     shown = (default, current, following)[3 - columns :]
     return f"{mark}{'RO' if read_only else '  '}     {name:<44}" + " ".join(f"{value:<20}" for value in shown)
 

@@ -303,7 +303,7 @@ class ClusterIntent:
     node_pool: typing.Optional[DrainPool] = None
     network_operator: NetworkOperator = NetworkOperator()
     host: HostNeeds = dataclasses.field(default_factory=HostNeeds)
-    firmware: FirmwareWishes = FirmwareWishes()
+    firmware: FirmwareWishes = dataclasses.field(default_factory=FirmwareWishes)
     measures: typing.Tuple[Measure, ...] = ()
     training: typing.Optional[Training] = None
 

@@ -152,7 +152,8 @@ def test_devlink_that_says_something_else(text: str) -> None:
     ("one", "other", "alike"),
     [
         ("True(1)", "true", True), ("True(1)", "1", True), ("True(1)", "True", True), ("False(0)", "no", True), ("IB(1)", "ib", True), ("16", "0x10", True),
-        ("per_mkey(0)", "per_mkey", True), ("True(1)", "False(0)", False), ("IB(1)", "ETH(2)", False), ("16", "8", False), ("per_mkey(0)", "force_relax", False),
+        ("per_mkey(0)", "per_mkey", True), ("True(1)", "False(0)", False), ("IB(1)", "ETH(2)", False), ("16", "8", False),
+        ("per_mkey(0)", "force_relax", False),
     ],
 )  # fmt: skip
 def test_values_that_are_one(one: str, other: str, alike: bool) -> None:
@@ -188,6 +189,9 @@ def test_a_card_of_the_operator() -> None:
     assert nic_device(card()) == NicDevice("co-node-25-101b-0000-04-00", "co-node-25", ports, "MT_0000000225", "20.42.1000", configured=True)
     waiting = nic_device(card(conditions=[{"type": "ConfigUpdateInProgress", "status": "True", "reason": "PendingReboot", "message": "m"}], dpu=True))
     assert (waiting.waits, waiting.message, waiting.dpu) == ("PendingReboot", "m", True)
-    for status in ({"node": ""}, {"ports": []}, {"ports": "x"}):
-        with pytest.raises(ResourceError):
-            nic_device(card(**status))
+
+
+@pytest.mark.parametrize("status", [{"node": ""}, {"ports": []}, {"ports": "x"}])
+def test_a_card_that_is_nowhere_is_an_error(status: typing.Dict[str, typing.Any]) -> None:
+    with pytest.raises(ResourceError):
+        nic_device(card(**status))

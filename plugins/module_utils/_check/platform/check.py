@@ -38,7 +38,7 @@ class Facts:
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
     firmware: typing.Dict[str, ObservedFirmware] = dataclasses.field(default_factory=dict)
-    nics: NicDevices = NicDevices()
+    nics: NicDevices = dataclasses.field(default_factory=NicDevices)
     by_pods: typing.Tuple[str, ...] = ()
 
 
