@@ -25,6 +25,8 @@ TOOLS = (("mstconfig", "mstflint"), ("mlxconfig", "mft"))
 #: that one question may take, and all of a node together
 _ONE_SECONDS, _ALL_SECONDS, _DEVLINK_SECONDS = 60.0, 90.0, 10.0
 _PARALLEL = 16
+#: what a build says that does not know the option
+_NO_JSON = "invalid argument: -j"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,13 +86,15 @@ def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> typing.Tup
     :raises ParseError: what it says is no table of settings
     """
     asked = [tool.path, "-d", address, "-e"]
-    if tool.version < mstconfig.JSON_SINCE:
-        finished = command.run([*asked, "query"], seconds)
-        return _settings(finished, lambda: mstconfig.parse(finished.stdout))
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "settings.json")
-        finished = command.run([*asked, "-j", path, "query"], seconds)
-        return _settings(finished, lambda: mstconfig.parse_json(_text(path)))
+    if tool.version >= mstconfig.JSON_SINCE:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "settings.json")
+            finished = command.run([*asked, "-j", path, "query"], seconds)
+            # a build without JSON says so at once
+            if _NO_JSON not in finished.stdout:
+                return _settings(finished, lambda: mstconfig.parse_json(_text(path)))
+    finished = command.run([*asked, "query"], seconds)
+    return _settings(finished, lambda: mstconfig.parse(finished.stdout))
 
 
 def _settings(finished: command.Finished, read: typing.Callable[[], mstconfig.Query]) -> typing.Tuple[typing.Tuple[Setting, ...], str]:

@@ -9,6 +9,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import firmware
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.check import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
@@ -191,6 +192,11 @@ def test_what_the_operator_of_nvidia_says() -> None:
     assert "28.43.1014 is on its flash (NicDevice)" in stored.why
     (unread,) = judged(fleet, nics=NicDevices(errors=("GET nicdevices: forbidden",)))
     assert unread.subject == "NicDevice" and unread.status == "warn" and "docs/rbac.yml" in unread.remedy
+
+
+def test_nodes_that_are_called_by_their_addresses_are_told_apart() -> None:
+    seen = firmware.fleet(healthy(PAIR).intent, (), {}, NicDevices((NicDevice("card", "10.0.0.2", (ADDRESS,)),)))
+    assert seen.nic("10.0.0.1", ADDRESS) is None and seen.nic("10.0.0.2", ADDRESS) is not None
 
 
 def test_all_that_is_wrong_with_an_hca_is_one_finding() -> None:

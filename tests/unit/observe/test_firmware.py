@@ -48,6 +48,14 @@ def test_mstconfig_says_what_is_set(node: FirmwareNode, version: str) -> None:
     assert [hca.address for hca in seen(node, chosen=[SECOND])] == [SECOND]
 
 
+def test_a_build_without_json_is_asked_for_the_table(node: FirmwareNode) -> None:
+    node.add_mstconfig("4.30.0")
+    old = (node.tools / "mstconfig").read_text(encoding="utf-8").splitlines()[1]
+    node.tool("mstconfig", f'[ "$1" = -v ] && echo "mstconfig, mstflint 4.33.0, Git SHA Hash: N/A" && exit; {old}')
+    first = seen(node)[0]
+    assert first.settings_from == "mstconfig 4.33" and first.setting("SRIOV_EN") is not None and first.errors == ()
+
+
 def test_devlink_says_what_is_stored(node: FirmwareNode) -> None:
     said = '{"info":{"pci/%s":{"versions":{"fixed":{"fw.psid":"MT_9"},"running":{"fw.version":"1.2.3"},"stored":{"fw.version":"1.2.4"}}}}}'
     node.tool("devlink", f"[ $4 = pci/{FIRST} ] || {{ echo 'kernel answers: Operation not supported' >&2; exit 1; }}; echo '{said % FIRST}'")

@@ -67,26 +67,28 @@ class Fleet:
 
     :ivar versions: see :func:`versions`
     :ivar values: see :func:`values`
+    :ivar nics: what NVIDIA's operator says of HCAs, by node and by the short name of its host, with the PCI address
     """
 
     intent: Intent
     versions: Versions
     values: _Values
     firmware: typing.Mapping[str, ObservedFirmware]
-    nics: NicDevices
+    nics: typing.Mapping[typing.Tuple[str, str], NicDevice]
 
     def of(self, node: str, address: str) -> typing.Optional[HcaFirmware]:
         return _of(self.firmware, node, address)
 
     def nic(self, node: str, address: str) -> typing.Optional[NicDevice]:
         """What NVIDIA's operator says of an HCA. The cluster may know the node by another name of the same host."""
-        return next((nic for nic in self.nics.devices if address in nic.ports and (nic.node == node or host_of(nic.node) == host_of(node))), None)
+        return self.nics.get((node, address)) or self.nics.get((_host(node), address))
 
 
 def fleet(intent: Intent, memberships: typing.Iterable[Membership], firmware: typing.Mapping[str, ObservedFirmware], nics: NicDevices) -> Fleet:
     """What single HCAs are compared with."""
     known = tuple(memberships)
-    return Fleet(intent, versions(known), values(known, firmware), firmware, nics)
+    named = {(name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))}
+    return Fleet(intent, versions(known), values(known, firmware), firmware, named)
 
 
 def versions(memberships: typing.Iterable[Membership]) -> Versions:
@@ -293,6 +295,12 @@ def _of(firmware: typing.Mapping[str, ObservedFirmware], node: str, address: str
     observed = firmware.get(node)
     found = observed.value.hcas if observed is not None and observed.value is not None and observed.error is None else ()
     return next((item for item in found if item.address == address), None)
+
+
+def _host(node: str) -> str:
+    """Short name of the host; of a node that is called by its address all of that."""
+    short = host_of(node)
+    return node if short.isdigit() or ":" in node else short
 
 
 def _compared(setting: Setting) -> bool:
