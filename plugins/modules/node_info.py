@@ -3,13 +3,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node shows of its HCAs and its platform, in one look."""
+"""What a node shows of its HCAs, its platform and the firmware of its HCAs, in one look."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_info
-short_description: Show the HCAs of a node, its IOMMU and SR-IOV support, and its clock
+short_description: Show the HCAs of a node, their firmware, its IOMMU and SR-IOV support, and its clock
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
@@ -20,19 +20,22 @@ description:
   - Files may disappear or become unreadable while VFs are created. The module leaves out files that disappeared. A value that could not be read is C(null)
     and appears in RV(hcas.hcas[].unread) and RV(hcas.errors).
   - For the platform, shows whether the firmware provides an IOMMU, whether the kernel uses it, and which network functions support VFs.
-  - Does not read the settings of the BIOS or of the HCA firmware.
+  - For the firmware of the HCAs, asks C(devlink) and C(mstconfig) where they are installed. See M(linerate.rdma.nic_firmware_info).
+  - Does not read the settings of the BIOS. See M(linerate.rdma.bios_info).
 options:
   gather_subset:
     description:
       - Subsets to read. The prefix C(!) excludes a subset.
       - V(hcas) reads HCAs, ports, physical functions (PFs) and VFs.
       - V(platform) reads IOMMU, SR-IOV support and the NVIDIA driver.
+      - V(firmware) reads versions and settings of the firmware of the HCAs. C(mstconfig) takes a second or more for each HCA.
+        The HCAs are asked at the same time, and all of them together may take 90 seconds.
       - V(clock) reads the time, and whether a time service synchronises the clock.
       - V(neighbours) listens on Ethernet NICs with RDMA for switches that speak LLDP, half a minute at most, and reads the neighbours that the kernel knows.
         It needs root, does nothing on nodes with InfiniBand, and is no part of V(all).
     type: list
     elements: str
-    choices: [all, hcas, platform, clock, neighbours, "!hcas", "!platform", "!clock", "!neighbours"]
+    choices: [all, hcas, platform, firmware, clock, neighbours, "!hcas", "!platform", "!firmware", "!clock", "!neighbours"]
     default: [all]
   sysfs:
     description: Mount point of sysfs. If you give several, the result lists the devices of all of them.
@@ -312,11 +315,15 @@ platform:
       type: list
       elements: str
       sample: []
+firmware:
+  description: Firmware of the PFs, as in RV(linerate.rdma.nic_firmware_info#module:firmware).
+  returned: with the subset V(firmware)
+  type: dict
 counts:
   description: Number of items in each fact. The facts themselves are then in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
   type: dict
-  sample: {hcas: 72, platform: 72}
+  sample: {hcas: 72, platform: 72, firmware: 8}
 clock:
   description: Clock of the node.
   returned: with the subset V(clock)

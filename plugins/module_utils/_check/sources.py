@@ -61,12 +61,14 @@ Source = typing.Union[OfNodes, Chosen, Planned, OfCluster, Joined, OfRun]
 #: shown by sysfs, procfs and PCI configuration space of a node, in one look
 HCAS = OfNodes("hcas")
 PLATFORM = OfNodes("platform")
+#: shown by the tools of a node, where it has them
+FIRMWARE = OfNodes("firmware")
 CLOCKS = OfNodes("clock")
 #: asked through the ports of a node
 SUBNETS = OfNodes("subnets")
 TOPOLOGIES = OfNodes("topologies", chosen="vantage_points")
 #: what several stages build on; a run looks once
-SHARED = (HCAS, PLATFORM, CLOCKS, SUBNETS, TOPOLOGIES)
+SHARED = (HCAS, PLATFORM, FIRMWARE, CLOCKS, SUBNETS, TOPOLOGIES)
 
 NODES = OfRun("nodes")
 #: those of them that are reached by observers: a remedy names the way to a node
@@ -93,6 +95,8 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "platforms": PLATFORM,
         # only of nodes whose BMC the inventory names
         "bioses": Chosen("bios", "bmcs"),
+        "firmware": FIRMWARE,
+        "nics": OfCluster("nic_devices", "nics"),
         "by_pods": BY_PODS,
     },
     "operators": {

@@ -13,6 +13,7 @@ import typing
 from .bios import BiosWishes
 from .comparison import Measure
 from .findings import Waiver
+from .firmware import FirmwareWishes
 from .host_intent import HostNeeds
 
 #: see profiles.py for what each of them is
@@ -291,6 +292,7 @@ class ClusterIntent:
     :ivar network_operator: NVIDIA's, for profiles that need it
     :ivar host: what jobs need of the nodes beside the network
     :ivar bios: what is asked of the BIOS of each node; its BMC must be known for that
+    :ivar firmware: what the firmware of the HCAs shall be set to beside what each fabric needs
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
     :ivar training: what a job's log must prove; None when no job is asked for
     """
@@ -304,6 +306,7 @@ class ClusterIntent:
     network_operator: NetworkOperator = NetworkOperator()
     host: HostNeeds = dataclasses.field(default_factory=HostNeeds)
     bios: BiosWishes = dataclasses.field(default_factory=BiosWishes)
+    firmware: FirmwareWishes = dataclasses.field(default_factory=FirmwareWishes)
     measures: typing.Tuple[Measure, ...] = ()
     training: typing.Optional[Training] = None
 

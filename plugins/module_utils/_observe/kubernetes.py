@@ -72,6 +72,8 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
     "NetworkAttachmentDefinition": ("/apis/k8s.cni.cncf.io/v1", "network-attachment-definitions", True),
     "NicClusterPolicy": ("/apis/mellanox.com/v1alpha1", "nicclusterpolicies", False),
+    "NicDevice": ("/apis/configuration.net.nvidia.com/v1alpha1", "nicdevices", True),
+    "NicConfigurationTemplate": ("/apis/configuration.net.nvidia.com/v1alpha1", "nicconfigurationtemplates", True),
     "MacvlanNetwork": ("/apis/mellanox.com/v1alpha1", "macvlannetworks", False),
     "IPoIBNetwork": ("/apis/mellanox.com/v1alpha1", "ipoibnetworks", False),
     "HostDeviceNetwork": ("/apis/mellanox.com/v1alpha1", "hostdevicenetworks", False),

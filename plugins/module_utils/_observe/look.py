@@ -14,10 +14,10 @@ import typing
 from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
 from .._model.load import to_data
-from . import clock, drop_in, ip_link, namespaces, neighbours, platform, subnet, sysfs
+from . import clock, drop_in, firmware, ip_link, namespaces, neighbours, platform, subnet, sysfs
 
 #: kinds of facts; those of NODE are of the node alone, for the others its ports are asked
-NODE = ("hcas", "platform", "clock")
+NODE = ("hcas", "platform", "firmware", "clock")
 KINDS = (*NODE, "subnets")
 #: what the collection has left on the node; none of the stages asks for it
 DROP_IN = "drop_in"
@@ -47,6 +47,8 @@ class Look:
             return to_data(ip_link.with_vf_settings(self._seen()))
         if kind == "platform":
             return to_data(platform.read_platform(self._roots, self._seen()))
+        if kind == "firmware":
+            return to_data(firmware.read_firmware(self._seen(), self._roots[0]))
         if kind == "clock":
             return to_data(clock.read_clock())
         if kind == NEIGHBOURS:

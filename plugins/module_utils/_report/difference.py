@@ -19,7 +19,7 @@ NOT_THERE = "not there"
 Data = typing.Dict[str, typing.Any]
 
 #: kinds of facts of nodes that are compared, and how a reader calls them. HCAs after the network was made show its VFs
-KINDS = {"hcas_after_network": "", "hcas": "", "platform": "platform", "subnets": "subnet manager of", "containerd": "containerd"}
+KINDS = {"hcas_after_network": "", "hcas": "", "platform": "platform", "firmware": "firmware", "subnets": "subnet manager of", "containerd": "containerd"}
 #: differ between any two runs and mean nothing: counts that rise by themselves, numbers that a device draws anew when it is made, and what pods have just now
 IGNORED = ("activity", "queue_pair", "changes", "held")
 # a list of such things is compared thing by thing: the first of these keys that all have names one

@@ -60,7 +60,12 @@ class Fleet:
             "fabric.rate": "the slow HCA of this benchmark",
             "fabric.uplinks": "the cut uplink of this benchmark",
         }
-        return {"rdma_fabrics": fabrics(self.world), "rdma_waivers": [{"check": check, "reason": reason} for check, reason in reasons.items()]}
+        # there is no API server
+        return {
+            "platform_nic_devices": False,
+            "rdma_fabrics": fabrics(self.world),
+            "rdma_waivers": [{"check": check, "reason": reason} for check, reason in reasons.items()],
+        }
 
     def write(self, folder: pathlib.Path) -> None:
         """Write ``<module>/<node>.json``: the answer of each observer of each node, as the module prints it."""
@@ -71,7 +76,13 @@ class Fleet:
             node = NodeHcas(tuple(self._functions(number, value)))
             topology = tuple(self._topology(item) for item in topologies[name].value or ())
             answers = {
-                "node_info": {"hcas": node, "platform": _platform(node), "clock": {"seconds": NOW, "synchronised": True, "error_seconds": 0.01}},
+                "node_info": {
+                    "hcas": node,
+                    "platform": _platform(node),
+                    # no tool is there
+                    "firmware": {"hcas": []},
+                    "clock": {"seconds": NOW, "synchronised": True, "error_seconds": 0.01},
+                },
                 "subnet_manager_info": {"subnets": ports},
                 "fabric_info": {"topology": topology},
                 "ping": {"ping": "pong"},

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check import teardown
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
     CHANGES,
+    FIRMWARE,
     HCAS,
     PLATFORM,
     SOURCES,
@@ -221,7 +222,7 @@ def test_ground_of_a_plan_is_what_nodes_showed(folder: FactFolder) -> None:
 
 
 def test_stages_look_at_what_this_run_has_not_seen(folder: FactFolder) -> None:
-    assert shared("fabric") == (HCAS, SUBNETS, TOPOLOGIES) and shared("platform") == (HCAS, PLATFORM, SUBNETS) and shared("compare") == ()
+    assert shared("fabric") == (HCAS, SUBNETS, TOPOLOGIES) and shared("platform") == (HCAS, PLATFORM, FIRMWARE, SUBNETS) and shared("compare") == ()
     assert unseen(folder, "fabric") == ["hcas", "subnets", "topologies"]
     for node in NODES:
         folder.write("hcas", node, {"hcas": []})
@@ -231,7 +232,7 @@ def test_stages_look_at_what_this_run_has_not_seen(folder: FactFolder) -> None:
     assert unseen(folder, "fabric") == ["topologies"]
     folder.write("vantage_points", value={})
     assert unseen(folder, "fabric") == []
-    assert unseen(folder, "platform") == ["platform"] and unseen(folder, "validate") == []
+    assert unseen(folder, "platform") == ["platform", "firmware"] and unseen(folder, "validate") == []
 
 
 def test_another_run_looks_again(tmp_path: pathlib.Path, folder: FactFolder) -> None:

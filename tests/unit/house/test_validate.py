@@ -349,6 +349,8 @@ def test_good_waiver_passes(fabrics: typing.Any) -> None:
     [
         ({"node_selector": {}}, "rdma_cluster.node_selector"),
         ({"wait_seconds": 0}, "rdma_cluster.wait_seconds"),
+        ({"firmware": {"num_of_vfs": 0}}, "rdma_cluster.firmware.num_of_vfs"),
+        ({"firmware": {"max_acc_out_read": -1}}, "rdma_cluster.firmware.max_acc_out_read"),
         ({"node_pool": {"max_unavailable": 0}}, "rdma_cluster.node_pool.max_unavailable"),
         ({"operator_namespace": "My Operator"}, "rdma_cluster.operator_namespace"),
         ({"network_operator": {"version": "26.4.1"}}, "rdma_cluster.network_operator.version"),

@@ -91,7 +91,7 @@ def fixture_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 def test_value_becomes_a_fact_and_ansible_gets_counts(played: Played) -> None:
     answer = played.answers["good"]["kept"]
-    assert answer["counts"] == {"hcas": 6, "platform": 6, "clock": 5} and answer["changed"] is False
+    assert answer["counts"] == {"hcas": 6, "platform": 6, "firmware": 6, "clock": 5} and answer["changed"] is False
     assert "hcas" not in answer and "platform" not in answer
     fact = played.folder.read("hcas", "good")
     assert fact is not None and [hca["name"] for hca in fact.value["hcas"]] == [f"mlx5_{index}" for index in range(6)]
@@ -197,7 +197,13 @@ def test_moment_is_no_argument_of_the_module() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "keys"), [(None, ["hcas", "platform", "clock"]), ("hcas", ["hcas"]), ("hcas,platform", ["hcas", "platform"]), (["!hcas"], ["platform", "clock"])]
+    ("words", "keys"),
+    [
+        (None, ["hcas", "platform", "firmware", "clock"]),
+        ("hcas", ["hcas"]),
+        ("hcas,platform", ["hcas", "platform"]),
+        (["!hcas"], ["platform", "firmware", "clock"]),
+    ],
 )
 def test_facts_are_those_of_the_subset(words: typing.Any, keys: typing.List[str]) -> None:
     assert list(action(node_info).kinds({"gather_subset": words})) == keys

@@ -189,6 +189,10 @@ TEXT: typing.Dict[str, Text] = {
         ["L\x00\x00\x00\xa0\x86\x01\x00\x01\x03\x00\x01\x00\x00\x00\x04" + "\x00" * 32 + "\x40\x04\x00\x00" * 12],
         (parser("node.ethtool.LinkModes")(None, None),),
     ),
+    "node.mstconfig.parse": Text(parser("node.mstconfig.parse"), seeds("mstflint/mstconfig_*_*.txt")),
+    "node.mstconfig.parse_json": Text(parser("node.mstconfig.parse_json"), seeds("mstflint/*connectx6.json")),
+    "node.mstconfig.version": Text(parser("node.mstconfig.version"), seeds("mstflint/mstconfig_4.21_version.txt")),
+    "node.devlink.parse": Text(lambda text: parser("node.devlink.parse")(text, "0000:3b:00.0"), seeds("mstflint/devlink_*.json")),
     "kubernetes.config_daemon_log.last_error": Text(
         parser("kubernetes.config_daemon_log.last_error"), ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'], ("",)
     ),
@@ -275,6 +279,15 @@ MIRRORS = [
     )
 ]
 NIC_STATUS = {"state": "notReady", "reason": "x", "appliedStates": [{"name": "state-OFED", "state": "notReady", "message": "y"}]}
+NIC_SPEC = {"configuration": {"template": {"numVfs": 8, "linkType": "Infiniband"}}, "firmware": {"updatePolicy": "Validate"}}
+CARD_STATUS = {
+    "node": "worker-1",
+    "ports": [{"pci": "0000:3c:00.0"}],
+    "psid": "mt_0000000838",
+    "firmwareVersion": "28.42.1000",
+    "dpu": False,
+    "conditions": [{"type": "ConfigUpdateInProgress", "status": "True", "reason": "PendingReboot", "message": "m"}],
+}
 DATA: typing.Dict[str, Data] = {
     "kubernetes.core.node": Data(parser("kubernetes.core.node"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.sriov_operator.node_state": Data(
@@ -299,6 +312,9 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.nvidia_network_operator.nic_policy": Data(
         parser("kubernetes.nvidia_network_operator.nic_policy"),
         [named(kind="NicClusterPolicy", spec={"rdmaSharedDevicePlugin": {"config": "{}"}}, status=NIC_STATUS)],
+    ),
+    "kubernetes.nic_configuration_operator.nic_device": Data(
+        parser("kubernetes.nic_configuration_operator.nic_device"), [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)]
     ),
     "kubernetes.nvidia_network_operator.attachment": Data(
         parser("kubernetes.nvidia_network_operator.attachment"), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")

@@ -39,6 +39,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     Topology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import FeatureDiscovery, WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    HcaFirmware,
+    NicDevice,
+    NicDevices,
+    NodeFirmware,
+    ObservedFirmware,
+    Said,
+    Setting,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Hca,
     Netdev,
@@ -254,6 +263,11 @@ def identity(kind: int, *parts: int) -> str:
     return f"0x{kind:02x}" + "".join(f"{part:04x}" for part in (*parts, 0, 0, 0)[:3]) + "00"
 
 
+def _physical(node: typing.Optional[NodeHcas]) -> typing.Iterator[Hca]:
+    assert node is not None
+    return (hca for hca in node.hcas if not hca.is_virtual)
+
+
 class _Made:
     """Facts of a shape, kind by kind."""
 
@@ -275,6 +289,7 @@ class _Made:
             "clock": {name: ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)) for name in names},
             "platform": {name: ObservedPlatform(self._platform(hcas[name].value)) for name in names},
             "bios": dict.fromkeys(names, ObservedBios(_BIOS)),
+            "firmware": {name: ObservedFirmware(self._firmware(hcas[name].value)) for name in names},
             "subnets": dict.fromkeys(names, ObservedSubnets(self._subnets())),
             "topologies": {name: ObservedTopologies(self._topologies() if name == names[0] and shape.infiniband else ()) for name in names},
             "hcas_after_network": hcas,
@@ -290,6 +305,7 @@ class _Made:
         if shape.infiniband:
             facts.update(self._pings())
         else:
+            facts["nic_devices", "nics"] = NicDevices(tuple(self._card(name, hca) for name in names for hca in _physical(hcas[name].value)))
             # only a network that sets something for the VF of a pod is looked at with pods
             facts["vf_pods", "pods"] = self._vf_pods()
             facts["hcas_in_use"] = {name: ObservedHcas(self._node(number, in_use=True)) for number, name in enumerate(names)}
@@ -392,6 +408,22 @@ class _Made:
         offers = SriovCapability(16, 16, current, 1, 1, True, (0,))
         bus = int(hca.pci.address.split(":")[1], 16)
         return dataclasses.replace(seen, sriov_current=current, capability=offers, memory=VfMemory((0,)), last_bus=bus, acs=Acs(0x5F, 0x1D))
+
+    def _firmware(self, node: typing.Optional[NodeHcas]) -> NodeFirmware:
+        link = "IB(1)" if self.shape.infiniband else "ETH(2)"
+        values = {"SRIOV_EN": "True(1)", "NUM_OF_VFS": "16", "PF_NUM_OF_VF_VALID": "False(0)", "LINK_TYPE_P1": link, "ATS_ENABLED": "False(0)"}
+        settings = tuple(Setting(name, value, value, "0") for name, value in values.items())
+        return NodeFirmware(tuple(self._firmware_of(hca, settings) for hca in _physical(node)))
+
+    def _firmware_of(self, hca: Hca, settings: typing.Tuple[Setting, ...]) -> HcaFirmware:
+        assert hca.pci is not None
+        version = Said(hca.firmware or "", "devlink")
+        psid = Said(hca.board or "", "devlink")
+        return HcaFirmware(hca.pci.address, hca.pci.device, psid, version, version, settings, "mstconfig 4.21")
+
+    def _card(self, node: str, hca: Hca) -> NicDevice:
+        assert hca.pci is not None
+        return NicDevice(f"{node}-{hca.name}", node, (hca.pci.address,), hca.board or "", hca.firmware or "", configured=True)
 
     # the fabric
 

@@ -58,6 +58,8 @@ _NAMES = "A name for the reader; nothing is judged by it."
 _CARD = "It describes the card; what the card can do is measured."
 _UNSELECTED = "This intent does not select by it."
 _MADE = "VFs are there, which proves that they can be made."
+_RUNS = "What runs is proven by sysfs and PCI; what waits for a reset is of the next one."
+_WAITS = "What runs is right; what waits for a reset is warned of."
 _SLOT = "What a slow slot costs is measured by stage bandwidth."
 _PULLED = "It tells beforehand how an image will be pulled. That it was is proven by the pods of stage bandwidth."
 _LATER = "Stages network and virtual_functions judge what the operator makes of a node; here it only tells causes."
@@ -287,6 +289,25 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("bios",), ("node.settings[].looked_for*",), _TELLS),
     Row(("bios",), _under("node.settings", "", "[]", "[].key", "[].attributes", "[].attributes[]"), f"{_MADE} Not each BIOS shows it.", on=INFINIBAND),
     Row(("bios",), ("node.settings[].attributes[].current", "node.pending_error"), _MADE, on=INFINIBAND, warns=True),
+    # firmware
+    Row(("firmware",), ("", "node", "node.error", "node.hcas", "node.hcas[]"), _RUNS),
+    Row(("firmware",), _under("node.hcas[].", "address", "device", "psid*", "running.source", "stored.source", "settings_from", "not_asked"), _RUNS),
+    Row(("firmware",), _under("node.hcas[].", "running", "running.value", "stored", "stored.value", "settings", "settings[]"), _RUNS, ("unread", "left out")),
+    Row(("firmware",), _under("node.hcas[].settings[].", "name", "next", "current", "default"), _RUNS, ("unread",)),
+    Row(("firmware",), _under("node.hcas[].settings[].", "name", "next", "default", "read_only"), _RUNS, BROKEN),
+    Row(("firmware",), _under("node.hcas[].", "stored.value"), "NVIDIA's operator says what is stored.", BROKEN, ROCE),
+    Row(("firmware",), _under("node.hcas[].", "stored.value"), _WAITS, BROKEN, INFINIBAND, warns=True),
+    Row(("firmware",), _under("node.hcas[].", "running.value", "settings[].current"), _WAITS, BROKEN, warns=True),
+    Row(("firmware",), _under("node.hcas[].", "running.value", "stored.value", *_under("settings[].", "name", "next", "current")), _WAITS, OTHER, warns=True),
+    Row(("firmware",), ("node.hcas[].errors",), _RUNS, warns=True),
+    Row(
+        ("nic_devices.nics",),
+        ("", "devices", "devices[]", *_under("devices[].", "name", "node", "ports*", "psid", "dpu", "configured", "updated", "message")),
+        _RUNS,
+    ),
+    Row(("nic_devices.nics",), ("devices[].firmware",), _RUNS, ("unread",)),
+    Row(("nic_devices.nics",), ("devices[].firmware", "devices[].waits"), _WAITS, BROKEN, warns=True),
+    Row(("nic_devices.nics",), ("errors",), _RUNS, warns=True),
     # operators, before the network
     Row(("operators",), _under("installations[].", "deployment.name", "deployment.images*", "deployment.nodes", "origin"), _NAMES),
     Row(("operators",), ("installations[].version",), "Which version it is decides nothing.", BROKEN),

@@ -2,7 +2,8 @@
 
 """Stage platform: can the nodes make VFs, and which layer says no. Check ids: ``platform.*``.
 
-What the settings of BIOS and firmware lead to is read, and proves them. The BMC of a node is asked beside that, where the inventory names it.
+What settings lead to is read, and proves them. Those of the firmware are asked as well, where a tool is there: only they show what the next reset brings. The
+BMC of a node is asked for those of its BIOS, where the inventory names it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import typing
 from ..._model.bios import ObservedBios
 from ..._model.fabric import ObservedSubnets
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.firmware import NicDevices, ObservedFirmware
 from ..._model.hca import Hca, ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
@@ -31,6 +33,8 @@ class Facts:
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar platforms: answer of node_info of each node
     :ivar bioses: what its BMC says, of each node whose BMC the inventory names
+    :ivar firmware: answer of node_info of each node
+    :ivar nics: answer of nic_device_info
     :ivar by_pods: names of the nodes that are reached by observers
     """
 
@@ -38,6 +42,8 @@ class Facts:
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
     bioses: typing.Dict[str, ObservedBios] = dataclasses.field(default_factory=dict)
+    firmware: typing.Dict[str, ObservedFirmware] = dataclasses.field(default_factory=dict)
+    nics: NicDevices = dataclasses.field(default_factory=NicDevices)
     by_pods: typing.Tuple[str, ...] = ()
 
 
@@ -51,7 +57,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         remedy = "Put the nodes into the inventory's group rdma_nodes."
         findings.append(Finding("platform.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, remedy))
     memberships = {fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if traits(fabric).functions}
-    running = firmware.versions(memberships.values())
+    fleet = firmware.fleet(intent, memberships.values(), facts.firmware, facts.nics)
+    findings += firmware.unread(facts.nics)
     wishes = wanted_by(intent.cluster.bios)
     for fabric in intent.fabrics:
         if not traits(fabric).functions:
@@ -74,7 +81,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             continue
         findings.append(ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected))
         said = bmc.told(facts.bioses.get(name), wishes, any(name in one.members for one in memberships.values()))
-        of_node = _check_node(name, observed.value, intent, memberships, running, said)
+        of_node = _check_node(name, observed.value, intent, memberships, fleet, said)
         findings += [*of_node, *bmc.check(name, said, wishes, of_node)]
     return tuple(findings)
 
@@ -84,7 +91,7 @@ def _check_node(
     platform: NodePlatform,
     intent: Intent,
     memberships: typing.Mapping[str, Membership],
-    running: firmware.Versions,
+    fleet: firmware.Fleet,
     said: typing.Optional[bmc.Told],
 ) -> typing.List[Finding]:
     findings = [*_check_read(name, platform), bmc.explain(_check_iommu(name, platform), said, "iommu")]
@@ -96,7 +103,7 @@ def _check_node(
             findings += _check_hca(subject, fabric, hca, function)
             if function is not None:
                 findings += bios.check(subject, fabric, hca, function, platform.kernel_arguments or (), said)
-                findings += firmware.check(subject, fabric, hca, function, running)
+                findings += firmware.check(name, fabric, hca, function, fleet)
     return findings
 
 

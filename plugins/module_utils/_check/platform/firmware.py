@@ -1,24 +1,94 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the firmware that runs in an HCA offers, and whether it is that of the others. Check id: ``platform.firmware``.
+"""The firmware of an HCA: what runs, what waits for a reset, and whether it is that of the others. Check id: ``platform.firmware``.
 
-sysfs and PCI configuration space show what runs, which proves SRIOV_EN and NUM_OF_VFS. A setting that is stored for the next reset shows nowhere in them.
+sysfs and PCI configuration space show what runs, which proves SRIOV_EN and NUM_OF_VFS. What is stored for the next reset shows where mstconfig, devlink or
+NVIDIA's NIC configuration operator says so; where nobody does, what runs decides alone.
 """
 
 from __future__ import annotations
 
 import collections
+import dataclasses
 import typing
 
 from ..._model.findings import FAIL, WARN, Finding, ok
+from ..._model.firmware import HcaFirmware, NicDevice, NicDevices, ObservedFirmware, Setting, number, same, way_of_reset
 from ..._model.hca import Hca
-from ..._model.intent import Fabric
+from ..._model.intent import Fabric, Intent
 from ..._model.platform import PciEvidence
+from ..._model.profiles import is_infiniband
 from ..fleet.hcas_of_fabric import Membership
+from ..fleet.host_names import host_of
 
 #: PCI vendor and device, and board (PSID)
 _Model = typing.Tuple[str, str, str]
 Versions = typing.Mapping[_Model, typing.Mapping[str, int]]
+#: by fabric, model and name of the setting how many HCAs have which value
+_Values = typing.Mapping[typing.Tuple[str, _Model, str], typing.Mapping[str, int]]
+_PORTS, _EITHER_LINK = "LINK_TYPE_P", 3
+
+
+class _Objection(typing.NamedTuple):
+    """A part of the finding."""
+
+    status: typing.Literal["fail", "warn"]
+    measured: str
+    expected: str
+    why: str
+    remedy: str
+
+
+class _Wish(typing.NamedTuple):
+    """A setting that is wanted.
+
+    :ivar least: more will do
+    :ivar needed: without it the fabric has no VFs, or another link
+    """
+
+    name: str
+    value: str
+    least: bool = False
+    needed: bool = True
+
+    def met(self, value: typing.Optional[str]) -> typing.Optional[bool]:
+        """None where nobody knows the value."""
+        if value is None:
+            return None
+        if self.least:
+            seen = number(value)
+            return None if seen is None else seen >= int(self.value)
+        return same(self.value, value) or (self.name.startswith(_PORTS) and number(value) == _EITHER_LINK)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fleet:
+    """What all nodes show.
+
+    :ivar versions: see :func:`versions`
+    :ivar values: see :func:`values`
+    :ivar nics: what NVIDIA's operator says of HCAs, by node and by the short name of its host, with the PCI address
+    """
+
+    intent: Intent
+    versions: Versions
+    values: _Values
+    firmware: typing.Mapping[str, ObservedFirmware]
+    nics: typing.Mapping[typing.Tuple[str, str], NicDevice]
+
+    def of(self, node: str, address: str) -> typing.Optional[HcaFirmware]:
+        return _of(self.firmware, node, address)
+
+    def nic(self, node: str, address: str) -> typing.Optional[NicDevice]:
+        """What NVIDIA's operator says of an HCA. The cluster may know the node by another name of the same host."""
+        return self.nics.get((node, address)) or self.nics.get((_host(node), address))
+
+
+def fleet(intent: Intent, memberships: typing.Iterable[Membership], firmware: typing.Mapping[str, ObservedFirmware], nics: NicDevices) -> Fleet:
+    """What single HCAs are compared with."""
+    known = tuple(memberships)
+    named = {(name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))}
+    return Fleet(intent, versions(known), values(known, firmware), firmware, named)
 
 
 def versions(memberships: typing.Iterable[Membership]) -> Versions:
@@ -32,35 +102,220 @@ def versions(memberships: typing.Iterable[Membership]) -> Versions:
     return found
 
 
-def check(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, running: Versions) -> typing.Iterator[Finding]:
+def values(memberships: typing.Iterable[Membership], firmware: typing.Mapping[str, ObservedFirmware]) -> _Values:
+    """How many HCAs of each model on a fabric have which value in force. Links are compared with their fabric instead."""
+    found: typing.Dict[typing.Tuple[str, _Model, str], typing.Counter[str]] = {}
+    for membership in memberships:
+        for node, members in membership.members.items():
+            for hca in (member.hca for member in members):
+                model, seen = _model(hca), _of(firmware, node, hca.pci.address if hca.pci else "")
+                for setting in seen.settings if model is not None and seen is not None else ():
+                    if model is not None and _compared(setting):
+                        found.setdefault((membership.fabric, model, setting.name), collections.Counter())[_in_force(setting)] += 1
+    return found
+
+
+def unread(nics: NicDevices) -> typing.Iterator[Finding]:
+    """That NVIDIA's operator could not be asked; the HCAs themselves are judged all the same."""
+    if nics.errors:
+        why = f"So whether NVIDIA's NIC configuration operator decides on the firmware is not known: {'; '.join(nics.errors[:3])}."
+        remedy = "Give the user the rights of docs/rbac.yml: list nicdevices.configuration.net.nvidia.com. Without a cluster set platform_nic_devices: false."
+        yield Finding("platform.firmware", "NicDevice", WARN, "unread", "objects of NVIDIA's operator, or none", why, remedy)
+
+
+def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fleet) -> typing.Iterator[Finding]:
     """One finding at most: what sriov_totalvfs alone says is told by platform.sriov."""
-    model, wanted, total = _model(hca), fabric.virtual_functions, function.sriov_total or 0
-    expected = f"running: {wanted} VFs or more, the version of its model; what is stored for the next reset does not show"
-    offered = function.capability
+    subject, wanted, total = f"{node} {hca.name}", fabric.virtual_functions, function.sriov_total or 0
+    seen, nic = fleet.of(node, function.address), fleet.nic(node, function.address)
+    stored = "nothing waits for a reset" if seen and seen.settings else "what is stored for the next reset does not show"
+    expected = f"running: {wanted} VFs or more, the version of its model; {stored}"
+    offers = [*_offers(function, wanted, expected)]
+    objections = [*offers, *(_settings(fabric, function, seen, nic, fleet) if seen else ())]
+    if not offers:
+        objections += [*_unread(hca, expected), *_version(hca, fleet)]
+    objections += [*(_odd(fabric, hca, seen, fleet) if seen else ()), *_waits(hca, function, seen, nic)]
+    if objections:
+        yield _joined(subject, objections)
+    elif total >= wanted:
+        yield ok("platform.firmware", subject, f"{total} VFs offered, {_told(hca, seen, nic, fleet)}", expected)
+
+
+def _joined(subject: str, objections: typing.Sequence[_Objection]) -> Finding:
+    """One finding of all objections, what fails first."""
+    ordered = sorted(objections, key=lambda objection: objection.status != FAIL)
+    measured, expected = ("; ".join(dict.fromkeys(parts)) for parts in ([item.measured for item in ordered], [item.expected for item in ordered]))
+    why, remedy = (" ".join(dict.fromkeys(parts)) for parts in ([item.why for item in ordered], [item.remedy for item in ordered]))
+    return Finding("platform.firmware", subject, ordered[0].status, measured, expected, why, remedy)
+
+
+def _offers(function: PciEvidence, wanted: int, expected: str) -> typing.Iterator[_Objection]:
+    offered, total = function.capability, function.sriov_total or 0
     if offered and total >= wanted and (offered.total < wanted or offered.initial != offered.total):
         why = (
             f"Firmware: the kernel saw {total} VFs when it booted, and now the function offers {offered.total} (InitialVFs {offered.initial}), so none is made."
         )
         remedy = "Set SRIOV_EN=1 and NUM_OF_VFS in its firmware (mstconfig -d ... set), then power-cycle the node."
-        yield Finding("platform.firmware", subject, FAIL, f"TotalVFs {offered.total}, InitialVFs {offered.initial}", expected, why, remedy)
-        return
-    unread = sorted({"fw_ver", "board_id"} & set(hca.unread))
-    if unread:
+        yield _Objection(FAIL, f"TotalVFs {offered.total}, InitialVFs {offered.initial}", expected, why, remedy)
+
+
+def _unread(hca: Hca, expected: str) -> typing.Iterator[_Objection]:
+    names = sorted({"fw_ver", "board_id"} & set(hca.unread))
+    if names:
         why = "So whether it runs the same firmware as the others of its model is not known."
-        remedy = f"Read /sys/class/infiniband/{hca.rdma_device}/{unread[0]} on the node by hand."
-        yield Finding("platform.firmware", subject, WARN, f"{', '.join(unread)} unread", expected, why, remedy)
+        remedy = f"Read /sys/class/infiniband/{hca.rdma_device}/{names[0]} on the node by hand."
+        yield _Objection(WARN, f"{', '.join(names)} unread", expected, why, remedy)
+
+
+def _version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
+    if {"fw_ver", "board_id"} & set(hca.unread):
         return
-    counts = running.get(model, {}) if model is not None and hca.firmware else {}
-    usual = max(counts, key=lambda version: (counts[version], _parts(version))) if counts else hca.firmware
+    counts, usual = _usual(hca, fleet)
     if hca.firmware != usual:
         why = f"{counts[usual or '']} of {sum(counts.values())} HCAs of its model ({hca.board or 'no PSID'}) run {usual}. One with another behaves otherwise."
         address = hca.pci.address if hca.pci else hca.name
         remedy = f"Bring it to {usual} (mstflint -d {address} -i ... burn, then mstfwreset or a power cycle), or the others to {hca.firmware}."
-        yield Finding("platform.firmware", subject, WARN, f"firmware {hca.firmware}", f"firmware {usual}", why, remedy)
-    elif total >= wanted:
-        alike = f", as {counts[usual or '']} of {sum(counts.values())} of its model" if counts else ""
-        version = f"firmware {hca.firmware} ({hca.board or 'no PSID'}){alike}" if hca.firmware else "no version shown"
-        yield ok("platform.firmware", subject, f"{total} VFs offered, {version}", expected)
+        yield _Objection(WARN, f"firmware {hca.firmware}", f"firmware {usual}", why, remedy)
+
+
+def _wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[_Wish]:
+    """What the fabric needs and the intent asks for, by the names that this firmware has for it."""
+    each = seen.setting("PF_NUM_OF_VF_VALID")
+    name = "PF_NUM_OF_VF" if each is not None and number(each.next) == 1 else "NUM_OF_VFS"
+    yield _Wish("SRIOV_EN", "True")
+    yield _Wish(name, str(fabric.virtual_functions), least=True)
+    if (intent.cluster.firmware.num_of_vfs or 0) > fabric.virtual_functions:
+        yield _Wish(name, str(intent.cluster.firmware.num_of_vfs), least=True, needed=False)
+    # a card with one setting has one port; with several, function 0 has the first
+    port = int(seen.address[-1:] or "0") + 1 if seen.setting(f"{_PORTS}2") else 1
+    yield _Wish(f"{_PORTS}{port}", "IB" if is_infiniband(fabric) else "ETH")
+    for wished, value in intent.cluster.firmware.settings().items():
+        yield _Wish(wished, value, needed=False)
+
+
+def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet) -> typing.Iterator[_Objection]:
+    """What is set against what is wanted. That VFs are offered proves their settings whatever a tool says; what the next reset brings only the tool knows."""
+    wishes = tuple(_wishes(fabric, seen, fleet.intent))
+    for wish in wishes:
+        setting = seen.setting(wish.name)
+        later = wish.met(setting.next) if setting is not None else None
+        if setting is None or later is None:
+            continue
+        proven = (
+            wish.needed and not wish.name.startswith(_PORTS) and (function.sriov_total or 0) >= (int(wish.value) if wish.least else fabric.virtual_functions)
+        )
+        now = True if proven else wish.met(setting.current)
+        wanted = f"{wish.name} {'of ' if wish.least else ''}{wish.value}{' or more' if wish.least else ''}"
+        grave: typing.Literal["fail", "warn"] = FAIL if wish.needed else WARN
+        if later and now is False:
+            why = f"{wish.name} is {setting.current} until the HCA is reset: reset pending."
+            yield _Objection(grave, _values_of(setting), wanted, why, way_of_reset(seen.device, seen.address))
+        elif not later and now:
+            why = f"{wish.name} becomes {setting.next} with the next reset, and what is needed is gone then: reset pending."
+            yield _Objection(WARN, _values_of(setting), wanted, why, _set(seen, nic, wish))
+        elif not later:
+            why = f"Firmware: {wish.name} is {setting.next}, and the fabric '{fabric.name}' needs {wish.value}."
+            if not wish.needed:
+                why = f"Firmware: {wish.name} is {setting.next}, and the intent asks for {wish.value} (rdma_cluster.firmware)."
+            yield _Objection(grave, _values_of(setting), wanted, why, f"{_set(seen, nic, wish)} {way_of_reset(seen.device, seen.address)}")
+    judged = {wish.name for wish in wishes}
+    others = [setting for setting in seen.settings if setting.pending and setting.name not in judged]
+    if others:
+        measured = ", ".join(map(_values_of, others[:8])) + (f" and {len(others) - 8} more" if len(others) > 8 else "")
+        why = "These settings change with the next reset, whenever and why ever it comes: reset pending."
+        remedy = f"{way_of_reset(seen.device, seen.address)} Or set them back to what is in force."
+        yield _Objection(WARN, measured, "nothing waits for a reset", why, remedy)
+    if seen.errors:
+        why = f"So what waits for a reset is not known, or not all of it: {'; '.join(seen.errors)}."
+        yield _Objection(WARN, "settings unread", "settings of the firmware", why, f"Run mstconfig -d {seen.address} -e query on the node, as root.")
+
+
+def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: _Wish) -> str:
+    """How a setting is made, by whom it is made there."""
+    if nic is not None and nic.configured:
+        return f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which decides on it."
+    if seen.dpu or (nic is not None and nic.dpu):
+        return f"It is a BlueField in DPU mode: set {wish.name}={wish.value} from its Arm cores, never from the host."
+    return f"Set it: mstconfig -d {seen.address} -y set {wish.name}={wish.value} (or the module nic_firmware)."
+
+
+def _odd(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.Iterator[_Objection]:
+    """Settings that most HCAs of its model on the fabric have otherwise."""
+    model = _model(hca)
+    odd = []
+    for setting in seen.settings if model is not None else ():
+        counts = fleet.values.get((fabric.name, model, setting.name), {}) if model is not None and _compared(setting) else {}
+        usual = max(counts, key=lambda value: (counts[value], value)) if counts else ""
+        if counts and not same(_in_force(setting), usual):
+            odd.append((setting, usual, counts[usual], sum(counts.values())))
+    if odd:
+        measured = ", ".join(f"{setting.name} {_in_force(setting)}" for setting, *_rest in odd)
+        why = "; ".join(f"{setting.name} is {usual} on {count} of {of} HCAs of its model" for setting, usual, count, of in odd)
+        usually = " ".join(f"{setting.name}={number(usual) if number(usual) is not None else usual}" for setting, usual, *_rest in odd)
+        expected = ", ".join(f"{setting.name} {usual}" for setting, usual, *_rest in odd)
+        remedy = f"Set it like the others ({seen.address}: {usually}), or the others like it."
+        yield _Objection(WARN, measured, expected, f"{why} ({hca.board or 'no PSID'}) on fabric '{fabric.name}'.", remedy)
+
+
+def _waits(hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice]) -> typing.Iterator[_Objection]:
+    """A version, or a change of NVIDIA's operator, that is not in force yet."""
+    device = hca.pci.device if hca.pci else ""
+    running = (seen.running.value if seen and seen.running else None) or hca.firmware
+    stored, source = (nic.firmware, "NicDevice") if nic and nic.firmware else (seen.stored.value, seen.stored.source) if seen and seen.stored else ("", "")
+    if running and stored and _parts(running) != _parts(stored):
+        why = f"{stored} is on its flash ({source}) and {running} runs: reset pending."
+        yield _Objection(WARN, f"firmware {running} runs, {stored} is stored", "the stored version runs", why, way_of_reset(device, function.address))
+    if nic and nic.waits:
+        why = f"NVIDIA's NIC configuration operator is not through with it: {nic.waits}{f' ({nic.message})' if nic.message else ''}."
+        remedy = f"kubectl describe nicdevice -A says more of {nic.name}; let the operator finish, then run again."
+        yield _Objection(WARN, f"NicDevice {nic.name}: {nic.waits}", "what the operator was asked for is in force", why, remedy)
+
+
+def _told(hca: Hca, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice], fleet: Fleet) -> str:
+    """Version and who said what, of an HCA with which nothing is wrong."""
+    counts, usual = _usual(hca, fleet)
+    alike = f", as {counts[usual or '']} of {sum(counts.values())} of its model" if counts else ""
+    parts = [f"firmware {hca.firmware} ({hca.board or 'no PSID'}){alike}" if hca.firmware else "no version shown"]
+    if seen and seen.settings:
+        parts.append(f"settings by {seen.settings_from}")
+    if nic:
+        parts.append(f"NicDevice {nic.name}")
+    if (seen and seen.dpu) or (nic and nic.dpu):
+        parts.append("a BlueField in DPU mode, whose settings are its Arm cores' own")
+    return ", ".join(parts)
+
+
+def _usual(hca: Hca, fleet: Fleet) -> typing.Tuple[typing.Mapping[str, int], typing.Optional[str]]:
+    """How many of its model run what, and which version is the usual one."""
+    model = _model(hca)
+    counts = fleet.versions.get(model, {}) if model is not None and hca.firmware else {}
+    return counts, max(counts, key=lambda version: (counts[version], _parts(version))) if counts else hca.firmware
+
+
+def _of(firmware: typing.Mapping[str, ObservedFirmware], node: str, address: str) -> typing.Optional[HcaFirmware]:
+    observed = firmware.get(node)
+    found = observed.value.hcas if observed is not None and observed.value is not None and observed.error is None else ()
+    return next((item for item in found if item.address == address), None)
+
+
+def _host(node: str) -> str:
+    """Short name of the host; of a node that is called by its address all of that."""
+    short = host_of(node)
+    return node if short.isdigit() or ":" in node else short
+
+
+def _compared(setting: Setting) -> bool:
+    return not setting.name.startswith(_PORTS) and bool(_in_force(setting))
+
+
+def _in_force(setting: Setting) -> str:
+    """Of firmware that does not say what is in force, what is set."""
+    return setting.current or setting.next or ""
+
+
+def _values_of(setting: Setting) -> str:
+    if setting.current is None or not setting.pending:
+        return f"{setting.name} {setting.next}"
+    return f"{setting.name} {setting.current}, after a reset {setting.next}"
 
 
 def _model(hca: Hca) -> typing.Optional[_Model]:

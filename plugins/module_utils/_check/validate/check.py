@@ -382,7 +382,7 @@ def _limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
 
 def _check_cluster(intent: Intent) -> typing.List[Finding]:
     cluster = intent.cluster
-    findings = told_by((_node_selector, _wait_seconds, _node_pool, _release, _driver, _operator_namespace), cluster)
+    findings = told_by((_node_selector, _wait_seconds, _node_pool, _firmware, _release, _driver, _operator_namespace), cluster)
     findings += told_by((_training_fabric, _training_ranks), intent)
     return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace or 'the namespace that is seen'}", "usable values")]
 
@@ -404,6 +404,13 @@ def _node_pool(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         why = "No node would ever get its turn, and the wait would end with its time."
         expected = "1 node at least"
         yield _bad("cluster", "rdma_cluster.node_pool.max_unavailable", str(cluster.node_pool.max_unavailable), expected, why, "Correct it.")
+
+
+def _firmware(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+    for key, value, least in (("num_of_vfs", cluster.firmware.num_of_vfs, 1), ("max_acc_out_read", cluster.firmware.max_acc_out_read, 0)):
+        if value is not None and value < least:
+            why = "No firmware takes such a number."
+            yield _bad("cluster", f"rdma_cluster.firmware.{key}", str(value), f"{least} at least", why, "Correct it, or remove the key.")
 
 
 def _release(cluster: ClusterIntent) -> typing.Iterator[Finding]:

@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filter that opens the renderer for NVIDIA's NIC configuration operator to playbooks. Documented in render_nic_configuration.yml."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._render.nic_configuration import templates
+from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
+
+NAMESPACE = "nvidia-network-operator"
+
+
+@filter_of
+def render_nic_configuration(
+    fabrics: typing.Any, cluster: typing.Any = None, nic_types: typing.Any = None, namespace: str = NAMESPACE
+) -> typing.List[typing.Dict[str, typing.Any]]:
+    """The NicConfigurationTemplates of the fabrics that make VFs."""
+    intent = parse_intent(fabrics, None, cluster)
+    types = load(typing.Dict[str, typing.Tuple[str, ...]], nic_types or {}, "nic_types")
+    return [{"fabric": "", "object": item} for item in templates(intent.fabrics, intent.cluster, types, str(namespace))]
+
+
+class FilterModule:
+    """Filters of the collection."""
+
+    def filters(self) -> typing.Dict[str, typing.Any]:
+        return {"render_nic_configuration": render_nic_configuration}

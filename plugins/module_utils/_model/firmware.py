@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The firmware of HCAs: versions, and settings that a reset brings into force. Each says where it is from. PCI addresses are dddd:bb:dd.f in lower case."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+#: vendor of the HCAs whose firmware mstconfig can ask
+VENDOR = "15b3"
+#: where a value is from, the preferred one first
+NIC_DEVICE, DEVLINK, SYSFS = "NicDevice", "devlink", "sysfs"
+#: PCI devices that are a BlueField: 2, 3 Lx, 3 and 4 [nic-configuration-operator pkg/consts]
+BLUEFIELDS = ("a2d6", "a2d9", "a2dc", "a2df")
+#: enabled (0) means that the Arm cores of a BlueField own it (DPU mode), disabled (1) that the host does (NIC mode)
+DPU_MODE = "INTERNAL_CPU_OFFLOAD_ENGINE"
+_PORTS = ("LINK_TYPE", "ROCE_CC_PRIO_MASK", "CNP_DSCP", "CNP_802P_PRIO", "KEEP_IB_LINK_UP", "KEEP_ETH_LINK_UP", "SRIOV_IB_ROUTING_MODE")
+#: settings that facts keep: an HCA has hundreds, and a fleet thousands of HCAs. What waits for a reset is kept whatever it is
+KEPT = re.compile(
+    r"SRIOV_EN|NUM_OF_VFS|PF_NUM_OF_VF\w*(\[\d+\])?|NUM_OF_PF|ADVANCED_PCI_SETTINGS|PCI_WR_ORDERING|MAX_ACC_OUT_READ|ATS_ENABLED|UCTX_EN|NUM_[PV]F_MSIX"
+    r"|INTERNAL_CPU_MODEL|INTERNAL_CPU_OFFLOAD_ENGINE|(" + "|".join(_PORTS) + r")_P[1-9]",
+    re.ASCII,
+)
+_IN_BRACKETS = re.compile(r"\A(.*)\(((?:0x)?[0-9a-fA-F]{1,18})\)\Z", re.DOTALL)
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """A value, and who says so: NicDevice, devlink, sysfs, or mstconfig with its version."""
+
+    value: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A parameter of the firmware, its values as mstconfig writes them: ``True(1)``, ``IB(1)``, ``16``.
+
+    :ivar next: after the next reset; None where the tool says N/A, like the next two
+    :ivar current: that is in force; None also with firmware that does not say
+    :ivar default: of the manufacturer
+    :ivar read_only: the firmware takes no other value
+    """
+
+    name: str
+    next: typing.Optional[str] = None
+    current: typing.Optional[str] = None
+    default: typing.Optional[str] = None
+    read_only: bool = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether it changes with the next reset."""
+        return None not in (self.next, self.current) and not same(str(self.next), str(self.current))
+
+
+@dataclasses.dataclass(frozen=True)
+class HcaFirmware:
+    """The firmware of one physical function.
+
+    :ivar device: PCI device id, four hex digits
+    :ivar psid: of the board
+    :ivar running: version that runs
+    :ivar stored: version that the next reset starts
+    :ivar settings: of those that KEPT names, and all that wait for a reset; empty where nobody could be asked
+    :ivar settings_from: who says so
+    :ivar not_asked: tools that could not be asked, each with why: nothing is known by them, and nothing is wrong
+    :ivar errors: of tools that were asked and failed
+    """
+
+    address: str
+    device: str = ""
+    psid: typing.Optional[Said] = None
+    running: typing.Optional[Said] = None
+    stored: typing.Optional[Said] = None
+    settings: typing.Tuple[Setting, ...] = ()
+    settings_from: str = ""
+    not_asked: typing.Tuple[str, ...] = ()
+    errors: typing.Tuple[str, ...] = ()
+
+    def setting(self, name: str) -> typing.Optional[Setting]:
+        """A parameter by its name; None where the firmware does not have it, or nobody could be asked."""
+        return next((setting for setting in self.settings if setting.name == name), None)
+
+    @property
+    def dpu(self) -> bool:
+        """Whether it is a BlueField whose Arm cores own it: the host must leave its settings alone."""
+        mode = self.setting(DPU_MODE)
+        return self.device in BLUEFIELDS and mode is not None and number(mode.current or mode.next) == 0
+
+
+@dataclasses.dataclass(frozen=True)
+class FirmwareWishes:
+    """What the firmware of the HCAs that make VFs shall be set to beside what their fabric needs: SR-IOV, its number of VFs, its kind of link. None leaves it.
+
+    :ivar num_of_vfs: that the firmware shall offer, where that is more than the fabric's
+    :ivar advanced_pci_settings: shows the advanced settings of PCI, of which the next but one and the last are two
+    :ivar ats_enabled: Address Translation Services; off where nothing is virtual
+    :ivar pci_wr_ordering: relaxed for all writes, or as each memory key asks for
+    :ivar max_acc_out_read: reads over PCI at once; 0 is the firmware's own choice
+    """
+
+    num_of_vfs: typing.Optional[int] = None
+    advanced_pci_settings: typing.Optional[bool] = None
+    ats_enabled: typing.Optional[bool] = None
+    pci_wr_ordering: typing.Optional[typing.Literal["per_mkey", "force_relax"]] = None
+    max_acc_out_read: typing.Optional[int] = None
+
+    def settings(self) -> typing.Dict[str, str]:
+        """By their names in the firmware, without the number of VFs, which is no less than each fabric needs."""
+        wished = {field.name.upper(): getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "num_of_vfs"}
+        return {name: text(value) for name, value in wished.items() if value is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeFirmware:
+    """The firmware of a node's HCAs."""
+
+    hcas: typing.Tuple[HcaFirmware, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedFirmware:
+    """The firmware of one node's HCAs, or why there is no answer."""
+
+    value: typing.Optional[NodeFirmware] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class NicDevice:
+    """What NVIDIA's NIC configuration operator reports of a card.
+
+    :ivar ports: PCI addresses of its functions
+    :ivar firmware: version that is stored on it
+    :ivar dpu: a BlueField in DPU mode
+    :ivar configured: a NicConfigurationTemplate decides on its settings
+    :ivar updated: a NicFirmwareTemplate decides on its firmware
+    :ivar waits: the reason for which a change of it is not in force yet; empty when none waits
+    :ivar message: in the operator's words
+    """
+
+    name: str
+    node: str
+    ports: typing.Tuple[str, ...] = ()
+    psid: str = ""
+    firmware: str = ""
+    dpu: bool = False
+    configured: bool = False
+    updated: bool = False
+    waits: str = ""
+    message: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NicDevices:
+    """:ivar devices: of all nodes; empty where the cluster has no such operator
+    :ivar errors: why they could not be read
+    """
+
+    devices: typing.Tuple[NicDevice, ...] = ()
+    errors: typing.Tuple[str, ...] = ()
+
+
+def text(value: typing.Any) -> str:
+    """A value of YAML as mstconfig takes it: a boolean is True or False in both."""
+    return str(value)
+
+
+def way_of_reset(device: str, address: str) -> str:
+    """An instruction: how the next values come into force.
+
+    mstfwreset can make a BlueField in NIC mode fall back to DPU mode [nic-configuration-operator PR 86]; some hosts load them by a cold start alone.
+    """
+    if device in BLUEFIELDS:
+        return "Drain the node and power-cycle it; do not use mstfwreset, which may bring a BlueField back to DPU mode."
+    return f"Drain the node, then mstfwreset -d {address} -y reset, or power-cycle it: a warm reboot does not always do."
+
+
+def number(value: typing.Optional[str]) -> typing.Optional[int]:
+    """The number that a value stands for: 1 of ``True(1)``, 16 of ``16``; None where it is none."""
+    if value is None:
+        return None
+    match = _IN_BRACKETS.match(value)
+    digits = match.group(2) if match else value
+    if not digits.isascii() or len(digits) > 20:
+        return None
+    try:
+        return int(digits, 16 if digits[:2].lower() == "0x" else 10)
+    except ValueError:
+        return None
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two values are one: ``True(1)``, ``true`` and ``1`` are."""
+    return bool(_spellings(one) & _spellings(other))
+
+
+def _spellings(value: str) -> typing.Set[str]:
+    match, found = _IN_BRACKETS.match(value), number(value)
+    words = {value.strip().lower(), *([match.group(1).strip().lower()] if match else [])}
+    # users and YAML write what the tool calls True
+    aliases = {"true": 1, "yes": 1, "false": 0, "no": 0}
+    numbers = {found, *(aliases[word] for word in words if word in aliases)} - {None}
+    return {*words, *map(str, numbers)}

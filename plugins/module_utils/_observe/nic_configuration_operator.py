@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What NVIDIA's NIC configuration operator reports of the cards, where the cluster has it."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.firmware import NicDevice, NicDevices
+from .._parse.kubernetes.nic_configuration_operator import nic_device
+from .._parse.kubernetes.resource import ResourceError
+from .kubernetes import ApiError, Cluster
+
+
+def observe(cluster: Cluster) -> NicDevices:
+    """All of them. A cluster without the operator has none; what could not be read is in ``errors``."""
+    devices: typing.List[NicDevice] = []
+    errors: typing.List[str] = []
+    try:
+        for item in cluster.pages("NicDevice"):
+            try:
+                devices.append(nic_device(item))
+            except ResourceError as error:
+                errors.append(str(error))
+    except ApiError as error:
+        if not error.absent:
+            errors.append(error.seen)
+    return NicDevices(tuple(devices), tuple(errors))

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Output of ``devlink -j dev info pci/<address>`` (iproute2 devlink/devlink.c, since 5.1): what the driver says of the firmware.
+
+``{"info": {"pci/0000:3b:00.0": {"driver": ..., "versions": {"fixed": {...}, "running": {...}, "stored": {...}}}}}``. mlx5 says ``fw.psid``, ``fw.version`` and,
+from Linux 5.14 on, ``fw``; other drivers ``fw`` or ``fw.mgmt``. mlx5 gives the running version as the stored one where none waits.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from ..._model.errors import ParseError
+
+_SOURCE, _FORM = "devlink", "the versions of one PCI function, in JSON"
+_VERSIONS = ("fw.version", "fw", "fw.mgmt")
+
+
+class Info(typing.NamedTuple):
+    """None where the driver does not say."""
+
+    psid: typing.Optional[str]
+    running: typing.Optional[str]
+    stored: typing.Optional[str]
+
+
+def parse(text: str, address: str) -> Info:
+    """Versions of a function.
+
+    :raises ParseError: no such answer, or one about another function
+    """
+    try:
+        versions = json.loads(text)["info"][f"pci/{address}"].get("versions", {})
+        parts = {name: versions.get(name, {}) for name in ("fixed", "running", "stored")}
+        said = {name: {key: part[key] for key in (*_VERSIONS, "fw.psid") if key in part} for name, part in parts.items()}
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        raise ParseError(_SOURCE, text, _FORM) from None
+    if not all(isinstance(value, str) and value.strip() for part in said.values() for value in part.values()):
+        raise ParseError(_SOURCE, text, _FORM)
+    # the stored version is compared with the running one, so that both must be of one component
+    key = next((name for name in _VERSIONS if name in said["running"]), "")
+    return Info(said["fixed"].get("fw.psid"), said["running"].get(key), said["stored"].get(key))

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What has to be set in the firmware of HCAs, by what it is set to and what is wished. Nothing is set where one thing can't be."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+
+from .._model.errors import RdmaError
+from .._model.firmware import HcaFirmware, NodeFirmware, number, same
+
+#: a value goes to the tool behind a name: neither an option of it nor two of them
+_VALUE = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.:,]{0,127}\Z", re.ASCII)
+#: what the tool shows only while ADVANCED_PCI_SETTINGS is on
+_ADVANCED = ("PCI_WR_ORDERING", "MAX_ACC_OUT_READ")
+Wishes = typing.Mapping[str, str]
+
+
+class FirmwareError(RdmaError):
+    """Wishes that can't be met. Nothing was set."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What is to be set in one HCA; nothing where it is set already.
+
+    :ivar before: next values, by name of the setting
+    :ivar after: as the tool takes them
+    """
+
+    address: str
+    device: str
+    before: typing.Dict[str, str]
+    after: typing.Dict[str, str]
+
+
+def changes(seen: NodeFirmware, wishes: Wishes) -> typing.Tuple[Change, ...]:
+    """One for each HCA, in their order. The next value counts: what is set already and waits for a reset is set.
+
+    :raises FirmwareError: all that can't be set, of all HCAs
+    """
+    problems = [f"the value {value!r} of {name} is none" for name, value in wishes.items() if not _VALUE.match(value)]
+    for hca in seen.hcas:
+        problems += [f"{hca.address}: {problem}" for problem in _problems(hca, wishes)]
+    if problems:
+        raise FirmwareError("; ".join(problems), "Nothing was set. Correct it, or name other devices")
+    return tuple(_change(hca, wishes) for hca in seen.hcas)
+
+
+def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
+    """Whether a reset has to bring a wish into force. Firmware that does not say what is in force needs one after each change."""
+    settings = [setting for setting in seen.settings if setting.name in wishes]
+    return any(setting.pending for setting in settings) or (changed and any(setting.current is None for setting in settings))
+
+
+def unmet(seen: HcaFirmware, wishes: Wishes) -> typing.Tuple[str, ...]:
+    """Names of wishes that are not what the next reset brings."""
+    return tuple(name for name, value in wishes.items() if not _is(seen, name, value))
+
+
+def _problems(hca: HcaFirmware, wishes: Wishes) -> typing.Iterator[str]:
+    if hca.errors or not hca.settings:
+        yield "; ".join(hca.errors) or "; ".join(hca.not_asked) or "its settings are not known"
+        return
+    if hca.dpu:
+        yield "it is a BlueField in DPU mode: its Arm cores own its settings, and the host must leave them alone"
+        return
+    for name, value in wishes.items():
+        setting = hca.setting(name)
+        if setting is None:
+            hint = ": it shows after ADVANCED_PCI_SETTINGS is True and the HCA was reset" if name in _ADVANCED else ""
+            yield f"its firmware has no setting {name}{hint}"
+        elif setting.read_only and not _is(hca, name, value):
+            yield f"{name} is read-only"
+
+
+def _change(hca: HcaFirmware, wishes: Wishes) -> Change:
+    names = unmet(hca, wishes)
+    return Change(hca.address, hca.device, {name: _next(hca, name) for name in names}, {name: _for_tool(wishes[name]) for name in names})
+
+
+def _is(hca: HcaFirmware, name: str, value: str) -> bool:
+    return same(_next(hca, name), value)
+
+
+def _next(hca: HcaFirmware, name: str) -> str:
+    setting = hca.setting(name)
+    return setting.next or "N/A" if setting is not None else "N/A"
+
+
+def _for_tool(value: str) -> str:
+    """A boolean as the number that all versions take."""
+    words = {"true": "1", "yes": "1", "false": "0", "no": "0"}
+    found = words.get(value.lower(), value)
+    return str(number(found)) if number(found) is not None else found

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sets the firmware of a node's HCAs by mstconfig, one HCA after the other, and asks it again. Never resets one."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.errors import RdmaError
+from .._model.firmware import NodeFirmware, way_of_reset
+from .._model.hca import NodeHcas
+from .._observe import command
+from .._observe.firmware import Tool, find_tool, read_firmware
+from .._plan.firmware import Change, Wishes, changes, unmet, waiting
+
+_SET_SECONDS = 60.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """:ivar changes: of each HCA, those with nothing to set as well
+    :ivar resets: how the settings of each HCA for which that is due come into force, by its address
+    """
+
+    changes: typing.Tuple[Change, ...]
+    resets: typing.Dict[str, str]
+
+
+def set_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str], wishes: Wishes, dry: bool) -> Outcome:
+    """Set what is not set yet.
+
+    :param root: sysfs of the kernel that the tools ask
+    :param chosen: PCI addresses; empty: all HCAs that mstconfig can set
+    :param dry: set nothing
+    :raises ToolMissing: there is no mstconfig
+    :raises FirmwareError: something can't be set; then nothing is
+    :raises RdmaError: the tool failed, or the firmware did not take a value
+    """
+    tool = find_tool()
+    seen = _read(hcas, root, chosen)
+    planned = changes(seen, wishes)
+    done: typing.List[str] = []
+    for change in planned if not dry else ():
+        if change.after:
+            _set(tool, change, done)
+            done.append(change.address)
+    later = _read(hcas, root, done) if done else NodeFirmware()
+    after = {hca.address: hca for hca in (*seen.hcas, *later.hcas)}
+    for address in done:
+        missed = unmet(after[address], wishes)
+        if missed:
+            raise RdmaError(f"{address}: the tool took {', '.join(missed)}, and the next value is another", f"Look at mstconfig -d {address} -e query")
+    due = [change for change in planned if (dry and change.after) or waiting(after[change.address], wishes, change.address in done)]
+    return Outcome(planned, {change.address: way_of_reset(change.device, change.address) for change in due})
+
+
+def _read(hcas: NodeHcas, root: str, chosen: typing.Sequence[str]) -> NodeFirmware:
+    seen = read_firmware(hcas, root, chosen, every=True)
+    missing = sorted({*chosen} - {hca.address for hca in seen.hcas})
+    if missing:
+        raise RdmaError(f"no physical function {', '.join(missing)}", "Take addresses that lspci -D shows on this node")
+    # with none named, those that no tool can set are not meant
+    return seen if chosen else NodeFirmware(tuple(hca for hca in seen.hcas if hca.settings or hca.errors))
+
+
+def _set(tool: Tool, change: Change, done: typing.Sequence[str]) -> None:
+    wishes = [f"{name}={value}" for name, value in change.after.items()]
+    finished = command.run([tool.path, "-d", change.address, "-y", "set", *wishes], _SET_SECONDS)
+    if finished.rc != 0:
+        before = f"Set before it: {', '.join(done)}" if done else "Nothing was set"
+        raise RdmaError(finished.failure, before)

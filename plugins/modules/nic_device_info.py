@@ -1,0 +1,93 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nic_device_info
+short_description: Show what the NIC configuration operator of NVIDIA reports of the HCAs
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Reads the objects C(NicDevice) of the NIC configuration operator, one for each card of each node.
+  - A cluster without this operator has none, and the result is an empty list.
+  - Does not fail if the API server cannot be asked. RV(nics.errors) then says why.
+extends_documentation_fragment:
+  - linerate.rdma._options.cluster_facts
+  - linerate.rdma._attributes.reads
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+"""
+
+EXAMPLES = r"""
+- name: Show the firmware of all cards that the operator knows
+  linerate.rdma.nic_device_info:
+  register: cards
+"""
+
+RETURN = r"""
+nics:
+  description: The cards, and what could not be read.
+  returned: success
+  type: dict
+  contains:
+    devices:
+      description:
+        - One entry for each C(NicDevice), with its node and the PCI addresses of its functions.
+        - C(firmware) is the version that is stored on the card.
+        - C(configured) is whether a C(NicConfigurationTemplate) decides on its settings, C(updated) whether a C(NicFirmwareTemplate) decides on its version.
+        - C(waits) is the reason why a change is not in force yet. It is empty if no change waits.
+      type: list
+      elements: dict
+      sample:
+        - name: worker-1-1021-mt2232t13210
+          node: worker-1
+          ports: ["0000:3c:00.0"]
+          psid: MT_0000000838
+          firmware: 28.41.1000
+          dpu: false
+          configured: true
+          updated: false
+          waits: PendingReboot
+          message: ""
+    errors:
+      description: Objects that could not be read, each with the reason.
+      type: list
+      elements: str
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
+"""
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configuration_operator import observe
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    try:
+        return {"nics": to_data(observe(connect(module)))}
+    except RdmaError as error:
+        # nodes prove by themselves what a stage needs of them
+        return {"nics": to_data(NicDevices(errors=(error.seen,)))}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=facts_spec(), supports_check_mode=True)
+    run_with_fact(module, lambda: work(module), "nic_devices")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nic_firmware
+short_description: Set the firmware of the HCAs of a node
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Sets settings of the firmware of NVIDIA HCAs by C(mstconfig) (mstflint 4.21 or later) or C(mlxconfig) (MFT).
+  - Compares with the values after the next reset. If they are as wanted, it sets nothing.
+  - Refuses unknown and read-only settings, and a BlueField in DPU mode. It then sets nothing on any HCA.
+  - Never resets an HCA. RV(resets) says how the settings come into force.
+  - Do not use it where the NIC configuration operator of NVIDIA decides on the settings. Use P(linerate.rdma.render_nic_configuration#filter) there.
+options:
+  settings:
+    description:
+      - Settings by their names in the firmware.
+      - A value is the number or the word that C(mstconfig) shows, or a boolean.
+    type: dict
+    required: true
+  devices:
+    description: PCI addresses of the physical functions (PFs). By default, all NVIDIA HCAs of the node.
+    type: list
+    elements: str
+    default: []
+  managed_by_operator:
+    description:
+      - Whether the NIC configuration operator of NVIDIA decides on the settings of this node. The module then refuses to set anything.
+      - M(linerate.rdma.nic_device_info) shows it as C(configured).
+    type: bool
+    default: false
+  sysfs:
+    description: Mount point of sysfs. If you give several, all of them are searched for devices.
+    type: list
+    elements: path
+    default:
+      - /sys
+attributes:
+  check_mode:
+    description: Can run in check mode and predict changes without making them.
+    support: full
+  diff_mode:
+    description: Returns what changed or would change, in diff mode.
+    support: full
+  idempotent:
+    description: A second run with the same arguments reports no change.
+    support: full
+"""
+
+EXAMPLES = r"""
+- name: Switch on SR-IOV with 16 VFs
+  linerate.rdma.nic_firmware:
+    settings: {SRIOV_EN: true, NUM_OF_VFS: 16}
+  register: nics
+
+- name: Say what to do
+  ansible.builtin.debug:
+    msg: "{{ nics.resets }}"
+  when: nics.reset_required
+
+- name: Use InfiniBand on the first port of one HCA
+  linerate.rdma.nic_firmware:
+    devices: ["0000:3c:00.0"]
+    settings: {LINK_TYPE_P1: IB}
+"""
+
+RETURN = r"""
+hcas:
+  description: For each PF what was set, or would be set in check mode. C(before) and C(after) are the values after the next reset.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - address: "0000:3c:00.0"
+      device: "1021"
+      before: {NUM_OF_VFS: "8"}
+      after: {NUM_OF_VFS: "16"}
+reset_required:
+  description: Whether at least one HCA must be reset before the settings are in force. It stays V(true) until the reset.
+  returned: success
+  type: bool
+resets:
+  description: For each PF that must be reset, how to do it. A BlueField must not be reset by C(mstfwreset), because it may fall back to DPU mode.
+  returned: success
+  type: dict
+  sample: {"0000:3c:00.0": "Drain the node, then mstfwreset -d 0000:3c:00.0 -y reset, or power-cycle it: a warm reboot does not always do."}
+"""
+
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sysfs import read_node
+from ansible_collections.linerate.rdma.plugins.module_utils._run.set_firmware import Outcome, set_firmware
+
+Result = typing.Dict[str, typing.Any]
+
+
+def work(module: AnsibleModule) -> Result:
+    options = module.params
+    if options["managed_by_operator"]:
+        why = "NVIDIA's NIC configuration operator decides on the settings of this node, and undoes what anybody else sets"
+        raise RdmaError(why, "Change its NicConfigurationTemplate instead: see the filter render_nic_configuration")
+    wishes = {str(name): str(value) for name, value in options["settings"].items()}
+    chosen = [address.lower() for address in options["devices"]]
+    outcome = set_firmware(read_node(options["sysfs"]), options["sysfs"][0], chosen, wishes, module.check_mode)
+    changed = any(change.after for change in outcome.changes)
+    result = {"changed": changed, "hcas": to_data(outcome.changes), "reset_required": bool(outcome.resets), "resets": outcome.resets}
+    return {**result, "diff": _diff(outcome)} if module._diff else result
+
+
+def _diff(outcome: Outcome) -> Result:
+    """Lines of what is set in each HCA, before and after."""
+    sides = {"before": "", "after": ""}
+    for change in outcome.changes:
+        for side in sides:
+            sides[side] += "".join(f"{change.address} {name}={value}\n" for name, value in getattr(change, side).items())
+    return sides
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "settings": {"type": "dict", "required": True},
+            "devices": {"type": "list", "elements": "str", "default": []},
+            "managed_by_operator": {"type": "bool", "default": False},
+            "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
+        },
+        supports_check_mode=True,
+    )
+    _ansible.run(module, lambda: work(module))
+
+
+if __name__ == "__main__":
+    main()

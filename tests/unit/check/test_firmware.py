@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""platform.firmware by what mstconfig, devlink and NVIDIA's operator say: a reset that is due, a setting that is wrong, the one that differs."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform import firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.check import check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    DPU_MODE,
+    FirmwareWishes,
+    HcaFirmware,
+    NicDevice,
+    NicDevices,
+    NodeFirmware,
+    ObservedFirmware,
+    Said,
+    Setting,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
+from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, PAIR, Fleet, healthy
+
+NODE, ADDRESS, SUBJECT = "node-1", "0000:10:00.0", "node-1 mlx5_0"
+Change = typing.Callable[[HcaFirmware], HcaFirmware]
+
+
+def of(fleet: Fleet, kind: str) -> typing.Any:
+    return next(value for source, value in fleet.facts.items() if getattr(source, "kind", "") == kind)
+
+
+def judged(fleet: Fleet, **facts: typing.Any) -> typing.List[Finding]:
+    """Findings about firmware that are no pass, with some facts of stage platform in place of those of the fleet."""
+    return [finding for finding in everything(fleet, **facts) if finding.status != "pass"]
+
+
+def everything(fleet: Fleet, **facts: typing.Any) -> typing.List[Finding]:
+    seen = dataclasses.replace(fleet.of("platform"), **facts)
+    return [finding for finding in check(fleet.intent, seen) if finding.check == "platform.firmware"]
+
+
+def with_first(fleet: Fleet, change: Change) -> typing.Dict[str, ObservedFirmware]:
+    """The firmware of all nodes, that of the first HCA of the first one changed."""
+    seen = dict(of(fleet, "firmware"))
+    first, *rest = seen[NODE].value.hcas
+    return {**seen, NODE: ObservedFirmware(NodeFirmware((change(first), *rest)))}
+
+
+def settings(**values: typing.Tuple[typing.Optional[str], typing.Optional[str]]) -> Change:
+    """Settings with the value in force and the next one; they replace those of their names."""
+
+    def change(hca: HcaFirmware) -> HcaFirmware:
+        new = tuple(Setting(name, later, now) for name, (now, later) in values.items())
+        return dataclasses.replace(hca, settings=(*(item for item in hca.settings if item.name not in values), *new))
+
+    return change
+
+
+def without_vfs(fleet: Fleet) -> typing.Dict[str, typing.Any]:
+    """The first HCA offers no VF."""
+    hcas = dict(of(fleet, "hcas"))
+    first, *rest = hcas[NODE].value.hcas
+    hcas[NODE] = ObservedHcas(dataclasses.replace(hcas[NODE].value, hcas=(dataclasses.replace(first, sriov=None, sriov_absence="off"), *rest)))
+    platforms = dict(of(fleet, "platform"))
+    function, *others = platforms[NODE].value.functions
+    blind = dataclasses.replace(function, sriov_total=None, sriov_current=None, capability=None, memory=None)
+    platforms[NODE] = dataclasses.replace(platforms[NODE], value=dataclasses.replace(platforms[NODE].value, functions=(blind, *others)))
+    return {"nodes": hcas, "platforms": platforms}
+
+
+def wishing(fleet: Fleet, **wishes: typing.Any) -> Fleet:
+    cluster = dataclasses.replace(fleet.intent.cluster, firmware=FirmwareWishes(**wishes))
+    return dataclasses.replace(fleet, intent=dataclasses.replace(fleet.intent, cluster=cluster))
+
+
+def test_all_is_told_where_nothing_is_wrong() -> None:
+    fleet = healthy(PAIR)
+    first = everything(fleet)[0]
+    assert (first.status, first.subject) == ("pass", SUBJECT)
+    assert "as 8 of 8 of its model" in first.measured and "settings by mstconfig 4.21" in first.measured and "nothing waits for a reset" in first.expected
+
+
+def test_without_tools_what_runs_decides() -> None:
+    fleet = healthy(PAIR)
+    for seen in ({}, {NODE: ObservedFirmware(error="failed: no python")}, with_first(fleet, lambda hca: HcaFirmware(hca.address, not_asked=("no mstconfig",)))):
+        first = everything(fleet, firmware=seen)[0]
+        assert first.status == "pass" and "what is stored for the next reset does not show" in first.expected
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "why"),
+    [
+        # what the next reset takes away is there now
+        (settings(SRIOV_EN=("True(1)", "False(0)")), "warn", "SRIOV_EN becomes False(0) with the next reset"),
+        (settings(NUM_OF_VFS=("16", "1")), "warn", "NUM_OF_VFS becomes 1 with the next reset"),
+        # enough VFs are offered, whatever the tool says is in force; that it differs from the others is told all the same
+        (settings(NUM_OF_VFS=("4", "16")), "warn", "NUM_OF_VFS is 16 on 7 of 8 HCAs of its model"),
+        (settings(LINK_TYPE_P1=("ETH(2)", "IB(1)")), "fail", "LINK_TYPE_P1 is ETH(2) until the HCA is reset: reset pending"),
+        (settings(LINK_TYPE_P1=("IB(1)", "ETH(2)")), "warn", "LINK_TYPE_P1 becomes ETH(2)"),
+        (settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)")), "fail", "LINK_TYPE_P1 is ETH(2), and the fabric 'compute' needs IB"),
+        (settings(BOOT_VLAN=("1", "2")), "warn", "change with the next reset"),
+        (lambda hca: dataclasses.replace(hca, errors=("mstconfig ended with 3",)), "warn", "mstconfig ended with 3"),
+        (lambda hca: dataclasses.replace(hca, stored=Said("28.43.1014", "devlink")), "warn", "28.43.1014 is on its flash (devlink) and 28.42.1000 runs"),
+    ],
+)
+def test_what_waits_and_what_is_wrong(change: Change, status: str, why: str) -> None:
+    (finding,) = judged(healthy(PAIR), firmware=with_first(healthy(PAIR), change))
+    assert (finding.subject, finding.status) == (SUBJECT, status) and why in finding.why and finding.remedy
+
+
+@pytest.mark.parametrize("setting", ["VPI(3)", "IB(1)"])
+def test_a_port_that_takes_both_links_is_right(setting: str) -> None:
+    assert judged(healthy(PAIR), firmware=with_first(healthy(PAIR), settings(LINK_TYPE_P1=(setting, setting)))) == []
+
+
+def test_of_two_ports_the_function_has_its_own() -> None:
+    """Function 0 has the first one, and the other may have another link."""
+    assert judged(healthy(PAIR), firmware=with_first(healthy(PAIR), settings(LINK_TYPE_P2=("ETH(2)", "ETH(2)")))) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "later", "text", "remedy"),
+    [
+        ("False(0)", "False(0)", "Firmware: SRIOV_EN is False(0)", "mstconfig -d 0000:10:00.0 -y set SRIOV_EN=True"),
+        ("False(0)", "True(1)", "SRIOV_EN is False(0) until the HCA is reset: reset pending", "mstfwreset -d 0000:10:00.0 -y reset"),
+        (None, "False(0)", "Firmware: SRIOV_EN is False(0)", "power-cycle"),
+    ],
+)
+def test_without_vfs_the_setting_is_named(now: typing.Optional[str], later: str, text: str, remedy: str) -> None:
+    fleet = healthy(PAIR)
+    (finding,) = judged(fleet, firmware=with_first(fleet, settings(SRIOV_EN=(now, later))), **without_vfs(fleet))
+    assert finding.status == "fail" and text in finding.why and remedy in finding.remedy
+
+
+def test_vfs_of_each_function_count_where_the_firmware_has_them() -> None:
+    fleet = healthy(PAIR)
+    each = settings(PF_NUM_OF_VF_VALID=("True(1)", "True(1)"), NUM_OF_VFS=("0", "0"), PF_NUM_OF_VF=("1", "1"))
+    (finding,) = judged(fleet, firmware=with_first(fleet, each), **without_vfs(fleet))
+    assert "PF_NUM_OF_VF is 1, and the fabric 'compute' needs 2" in finding.why
+
+
+def test_wishes_of_the_intent_are_advice() -> None:
+    fleet = wishing(healthy(PAIR), ats_enabled=True, num_of_vfs=32)
+    (finding, *others) = judged(fleet)
+    assert finding.status == "warn" and "ATS_ENABLED is False(0), and the intent asks for True (rdma_cluster.firmware)" in finding.why and len(others) == 7
+    assert "NUM_OF_VFS is 16, and the intent asks for 32" in finding.why
+    assert judged(wishing(healthy(PAIR), ats_enabled=False, pci_wr_ordering="force_relax", num_of_vfs=16)) == []
+
+
+def test_the_odd_one_is_named_with_what_is_usual() -> None:
+    fleet = healthy(FEW)
+    (finding,) = judged(fleet, firmware=with_first(fleet, settings(ATS_ENABLED=("True(1)", "True(1)"))))
+    assert finding.subject == SUBJECT and finding.status == "warn" and finding.measured == "ATS_ENABLED True(1)"
+    # the other model is another matter
+    assert "ATS_ENABLED is False(0) on 5 of 6 HCAs of its model" in finding.why and "ATS_ENABLED=0" in finding.remedy
+
+
+def test_a_bluefield_in_dpu_mode_is_told_and_left_alone() -> None:
+    fleet = healthy(PAIR)
+
+    def bluefield(hca: HcaFirmware) -> HcaFirmware:
+        mode = Setting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")
+        return dataclasses.replace(hca, device="a2dc", settings=(*(item for item in hca.settings if item.name != "LINK_TYPE_P1"), mode))
+
+    def told(hca: HcaFirmware) -> HcaFirmware:
+        return settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)"))(bluefield(hca))
+
+    assert "a BlueField in DPU mode" in everything(fleet, firmware=with_first(fleet, bluefield))[0].measured
+    (finding,) = judged(fleet, firmware=with_first(fleet, told))
+    assert "from its Arm cores, never from the host" in finding.remedy and "do not use mstfwreset" in finding.remedy
+
+
+def card(**more: typing.Any) -> NicDevices:
+    return NicDevices((NicDevice("card", f"{NODE}.example.com", (ADDRESS,), "MT_0000000838", "28.42.1000", **more),))
+
+
+def test_what_the_operator_of_nvidia_says() -> None:
+    fleet = healthy(PAIR)
+    assert "NicDevice card" in everything(fleet, nics=card())[0].measured
+    (pending,) = judged(fleet, nics=card(configured=True, waits="PendingReboot", message="node must boot"))
+    assert pending.status == "warn" and "PendingReboot (node must boot)" in pending.why and "kubectl describe nicdevice" in pending.remedy
+    wrong = with_first(fleet, settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)")))
+    (finding,) = judged(fleet, nics=card(configured=True), firmware=wrong)
+    assert "Set LINK_TYPE_P1=IB in the NicConfigurationTemplate of NicDevice card" in finding.remedy and "mstconfig" not in finding.remedy
+    # its word on what is stored goes before devlink's
+    (stored,) = judged(fleet, nics=NicDevices((dataclasses.replace(card().devices[0], firmware="28.43.1014"),)))
+    assert "28.43.1014 is on its flash (NicDevice)" in stored.why
+    (unread,) = judged(fleet, nics=NicDevices(errors=("GET nicdevices: forbidden",)))
+    assert unread.subject == "NicDevice" and unread.status == "warn" and "docs/rbac.yml" in unread.remedy
+
+
+def test_nodes_that_are_called_by_their_addresses_are_told_apart() -> None:
+    seen = firmware.fleet(healthy(PAIR).intent, (), {}, NicDevices((NicDevice("card", "10.0.0.2", (ADDRESS,)),)))
+    assert seen.nic("10.0.0.1", ADDRESS) is None and seen.nic("10.0.0.2", ADDRESS) is not None
+
+
+def test_all_that_is_wrong_with_an_hca_is_one_finding() -> None:
+    fleet = healthy(PAIR)
+    change = settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)"), ATS_ENABLED=("False(0)", "True(1)"))
+    (finding,) = judged(fleet, firmware=with_first(fleet, change))
+    assert finding.status == "fail" and finding.measured == "LINK_TYPE_P1 ETH(2); ATS_ENABLED False(0), after a reset True(1)"
