@@ -19,7 +19,7 @@ class ActionModule(Observer):
     """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen before it."""
 
     MODULE = "linerate.rdma.node_info"
-    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"hcas": "hcas", "platform": "platform", "clock": "clock"}
+    KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"hcas": "hcas", "platform": "platform", "clock": "clock", "tuning": "tuning"}
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
         """A subset that is not asked for leaves the fact of it as it is."""

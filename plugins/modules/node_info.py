@@ -9,7 +9,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_info
-short_description: Show the HCAs of a node, its IOMMU and SR-IOV support, and its clock
+short_description: Show the HCAs of a node, its IOMMU and SR-IOV support, its clock, and how it is tuned
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
@@ -28,9 +28,11 @@ options:
       - V(hcas) reads HCAs, ports, physical functions (PFs) and VFs.
       - V(platform) reads IOMMU, SR-IOV support and the NVIDIA driver.
       - V(clock) reads the time, and whether a time service synchronises the clock.
+      - V(tuning) reads how CPUs, memory, kernel, PCI, GPUs, kubelet and network interfaces are tuned. Runs C(nvidia-smi) if there are GPUs,
+        and C(dcb) if there are RDMA devices on Ethernet.
     type: list
     elements: str
-    choices: [all, hcas, platform, clock, "!hcas", "!platform", "!clock"]
+    choices: [all, hcas, platform, clock, tuning, "!hcas", "!platform", "!clock", "!tuning"]
     default: [all]
   sysfs:
     description: Mount point of sysfs. If you give several, the result lists the devices of all of them.
@@ -344,6 +346,27 @@ clock:
       returned: success
       type: float
       sample: 1767323045.5
+tuning:
+  description: How the node is tuned, in rows. The README of the role P(linerate.rdma.tuning#role) lists them.
+  returned: with the subset V(tuning)
+  type: dict
+  contains:
+    rows:
+      description:
+        - By name of the row, its values. Each has the parts of the node that show it, such as CPUs, HCAs or GPUs. If there are none, it is the whole node.
+        - An empty list means that the node has no such thing.
+      returned: success
+      type: dict
+      sample:
+        governor: [{value: performance, where: ["0-254"]}, {value: powersave, where: ["255"]}]
+        numa_balancing: [{value: "0", where: []}]
+        gpu_ecc: []
+    unread:
+      description: By name of the row, why it could not be read, or not all of it.
+      returned: success
+      type: dict
+      sample:
+        max_read_request: "0000:3c:00.0/config: only 64 bytes of the configuration space can be read; root reads all"
 """
 
 import typing

@@ -12,7 +12,7 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads HCAs, platform, clock and subnet managers of all nodes that have an observer, each with one command in its pod, and stores them as facts.
+  - Reads HCAs, platform, clock, tuning and subnet managers of all nodes that have an observer, each with one command in its pod, and stores them as facts.
   - The kind V(drop_in) is whether the drop-in that the role P(linerate.rdma.host#role) writes for containerd's unit is on the node.
   - Asks many nodes at the same time from one process. This costs a fraction of what a task for each node costs.
   - Needs the fact of M(linerate.rdma.observers) from the same run. A node without an observer gets the reason in place of its facts.
@@ -21,8 +21,8 @@ options:
     description: Which facts to read.
     type: list
     elements: str
-    choices: [hcas, platform, clock, subnets, drop_in]
-    default: [hcas, platform, clock, subnets]
+    choices: [hcas, platform, clock, tuning, subnets, drop_in]
+    default: [hcas, platform, clock, tuning, subnets]
   sysfs:
     description: Root folders of sysfs, as the observer sees them.
     type: list

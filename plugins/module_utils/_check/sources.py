@@ -52,11 +52,12 @@ Source = typing.Union[OfNodes, Planned, OfCluster, Joined, OfRun]
 HCAS = OfNodes("hcas")
 PLATFORM = OfNodes("platform")
 CLOCKS = OfNodes("clock")
+TUNING = OfNodes("tuning")
 #: asked through the ports of a node
 SUBNETS = OfNodes("subnets")
 TOPOLOGIES = OfNodes("topologies", chosen="vantage_points")
 #: what several stages build on; a run looks once
-SHARED = (HCAS, PLATFORM, CLOCKS, SUBNETS, TOPOLOGIES)
+SHARED = (HCAS, PLATFORM, CLOCKS, TUNING, SUBNETS, TOPOLOGIES)
 
 NODES = OfRun("nodes")
 #: those of them that are reached by observers: a remedy names the way to a node
@@ -78,6 +79,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "by_pods": BY_PODS,
     },
     "platform": {"nodes": HCAS, "subnets": SUBNETS, "platforms": PLATFORM, "by_pods": BY_PODS},
+    "tuning": {"nodes": HCAS, "tunings": TUNING, "by_pods": BY_PODS},
     "operators": {
         "nodes": NODES,
         "operators": OfCluster("operators", "operators"),
