@@ -26,6 +26,8 @@ CHECKS = {
 }
 #: names in a line for the reader
 _MOST = 5
+#: that a GPU has none of them is no answer
+_OF_EACH_GPU = ("gpu_slowed",)
 Nodes = typing.Mapping[str, NodeTuning]
 
 
@@ -92,7 +94,14 @@ def why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
     """Why a row of a node is not known; None where it is."""
     if row in node.unread:
         return node.unread[row]
-    return None if row in node.rows else "the answer of node_info has no such row"
+    if row not in node.rows:
+        return "the answer of node_info has no such row"
+    silent = _where(node, "gpu_model") - _where(node, row) if row in _OF_EACH_GPU else ()
+    return f"nvidia-smi says nothing of {names(sorted(silent))}" if silent else None
+
+
+def _where(node: NodeTuning, row: str) -> typing.Set[str]:
+    return {name for reading in node.rows.get(row, ()) for name in reading.where}
 
 
 def names(nodes: typing.Iterable[str]) -> str:
