@@ -17,6 +17,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, Port, VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, PciEvidence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, Reading
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, seen
 
 RAILS, FUNCTIONS, MOST_ON_LEAF = 8, 8, 32
@@ -71,7 +73,12 @@ class Fleet:
             node = NodeHcas(tuple(self._functions(number, value)))
             topology = tuple(self._topology(item) for item in topologies[name].value or ())
             answers = {
-                "node_info": {"hcas": node, "platform": _platform(node), "clock": {"seconds": NOW, "synchronised": True, "error_seconds": 0.01}},
+                "node_info": {
+                    "hcas": node,
+                    "platform": _platform(node),
+                    "clock": {"seconds": NOW, "synchronised": True, "error_seconds": 0.01},
+                    "tuning": NodeTuning({row.name: (Reading(row.training.partition("|")[0].lstrip(">=<") or "none"),) for row in ROWS}),
+                },
                 "subnet_manager_info": {"subnets": ports},
                 "fabric_info": {"topology": topology},
                 "ping": {"ping": "pong"},

@@ -16,7 +16,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model import comparison, host_intent, intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model import comparison, host_intent, intent, tuning
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -41,6 +41,8 @@ SECTIONS = {
     "host": host_intent.HostNeeds,
     "memlock": host_intent.Memlock,
     "kubelet": host_intent.Kubelet,
+    "tuning": tuning.Tuning,
+    "roce": tuning.Roce,
     "measures": comparison.Measure,
     "figures": comparison.Figure,
     "training": intent.Training,

@@ -8,6 +8,7 @@ import re
 import struct
 import typing
 
+from ..._model.text import ranges
 from ..._parse.node import tuning as parse
 from ..._parse.node.sysfs import number
 from ..sysfs import Reader
@@ -22,10 +23,10 @@ _MODEL = re.compile(r"^(?:model name|CPU part|cpu)\s*:\s*(.{1,80}?)\s*$", re.MUL
 def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader) -> None:
     """:param devices: /dev of the node"""
     rows.file("cpu_model", proc, "cpuinfo", _model)
-    rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: parse.as_list(parse.cpu_list(text)))
+    rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: ranges(parse.cpu_list(text)))
     rows.file("smt", sysfs, f"{_CPUS}/smt/active", parse.on_off)
     for name in ("isolated", "nohz_full"):
-        rows.file(name, sysfs, f"{_CPUS}/{name}", lambda text: parse.as_list(parse.cpu_list(text)) or "none")
+        rows.file(name, sysfs, f"{_CPUS}/{name}", lambda text: ranges(parse.cpu_list(text)) or "none")
     rows.file("turbo", sysfs, f"{_CPUS}/intel_pstate/no_turbo", lambda text: {"on": "off", "off": "on"}[parse.on_off(text)])
     rows.file("turbo", sysfs, f"{_CPUS}/cpufreq/boost", parse.on_off)
     rows.file("idle_arguments", proc, "cmdline", parse.idle_arguments)

@@ -9,6 +9,7 @@ import typing
 
 from ..._model.errors import RdmaError
 from ..._model.hca import Hca
+from ..._model.text import ranges
 from ..._parse.node import dcb
 from ..._parse.node import tuning as parse
 from ..._parse.node.sysfs import number
@@ -66,7 +67,7 @@ def _roce(rows: Rows, sysfs: Reader, netdev: str, hca: str) -> None:
     elif None in states:
         rows.unread(f"{netdev}: only NVIDIA's driver packages show it (class/net/{netdev}/ecn)", "roce_ecn")
     else:
-        rows.add("roce_ecn", parse.as_list(priority for priority in _PRIORITIES if states[priority]) or "none", hca)
+        rows.add("roce_ecn", ranges(priority for priority in _PRIORITIES if states[priority]) or "none", hca)
 
 
 def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:

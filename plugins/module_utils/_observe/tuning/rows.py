@@ -8,8 +8,8 @@ import os
 import typing
 
 from ..._model.errors import ParseError
+from ..._model.text import ranges
 from ..._model.tuning import NodeTuning, Reading
-from ..._parse.node.tuning import as_list
 from ..sysfs import Reader, natural
 
 #: CPUs by number, all else by name
@@ -64,7 +64,7 @@ class Rows:
 def _condensed(where: typing.Sequence[Where]) -> typing.Tuple[str, ...]:
     cpus = [item for item in where if isinstance(item, int)]
     names = sorted({item for item in where if isinstance(item, str)}, key=natural)
-    return (*([as_list(cpus)] if cpus else []), *names)
+    return (*([ranges(cpus)] if cpus else []), *names)
 
 
 def reader_of(readers: typing.Sequence[Reader], name: str) -> Reader:

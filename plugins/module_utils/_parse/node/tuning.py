@@ -16,8 +16,8 @@ from .sysfs import number
 #: more CPUs than any kernel is built for (NR_CPUS); a longer list is none of CPUs
 _MOST_CPUS = 1 << 16
 _RANGE = re.compile(r"\A([0-9]{1,6})(?:-([0-9]{1,6}))?\Z")
-_CHOSEN = re.compile(r"\A(?:[a-z_+-]+ )*\[([a-z_+-]+)\](?: [a-z_+-]+)*\Z")
-_WORD = re.compile(r"\A[A-Za-z0-9_.+:-]{1,64}\Z")
+_CHOSEN = re.compile(r"\A(?:[a-z][a-z_+-]* )*\[([a-z][a-z_+-]*)\](?: [a-z][a-z_+-]*)*\Z")
+_WORD = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9_.+:-]{0,63}\Z")
 _SWAP = re.compile(r"\A(\S+)\s+(partition|file)\s+([0-9]{1,18})\s+([0-9]{1,18})\s+(-?[0-9]{1,9})\Z")
 _MEMLOCK = re.compile(r"^Max locked memory +(unlimited|[0-9]{1,20}) +(unlimited|[0-9]{1,20}) +bytes *$", re.MULTILINE)
 _POLICY = re.compile(r'"policyName"\s*:\s*"([A-Za-z-]{0,40})"')
@@ -62,17 +62,6 @@ def cpu_list(text: str) -> typing.FrozenSet[int]:
             raise ParseError("sysfs", text, "a list of CPUs such as 0-3,8")
         found.update(range(low, high + 1))
     return frozenset(found)
-
-
-def as_list(numbers: typing.Iterable[int]) -> str:
-    """Numbers as the kernel lists CPUs: 0-3,8."""
-    parts: typing.List[typing.List[int]] = []
-    for item in sorted(set(numbers)):
-        if parts and item == parts[-1][1] + 1:
-            parts[-1][1] = item
-        else:
-            parts.append([item, item])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
 
 
 def swap_kib(text: str) -> int:
