@@ -25,8 +25,7 @@ def read(rows: Rows, host: Reader) -> None:
     for name in _CONFIGURATIONS:
         before = len(host.errors)
         # kubeadm has a kubeconfig of the first name
-        text = host.text(name)
-        if text is not None and "KubeletConfiguration" not in text:
+        if b"current-context" in (host.raw(name) or b""):
             continue
         found = host.value(name, parse.kubelet_settings)
         if len(host.errors) > before:
