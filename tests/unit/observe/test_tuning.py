@@ -12,6 +12,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, sysfs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.tuning import gpu, network
@@ -325,7 +326,7 @@ def test_a_tool_that_fails_is_said(tool: str, said: typing.Tuple[int, str], rows
 
 def test_tools_that_are_not_there_are_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(tool: str, package: str) -> str:
-        raise network.RdmaError(f"{tool} is not installed", f"Install {package}")
+        raise RdmaError(f"{tool} is not installed", f"Install {package}")
 
     monkeypatch.setattr(command, "require", missing)
     monkeypatch.setattr(gpu, "_program", lambda host: None)

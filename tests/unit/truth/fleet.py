@@ -400,7 +400,7 @@ class _Made:
 
     def _tuning(self, node: int) -> NodeTuning:
         hcas = tuple(f"mlx5_{at.place}" for at in self._hcas(node))
-        rows = {name: (Reading(value),) for name, value in _NODE_ROWS.items()}
+        rows: typing.Dict[str, typing.Tuple[Reading, ...]] = {name: (Reading(value),) for name, value in _NODE_ROWS.items()}
         rows.update({name: (Reading(value, ("0-255",)),) for name, value in _CPU_ROWS.items()})
         rows.update({name: (Reading(value, _GPUS),) for name, value in _GPU_ROWS.items()})
         rows.update({name: (Reading(value, hcas),) for name, value in _HCA_ROWS.items()})

@@ -35,28 +35,24 @@ def check(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> ty
 
 
 def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[Finding]:
+    """Nodes of which more is known than what was told are held against each other."""
     by_values: typing.Dict[_Values, typing.List[str]] = {}
     for name, node in nodes.items():
-        if why_unread(node, row.name) is None:
+        if name not in told and why_unread(node, row.name) is None:
             by_values.setdefault(_values(node, row.name), []).append(name)
     if len(by_values) < 2:
         return
     known = sum(map(len, by_values.values()))
-    counts = collections.Counter({values: len(members) for values, members in by_values.items()})
-    (usual, most), (_second, next_most) = counts.most_common(2)
+    (usual, most), (_second, next_most) = collections.Counter({values: len(members) for values, members in by_values.items()}).most_common(2)
     if most == next_most:
-        if all(name in told for members in by_values.values() for name in members):
-            return
         measured = ", ".join(f"{_said(values)} on {names(members)}" for values, members in by_values.items())
         why = f"As many of {known} nodes of one kind show the one as the other, so neither is usual. {row.harm}"
         yield Finding(CHECK, f"{row.name} of {names(nodes)}", WARN, measured, f"{row.what}: the same on nodes of one kind", why, row.remedy)
         return
     for values, members in by_values.items():
-        untold = [name for name in members if name not in told]
-        if values != usual and untold:
+        if values != usual:
             why = f"{most} of {known} nodes of its kind show {_said(usual)}. {row.harm}"
-            expected = f"{row.what}: {_said(usual)}, as nodes of its kind"
-            yield Finding(CHECK, f"{row.name} of {names(untold)}", WARN, _said(values), expected, why, row.remedy)
+            yield Finding(CHECK, f"{row.name} of {names(members)}", WARN, _said(values), f"{row.what}: {_said(usual)}, as its like", why, row.remedy)
 
 
 def _values(node: NodeTuning, row: str) -> _Values:
