@@ -10,6 +10,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading, Roce, Tuning
@@ -285,3 +286,37 @@ def test_a_fabric_without_hcas_is_not_known() -> None:
     facts: Facts = healthy(ROCE).of("tuning")
     found = [finding for finding in check(healthy(ROCE).intent, dataclasses.replace(facts, nodes={})) if finding.check == "tuning.roce"]
     assert [finding.status for finding in found] == [UNKNOWN]
+
+
+# the intent
+
+
+@pytest.mark.parametrize(
+    ("tuning", "wrong"),
+    [
+        ({}, []),
+        ({"profile": "none", "cuda": "12.8", "expected": {"thp": "always|never", "min_free_kbytes": ">=65536", "swappiness": 1, "gc_thresh3": None}}, []),
+        ({"expected": {"govenor": "performance"}}, ["expected.govenor"]),
+        ({"expected": {"smt": True}}, ["expected.smt"]),
+        ({"expected": {"smt": ["on"], "thp": ""}}, ["expected.smt", "expected.thp"]),
+        ({"expected": {"gpu_driver": "> 580"}}, ["expected.gpu_driver"]),
+        ({"cuda": "13.0.1"}, ["cuda"]),
+        ({"cuda": "9.0"}, ["cuda"]),
+    ],
+)
+def test_what_can_be_expected(tuning: typing.Dict[str, typing.Any], wrong: typing.List[str]) -> None:
+    found = [finding for finding in validate.check(with_tuning(PAIR, **tuning)) if finding.status != PASS]
+    assert [finding.subject for finding in found] == [f"rdma_cluster.tuning.{place}" for place in wrong]
+    assert all(finding.check == "validate.tuning" and finding.status == FAIL for finding in found)
+    assert "did you mean 'governor'" in found[0].expected if wrong == ["expected.govenor"] else True
+
+
+def test_roce_of_a_fabric_that_has_none_or_no_packet_can_carry() -> None:
+    assert [finding.subject for finding in validate.check(with_roce(Roce(64, 8))) if finding.status == FAIL] == [
+        "rdma_fabrics[0].roce.dscp",
+        "rdma_fabrics[0].roce.priority",
+    ]
+    intent = healthy(PAIR).intent
+    wrong = dataclasses.replace(intent, fabrics=tuple(dataclasses.replace(fabric, roce=Roce()) for fabric in intent.fabrics))
+    assert [finding.subject for finding in validate.check(wrong)] == ["rdma_fabrics[0].roce"]
+    assert Roce().traffic_class == 106
