@@ -76,7 +76,7 @@ options:
     description: Name of the stage.
     type: str
     required: true
-    choices: [validate, discover, fabric, reachability, platform, operators, network, virtual_functions, host, bandwidth, compare, training]
+    choices: [validate, discover, fabric, reachability, platform, tuning, operators, network, virtual_functions, host, bandwidth, compare, training]
   fabrics:
     description: The variable C(rdma_fabrics).
     type: raw

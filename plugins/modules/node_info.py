@@ -9,7 +9,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_info
-short_description: Show the HCAs of a node, their firmware, its IOMMU and SR-IOV support, and its clock
+short_description: Show the HCAs of a node, their firmware, its IOMMU and SR-IOV support, its clock, and how it is tuned
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
@@ -31,11 +31,14 @@ options:
       - V(firmware) reads versions and settings of the firmware of the HCAs. C(mstconfig) takes a second or more for each HCA.
         The HCAs are asked at the same time, and all of them together may take 90 seconds.
       - V(clock) reads the time, and whether a time service synchronises the clock.
+      - V(tuning) reads how CPUs, memory, kernel, PCI, GPUs, kubelet and network interfaces are tuned. Runs C(nvidia-smi) if there are GPUs,
+        and C(dcb) if there are RDMA devices on Ethernet.
       - V(neighbours) listens on Ethernet NICs with RDMA for switches that speak LLDP, half a minute at most, and reads the neighbours that the kernel knows.
         It needs root, does nothing on nodes with InfiniBand, and is no part of V(all).
     type: list
     elements: str
-    choices: [all, hcas, platform, firmware, clock, neighbours, "!hcas", "!platform", "!firmware", "!clock", "!neighbours"]
+    choices:
+      [all, hcas, platform, firmware, clock, tuning, neighbours, "!hcas", "!platform", "!firmware", "!clock", "!tuning", "!neighbours"]
     default: [all]
   sysfs:
     description: Mount point of sysfs. If you give several, the result lists the devices of all of them.
@@ -382,6 +385,27 @@ neighbours:
       type: list
       elements: str
       sample: []
+tuning:
+  description: How the node is tuned, in rows. The README of the role P(linerate.rdma.tuning#role) lists them.
+  returned: with the subset V(tuning)
+  type: dict
+  contains:
+    rows:
+      description:
+        - By name of the row, its values. Each has the parts of the node that show it, such as CPUs, HCAs or GPUs. If there are none, it is the whole node.
+        - An empty list means that the node has no such thing.
+      returned: success
+      type: dict
+      sample:
+        governor: [{value: performance, where: ["0-254"]}, {value: powersave, where: ["255"]}]
+        numa_balancing: [{value: "0", where: []}]
+        gpu_ecc: []
+    unread:
+      description: By name of the row, why it could not be read, or not all of it.
+      returned: success
+      type: dict
+      sample:
+        max_read_request: "0000:3c:00.0/config: only 64 bytes of the configuration space can be read; root reads all"
 """
 
 import typing

@@ -31,6 +31,7 @@ WHAT = {
         "rights",
         "routes",
         "select",
+        "tuning",
         "unique_names",
         "variables",
         "waivers",
@@ -60,6 +61,7 @@ WHAT = {
     ),
     "reachability": ("node", "pair", "port", "scope", "suspect"),
     "platform": ("bios", "driver", "firmware", "iommu", "node", "scope", "sriov"),
+    "tuning": ("alike", "cpu", "gpu", "kernel", "kubelet", "memory", "network", "node", "pci", "roce"),
     "operators": (
         "config",
         "daemon",

@@ -64,11 +64,12 @@ PLATFORM = OfNodes("platform")
 #: shown by the tools of a node, where it has them
 FIRMWARE = OfNodes("firmware")
 CLOCKS = OfNodes("clock")
+TUNING = OfNodes("tuning")
 #: asked through the ports of a node
 SUBNETS = OfNodes("subnets")
 TOPOLOGIES = OfNodes("topologies", chosen="vantage_points")
 #: what several stages build on; a run looks once
-SHARED = (HCAS, PLATFORM, FIRMWARE, CLOCKS, SUBNETS, TOPOLOGIES)
+SHARED = (HCAS, PLATFORM, FIRMWARE, CLOCKS, TUNING, SUBNETS, TOPOLOGIES)
 
 NODES = OfRun("nodes")
 #: those of them that are reached by observers: a remedy names the way to a node
@@ -99,6 +100,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "nics": OfCluster("nic_devices", "nics"),
         "by_pods": BY_PODS,
     },
+    "tuning": {"nodes": HCAS, "tunings": TUNING, "by_pods": BY_PODS},
     "operators": {
         "nodes": NODES,
         "operators": OfCluster("operators", "operators"),

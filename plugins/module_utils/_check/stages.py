@@ -21,6 +21,7 @@ from .operators import check as operators
 from .platform import check as platform
 from .reachability import check as reachability
 from .training import check as training
+from .tuning import check as tuning
 from .validate import check as validate
 from .virtual_functions import check as virtual_functions
 
@@ -33,6 +34,7 @@ TABLE: typing.Dict[str, typing.Tuple[typing.Any, Check]] = {
     "fabric": (fabric.Facts, fabric.check),
     "reachability": (reachability.Facts, reachability.check),
     "platform": (platform.Facts, platform.check),
+    "tuning": (tuning.Facts, tuning.check),
     "operators": (operators.Facts, operators.check),
     "network": (network.Facts, network.check),
     "virtual_functions": (virtual_functions.Facts, virtual_functions.check),

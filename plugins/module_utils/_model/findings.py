@@ -21,6 +21,7 @@ STAGES = (
     "fabric",
     "reachability",
     "platform",
+    "tuning",
     "operators",
     "network",
     "virtual_functions",

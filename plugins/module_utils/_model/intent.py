@@ -15,6 +15,7 @@ from .comparison import Measure
 from .findings import Waiver
 from .firmware import FirmwareWishes
 from .host_intent import HostNeeds
+from .tuning import Roce, Tuning
 
 #: see profiles.py for what each of them is
 Profile = typing.Literal["sriov_infiniband", "sriov_ethernet", "rdma_shared", "host_device", "macvlan", "ipoib", "pod_network"]
@@ -209,6 +210,7 @@ class Fabric:
     :ivar ipam: unset for the pod network only
     :ivar rdma: the VFs carry an RDMA device of their own (isRdma of the policy); always so on InfiniBand
     :ivar pods_per_node: pods of a node on a network that they share (rdmaHcaMax); None is 63
+    :ivar roce: of Ethernet: what its NICs must be set to; None: what NVIDIA's NIC operator sets is advice
     :ivar rails: HCA k of each node is on the leaf of the others' HCA k; or none are planned, and no cabling is wrong
     """
 
@@ -223,6 +225,7 @@ class Fabric:
     rails: typing.Literal["leaf", "none"] = "leaf"
     mtu: typing.Optional[int] = None
     rdma: bool = True
+    roce: typing.Optional[Roce] = None
     line_rate: LineRate = LineRate()
     pods: Pods = Pods()
     bandwidth: Bandwidth = Bandwidth()
@@ -293,6 +296,7 @@ class ClusterIntent:
     :ivar host: what jobs need of the nodes beside the network
     :ivar bios: what is asked of the BIOS of each node; its BMC must be known for that
     :ivar firmware: what the firmware of the HCAs shall be set to beside what each fabric needs
+    :ivar tuning: what is expected of the nodes under the network
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
     :ivar training: what a job's log must prove; None when no job is asked for
     """
@@ -307,6 +311,7 @@ class ClusterIntent:
     host: HostNeeds = dataclasses.field(default_factory=HostNeeds)
     bios: BiosWishes = dataclasses.field(default_factory=BiosWishes)
     firmware: FirmwareWishes = dataclasses.field(default_factory=FirmwareWishes)
+    tuning: Tuning = dataclasses.field(default_factory=Tuning)
     measures: typing.Tuple[Measure, ...] = ()
     training: typing.Optional[Training] = None
 

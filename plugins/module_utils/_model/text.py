@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import typing
+
 
 def both_ends(text: str, limit: int = 600) -> str:
     """``text`` in ``limit`` characters: what was wrapped around an error stands before it, the error itself at the end."""
@@ -16,3 +18,14 @@ def plain(text: str, limit: int = 2000) -> str:
     if cut.replace("\n", "").isprintable():
         return cut
     return "".join(sign if sign.isprintable() or sign == "\n" else sign.encode("unicode_escape").decode("ascii") for sign in cut)
+
+
+def ranges(numbers: typing.Iterable[int]) -> str:
+    """Numbers as the kernel lists CPUs: 0-3,8."""
+    parts: typing.List[typing.List[int]] = []
+    for item in sorted(set(numbers)):
+        if parts and item == parts[-1][1] + 1:
+            parts[-1][1] = item
+        else:
+            parts.append([item, item])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)

@@ -15,9 +15,10 @@ from .._model.errors import RdmaError
 from .._model.hca import NodeHcas
 from .._model.load import to_data
 from . import clock, drop_in, firmware, ip_link, namespaces, neighbours, platform, subnet, sysfs
+from .tuning.node import read_tuning
 
 #: kinds of facts; those of NODE are of the node alone, for the others its ports are asked
-NODE = ("hcas", "platform", "firmware", "clock")
+NODE = ("hcas", "platform", "firmware", "clock", "tuning")
 KINDS = (*NODE, "subnets")
 #: what the collection has left on the node; none of the stages asks for it
 DROP_IN = "drop_in"
@@ -53,6 +54,8 @@ class Look:
             return to_data(clock.read_clock())
         if kind == NEIGHBOURS:
             return to_data(neighbours.read_neighbours(self._roots, self._seen()))
+        if kind == "tuning":
+            return to_data(read_tuning(self._roots, self._seen(), self._host))
         if kind == DROP_IN:
             return {"state": drop_in.state(self._host)}
         return to_data(subnet.read_subnets(subnet.infiniband_ports(self._seen()), self._roots))

@@ -17,6 +17,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, Port, VfAdministration
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, PciEvidence
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, Reading
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, seen
 
 RAILS, FUNCTIONS, MOST_ON_LEAF = 8, 8, 32
@@ -82,6 +84,7 @@ class Fleet:
                     # no tool is there
                     "firmware": {"hcas": []},
                     "clock": {"seconds": NOW, "synchronised": True, "error_seconds": 0.01},
+                    "tuning": NodeTuning({row.name: (Reading(row.training.partition("|")[0].lstrip(">=<") or "none"),) for row in ROWS}),
                 },
                 "subnet_manager_info": {"subnets": ports},
                 "fabric_info": {"topology": topology},

@@ -16,7 +16,7 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model import bios, comparison, host_intent, intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model import bios, comparison, host_intent, intent, tuning
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -42,6 +42,8 @@ SECTIONS = {
     "memlock": host_intent.Memlock,
     "kubelet": host_intent.Kubelet,
     "bios": bios.BiosWishes,
+    "tuning": tuning.Tuning,
+    "roce": tuning.Roce,
     "measures": comparison.Measure,
     "figures": comparison.Figure,
     "training": intent.Training,
@@ -155,7 +157,7 @@ def test_evidence_names_tests_that_exist() -> None:
 
 def test_each_row_has_its_evidence() -> None:
     rows = re.findall(r"^\| (S\d\.\d+) \|", (ROOT / "docs/evidence.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert rows == [f"S{part}.{number}" for part, last in ((1, 12), (2, 7), (3, 8)) for number in range(1, last + 1)]
+    assert rows == [f"S{part}.{number}" for part, last in ((1, 12), (2, 7), (3, 8), (4, 11)) for number in range(1, last + 1)]
 
 
 def test_the_readme_lists_each_filter() -> None:

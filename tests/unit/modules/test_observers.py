@@ -91,7 +91,7 @@ def fixture_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
 
 def test_value_becomes_a_fact_and_ansible_gets_counts(played: Played) -> None:
     answer = played.answers["good"]["kept"]
-    assert answer["counts"] == {"hcas": 6, "platform": 6, "firmware": 6, "clock": 5} and answer["changed"] is False
+    assert answer["counts"] == {"hcas": 6, "platform": 6, "firmware": 6, "clock": 5, "tuning": 2} and answer["changed"] is False
     assert "hcas" not in answer and "platform" not in answer
     fact = played.folder.read("hcas", "good")
     assert fact is not None and [hca["name"] for hca in fact.value["hcas"]] == [f"mlx5_{index}" for index in range(6)]
@@ -122,7 +122,7 @@ def test_failure_is_a_fact_and_is_shown(played: Played) -> None:
 
 def test_node_that_is_not_reached_is_a_fact_and_is_shown(played: Played) -> None:
     assert played.answers["far"]["kept"]["unreachable"] is True and "UNREACHABLE!" in played.output
-    for kind in ("hcas", "platform", "clock"):
+    for kind in ("hcas", "platform", "clock", "tuning"):
         found = played.folder.of_nodes(kind, ["far"])["far"]
         assert found["value"] is None and found["error"].startswith("unreachable: ")
 
@@ -199,10 +199,10 @@ def test_moment_is_no_argument_of_the_module() -> None:
 @pytest.mark.parametrize(
     ("words", "keys"),
     [
-        (None, ["hcas", "platform", "firmware", "clock"]),
+        (None, ["hcas", "platform", "firmware", "clock", "tuning"]),
         ("hcas", ["hcas"]),
         ("hcas,platform", ["hcas", "platform"]),
-        (["!hcas"], ["platform", "firmware", "clock"]),
+        (["!hcas"], ["platform", "firmware", "clock", "tuning"]),
     ],
 )
 def test_facts_are_those_of_the_subset(words: typing.Any, keys: typing.List[str]) -> None:

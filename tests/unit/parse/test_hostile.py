@@ -115,6 +115,8 @@ SYSFS: typing.Dict[str, str] = {
     "numa_node": "1",
 }
 SPACES = {
+    "acs_redirects": bridge(0x3C, 0x3C, [(0x000D, b"\x5f\x00\x1d\x00")]),
+    "requests": bridge(0x3C, 0x3D),
     "sriov": space([(0x0001, bytes(0x28)), (0x0010, sriov_body(16))]),
     "acs": bridge(0x3C, 0x3C, [(0x000D, b"\x5f\x00\x1d\x00")]),
     "last_bus": bridge(0x3C, 0x3D),
@@ -227,6 +229,45 @@ TEXT: typing.Dict[str, Text] = {
 
 TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
 TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
+
+
+SMI_FIELDS = ("pci.bus_id", "persistence_mode", "ecc.mode.current", "mig.mode.current", "clocks.max.sm", "driver_version", "clocks_event_reasons.active")
+_PATH = "/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
+TUNING: typing.Dict[str, typing.Tuple[str, typing.Tuple[typing.Any, ...]]] = {
+    "word": ("performance", ()),
+    "chosen": ("always [madvise] never", ()),
+    "on_off": ("1", ()),
+    "cpu_list": ("0-3,8", (frozenset(),)),
+    "swap_kib": ("Filename\tType\tSize\tUsed\tPriority\n/dev/sda2 partition 8388604 0 -2\n", ()),
+    "memlock": ("Max locked memory         8388608              8388608              bytes     ", ()),
+    "manager_policy": ('{"policyName":"static","defaultCpuSet":"0-1","checksum":1}', ()),
+    "kubelet_settings": ("kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nreservedSystemCPUs: 0-1,32\n", ()),
+    "idle_arguments": ("quiet intel_idle.max_cstate=0 processor.max_cstate=1", ("none",)),
+    "pci_realloc": ("quiet pci=noaer,realloc=off", ("unset",)),
+    "traffic_class": ("Global tclass=106", ("unset",)),
+    "at_least_zero": ("135168", ()),
+}
+TEXT.update({f"node.tuning.{name}": Text(parser(f"node.tuning.{name}"), [sample], nothing) for name, (sample, nothing) in TUNING.items()})
+TEXT.update(
+    {
+        "node.nvidia_smi.gpus": Text(lambda text: parser("node.nvidia_smi.gpus")(text, SMI_FIELDS), seeds("nvidia-smi/580.159.04-row.csv")),
+        "node.nvidia_smi.slowed": Text(parser("node.nvidia_smi.slowed"), ["0x0000000000000048"]),
+        "node.dcb.lossless": Text(parser("node.dcb.lossless"), seeds("dcb/pfc.json")),
+        "node.dcb.priorities": Text(parser("node.dcb.priorities"), seeds("dcb/app.json"), ({},)),
+        "node.kernel_log.faults": Text(
+            lambda text: parser("node.kernel_log.faults")(text.split("\n\n")),
+            ["3,7,1,-;NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus.\n"],
+            (set(),),
+        ),
+        "node.pci_path.path": Text(parser("node.pci_path.path"), [_PATH], (parser("node.pci_path.Path")("", ()),)),
+        "node.pci_path.distance": Text(
+            lambda text: parser("node.pci_path.distance")(parser("node.pci_path.path")(text), parser("node.pci_path.path")(_PATH), False), [_PATH], ("SYS",)
+        ),
+        "node.pci_path.between": Text(
+            lambda text: parser("node.pci_path.between")(parser("node.pci_path.path")(text), parser("node.pci_path.path")(_PATH)), [_PATH], ((),)
+        ),
+    }
+)
 
 
 def objects(name: str, kind: str) -> typing.List[typing.Any]:

@@ -95,6 +95,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operato
     VfGroup,
     WantedInterface,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse
@@ -131,6 +132,29 @@ _BIOS = NodeBios(
     jobs=(),
     lockdown=False,
 )
+
+#: how the nodes are tuned, by row: of a node as a whole, of its CPUs, GPUs and HCAs
+_NODE_ROWS = {
+    "cpu_model": "AMD EPYC 9654", "cpus_online": "0-255", "turbo": "on", "smt": "on", "held_latency": "none", "idle_arguments": "none", "isolated": "none",
+    "nohz_full": "none", "irqbalance": "runs", "swap_kib": "0", "swappiness": "10", "dirty_ratio": "10", "dirty_background_ratio": "3", "thp": "always",
+    "thp_defrag": "madvise", "numa_balancing": "0", "zone_reclaim_mode": "0", "min_free_kbytes": "135168", "kernel": "6.12.95", "pci_realloc": "unset",
+    "ib_umad": "loaded", "rdma_shared": "on", "tuned": "hpc-compute", "kernel_log": "none", "gpus": "2", "cpu_manager": "static", "memory_manager": "none",
+    "topology_manager": "single-numa-node", "reserved_cpus": "none", "gc_thresh1": "4096", "gc_thresh2": "8192", "gc_thresh3": "16384",
+    "rmem_max": "536870912", "wmem_max": "536870912", "hugepages": "0", "memlock": "unlimited",
+}  # fmt: skip
+_CPU_ROWS = {"governor": "performance", "cpu_driver": "amd-pstate-epp", "idle_latency": "1"}
+_GPUS = ("0000:18:00.0", "0000:2a:00.0")
+_GPU_ROWS = {
+    "gpu_model": "10de:2330", "gpu_link_width": "full", "gpu_nic_path": "PIX", "acs": "direct", "gpu_driver": "570.86.15", "gpu_persistence": "Enabled",
+    "gpu_ecc": "Enabled", "gpu_mig": "Disabled", "gpu_max_clock": "1980 MHz", "gpu_slowed": "none",
+}  # fmt: skip
+_HCA_ROWS = {
+    "hca_numa": "0", "irq_locality": "local", "max_read_request": "4096", "max_payload": "512", "relaxed_ordering": "on", "iommu": "identity",
+    "arp_announce": "2", "arp_ignore": "1", "rp_filter": "2",
+}  # fmt: skip
+_ROCE_ROWS = {
+    "roce_trust": "dscp", "roce_pfc": "3", "roce_dscp": "26:3", "roce_ecn": "3", "roce_traffic_class": "106", "roce_tos": "106", "mtu": "9000",
+}  # fmt: skip
 
 Facts = typing.Mapping[Source, typing.Any]
 
@@ -218,6 +242,7 @@ def _fabrics(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
     if not shape.infiniband:
         compute.update(
             profile="sriov_ethernet",
+            roce={"dscp": 26, "priority": 3},
             select={"vendor": "15b3", "device": "101d", "hcas_per_node": shape.rails},
             network={**compute["network"], "vlan": 100, "trust": True},
             ipam={"type": "nv-ipam", "range": "100.64.0.0/16", "pool": {"name": "compute", "per_node_block_size": 64}},
@@ -287,6 +312,7 @@ class _Made:
             "check_mode": False,
             "hcas": hcas,
             "clock": {name: ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)) for name in names},
+            "tuning": {name: ObservedTuning(self._tuning(number)) for number, name in enumerate(names)},
             "platform": {name: ObservedPlatform(self._platform(hcas[name].value)) for name in names},
             "bios": dict.fromkeys(names, ObservedBios(_BIOS)),
             "firmware": {name: ObservedFirmware(self._firmware(hcas[name].value)) for name in names},
@@ -424,6 +450,16 @@ class _Made:
     def _card(self, node: str, hca: Hca) -> NicDevice:
         assert hca.pci is not None
         return NicDevice(f"{node}-{hca.name}", node, (hca.pci.address,), hca.board or "", hca.firmware or "", configured=True)
+
+    def _tuning(self, node: int) -> NodeTuning:
+        hcas = tuple(f"mlx5_{at.place}" for at in self._hcas(node))
+        rows: typing.Dict[str, typing.Tuple[Reading, ...]] = {name: (Reading(value),) for name, value in _NODE_ROWS.items()}
+        rows.update({name: (Reading(value, ("0-255",)),) for name, value in _CPU_ROWS.items()})
+        rows.update({name: (Reading(value, _GPUS),) for name, value in _GPU_ROWS.items()})
+        rows.update({name: (Reading(value, hcas),) for name, value in _HCA_ROWS.items()})
+        rows["hca_model"] = (Reading("1023" if self.shape.mixed and node % 2 else "1021", hcas),)
+        rows.update({name: () if self.shape.infiniband else (Reading(value, hcas),) for name, value in _ROCE_ROWS.items()})
+        return NodeTuning(rows)
 
     # the fabric
 

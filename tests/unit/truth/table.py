@@ -9,6 +9,8 @@ import functools
 import re
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS as TUNING
+
 from .breaks import Case
 
 _BAD = ("broken", "another's")
@@ -100,6 +102,16 @@ _VF_IN_USE = (
 )  # fmt: skip
 _VF_MORE = ("ports*", "sriov*", "vf_index", "administration*", "unread")
 
+_KIND = ("cpu_model", "gpu_model", "hca_model")
+_ROCE_ROWS = tuple(row.name for row in TUNING if row.check == "roce")
+_SHOWN_BY_SOME = ("roce_ecn", "roce_traffic_class", "roce_tos")
+_ADVICE = tuple(row.name for row in TUNING if row.alike and row.level == "warn")
+
+
+def _rows(names: typing.Iterable[str], *parts: str) -> typing.Tuple[str, ...]:
+    return tuple(f"node.rows[{name}]{part}" for name in names for part in parts)
+
+
 ROWS: typing.Tuple[Row, ...] = (
     # the run
     Row(("run.nodes",), ("[]",), "The inventory is the user's word: a node that it does not name is none of the fleet.", ("left out",)),
@@ -107,7 +119,8 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("run.check_mode",), ("",), "Everything is in place, so a dry run finds the same. The report says that it was one, and is never green."),
     # HCAs, at the first look
     Row(("hcas", "hcas_after_network"), ("node.hcas(VF).name",), _NAMES),
-    Row(("hcas", "hcas_after_network"), ("node.hcas(PF).name",), _NAMES, ("unread", "broken")),
+    Row(("hcas",), ("node.hcas(PF).name",), _NAMES, ("unread", "broken"), INFINIBAND),
+    Row(("hcas_after_network",), ("node.hcas(PF).name",), _NAMES, ("unread", "broken")),
     Row(("hcas",), ("node.hcas(PF).name",), _NAMES, OTHER, ROCE),
     Row(("hcas_after_network",), ("node.hcas(PF).name",), _NAMES, OTHER),
     Row(
@@ -180,6 +193,23 @@ ROWS: typing.Tuple[Row, ...] = (
     # other facts of nodes
     Row(("clock",), ("node.synchronised",), "The clock is right now, and may drift.", warns=True),
     Row(("clock",), ("node.error_seconds",), "The difference is measured."),
+    Row(("tuning",), _rows(_ADVICE, "", "[]", "[].value"), "It costs speed, which stage bandwidth measures; what the intent expects would fail.", warns=True),
+    Row(("tuning",), _rows((*_ADVICE, "cpu_model", "hca_model", "kernel_log"), "[].where*"), "It tells the reader where on the node it is so."),
+    Row(("tuning",), _rows((*_KIND, "kernel_log"), ""), "What could not be read is told.", ("left out",), warns=True),
+    Row(("tuning",), _rows(_KIND, "[]", "[].value"), "The node is then of a kind of its own, and there is none to compare it with."),
+    Row(
+        ("tuning",),
+        _rows(("gpu_model",), "[].where", "[].where[]"),
+        "GPUs are counted; these tell of which one nvidia-smi must say something.",
+        ("unread", "left out"),
+    ),
+    Row(("tuning",), _rows(("kernel_log",), "[]"), "A log that was read and holds no fault says so."),
+    Row(("tuning",), _rows(("kernel_log",), "[].value"), "A fault of the past, which may be over.", warns=True),
+    Row(("tuning",), _rows(_ROCE_ROWS, ""), _ETHERNET_ONLY, on=INFINIBAND),
+    Row(("tuning",), _rows((*_SHOWN_BY_SOME, "mtu"), "", "[].value"), "It costs speed under load.", on=ROCE, warns=True),
+    Row(("tuning",), _rows(_SHOWN_BY_SOME, "[]", "[].where*"), "Only NVIDIA's driver packages show it.", on=ROCE),
+    Row(("tuning",), _rows(("mtu",), "[]", "[].where*"), "It costs speed under load.", on=ROCE, warns=True),
+    Row(("tuning",), ("node.unread",), "No row has that name."),
     Row(("subnets",), ("node[].master.lid", "node[].master.priority", "node[].master.activity"), "A manager is known by its GUID."),
     Row(("subnets",), ("node[].master.state",), "The managers of the fabric are asked after this, and their own word counts."),
     Row(("subnets",), ("node[].error", "node[].silent", "node[].lost", "node[].barrier", "node[].linked"), _EITHER),

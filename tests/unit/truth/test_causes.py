@@ -257,6 +257,14 @@ def crosses(pair: PairResult) -> bool:
 def faults() -> typing.Iterator[Fault]:
     clock = on_node(NODE, lambda value: dataclasses.replace(value, seconds=value.seconds + 10800))
     yield Fault("clock ahead", with_fact("clock", clock), "discover.clock", NODE, says="3.0 h")
+    for name, row, value, check, status in (
+        ("governor of one node", "governor", "powersave", "tuning.cpu", "warn"),
+        ("ACS on the path", "acs", "redirect", "tuning.pci", "warn"),
+        ("THP differs", "thp", "never", "tuning.alike", "warn"),
+        ("GPU throttled", "gpu_slowed", "hw_thermal", "tuning.gpu", "fail"),
+    ):
+        subject = f"{NODE} {row}" if status == "fail" else f"{row} of {NODE}"
+        yield Fault(name, with_fact("tuning", on_node(NODE, tuned(row, value))), check, subject, status, says=value)
     yield Fault("managers killed", deaf(LostManager(1, "sm-1 mlx5_0", False)), "fabric.one_master", "compute", guilty=(), says="has ended")
     yield Fault("manager hangs", deaf(LostManager(1, "sm-1 mlx5_0", True)), "fabric.one_master", "compute", guilty=(), says="it hangs")
     yield Fault("standby took over", managers(""), "fabric.standby", "compute", "warn", ())
@@ -298,6 +306,15 @@ def faults() -> typing.Iterator[Fault]:
     yield Fault("slow node", slow(touches), "bandwidth.suspect", f"compute *{NODE}*")
     yield Fault("slow HCA", slow(lambda pair: touches(pair) and pair.rail == RAIL), "bandwidth.suspect", f"compute {SUBJECT}")
     yield Fault("slow leaf", slow(crosses), "bandwidth.suspect", f"compute uplinks {LEAF}", guilty=(LEAF,))
+
+
+def tuned(row: str, value: str) -> typing.Callable[[typing.Any], typing.Any]:
+    """A node whose row has another value, wherever on it."""
+
+    def change(seen: typing.Any) -> typing.Any:
+        return dataclasses.replace(seen, rows={**seen.rows, row: tuple(dataclasses.replace(reading, value=value) for reading in seen.rows[row])})
+
+    return change
 
 
 def half(ping: Ping) -> Ping:

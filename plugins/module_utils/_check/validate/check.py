@@ -24,7 +24,7 @@ from ..._model.told import told, told_by
 from ..addresses import arithmetic as ranges
 from ..compare import check as compare
 from ..ids import CHECKS
-from . import conflicts, controller, profile_keys
+from . import conflicts, controller, profile_keys, tuning
 
 #: variables that the collection reads from the inventory
 VARIABLES = (
@@ -94,6 +94,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += told(ranges.check, intent, facts.nodes)
     findings += told(_check_cluster, intent)
     findings += told(_check_host, intent)
+    findings += told(tuning.check, intent)
     findings += told(_check_measures, intent)
     findings += told(_check_waivers, intent)
     return (*findings, *controller.check(intent, facts.controller))

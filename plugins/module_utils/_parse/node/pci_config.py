@@ -7,7 +7,8 @@ the 12 bit offset of the next one), 7.7.11 (ACS, id 0x000d: capability at offset
 of which bit 4 is ARI Capable Hierarchy, InitialVFs at 0x0c, TotalVFs, NumVFs, First VF Offset at 0x14, VF Stride, six VF BARs from 0x24 on).
 7.5.1.3 (bridges, type 1 in the byte at 0x0e: secondary and subordinate bus number in the bytes at 0x19 and 0x1a). 7.5.3 (PCI Express
 capability, id 0x10 in the list that the byte at 0x34 begins: bits 2:0 of Device Capabilities, at offset 4, are the largest payload that is supported,
-bits 7:5 of Device Control, at offset 8, the one that is set; 0 is 128 bytes, 5 is 4096).
+bits 7:5 of Device Control, at offset 8, the one that is set; 0 is 128 bytes, 5 is 4096. Bits 14:12 are the largest read request in the same code, and
+bit 4 lets the function mark its writes as relaxed in their order).
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ _NOWHERE = 0
 _STATUS, _HAS_CAPABILITIES, _FIRST_CAPABILITY = 0x06, 0x10, 0x34
 _PCI_EXPRESS = 0x10
 _MOST_PAYLOAD_CODE = 5
+_RELAXED_ORDERING = 0x10
+#: of ACS: P2P Request Redirect and P2P Completion Redirect
+_REDIRECTS = 0x0C
 
 
 class Payload(typing.NamedTuple):
@@ -43,8 +47,34 @@ class Payload(typing.NamedTuple):
     supported: int
 
 
+class Requests(typing.NamedTuple):
+    """How a function asks: the largest read request in bytes, and whether it may have its writes overtake others (relaxed ordering)."""
+
+    read_bytes: int
+    relaxed_ordering: bool
+
+
 def payload(space: bytes) -> typing.Optional[Payload]:
     """MaxPayload of a function with this configuration space; None when too little of it can be read to tell."""
+    place = _pci_express(space)
+    if place is None:
+        return None
+    supported, current = space[place + 4] & 7, space[place + 8] >> 5
+    return Payload(128 << current, 128 << supported) if max(supported, current) <= _MOST_PAYLOAD_CODE else None
+
+
+def requests(space: bytes) -> typing.Optional[Requests]:
+    """How a function with this configuration space asks; None when too little of it can be read to tell."""
+    place = _pci_express(space)
+    if place is None:
+        return None
+    (control,) = struct.unpack_from("<H", space, place + 8)
+    code = control >> 12 & 7
+    return Requests(128 << code, bool(control & _RELAXED_ORDERING)) if code <= _MOST_PAYLOAD_CODE else None
+
+
+def _pci_express(space: bytes) -> typing.Optional[int]:
+    """Where the PCI Express capability begins; None when there is none, or too little can be read to tell."""
     if len(space) <= _PUBLIC or not space[_STATUS] & _HAS_CAPABILITIES:
         return None
     place = space[_FIRST_CAPABILITY] & ~3
@@ -53,8 +83,7 @@ def payload(space: bytes) -> typing.Optional[Payload]:
         if place < _PUBLIC or place + 10 > min(len(space), CONVENTIONAL):
             return None
         if space[place] == _PCI_EXPRESS:
-            supported, current = space[place + 4] & 7, space[place + 8] >> 5
-            return Payload(128 << current, 128 << supported) if max(supported, current) <= _MOST_PAYLOAD_CODE else None
+            return place
         place = space[place + 1] & ~3
     return None
 
@@ -107,6 +136,18 @@ def acs(space: bytes) -> typing.Optional[Acs]:
     if not place or place + 8 > len(space):
         return None
     return Acs(*struct.unpack_from("<HH", space, place + 4))
+
+
+def acs_redirects(space: bytes) -> typing.Optional[bool]:
+    """Whether a port sends packets between functions below it up to the root complex, so that GPU and HCA do not meet at the nearest switch.
+
+    False as well where it has no ACS; None when too little of its configuration space can be read to tell.
+    """
+    place = _place(space, _ACS)
+    if place == _NOWHERE:
+        return False
+    found = acs(space)
+    return None if found is None else bool(found.control & _REDIRECTS)
 
 
 def last_bus(space: bytes) -> typing.Optional[int]:

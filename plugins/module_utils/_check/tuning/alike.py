@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Are nodes of one kind alike, whatever is expected of them. Check id: ``tuning.alike``.
+
+Of one kind are nodes whose CPUs, GPUs and HCAs are of the same models. What most of them show is usual; where as many show another thing, neither is.
+"""
+
+from __future__ import annotations
+
+import collections
+import typing
+
+from ..._model.findings import WARN, Finding, ok
+from ..._model.tuning import NodeTuning
+from ..._model.tuning_rows import ROWS, Row
+from .rows import Nodes, names, why_unread
+
+CHECK = "tuning.alike"
+_KIND = ("cpu_model", "gpu_model", "hca_model")
+_Values = typing.FrozenSet[str]
+_Kind = typing.Tuple[_Values, ...]
+
+
+def check(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> typing.Iterator[Finding]:
+    """:param told: by row the nodes of which was said already that it is wrong or unread: each cause is told once"""
+    kinds: typing.Dict[_Kind, typing.List[str]] = {}
+    for name, node in nodes.items():
+        kinds.setdefault(tuple(_values(node, row) for row in _KIND), []).append(name)
+    for kind, members in kinds.items():
+        found = [finding for row in ROWS if row.alike for finding in _row(row, {name: nodes[name] for name in members}, told.get(row.name, ()))]
+        yield from found
+        if not found:
+            alone = "1 node: there is none to compare it with" if len(members) == 1 else f"{len(members)} nodes show the same"
+            yield ok(CHECK, names(members), alone, f"nodes of one kind are alike: {_words(kind)}")
+
+
+def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[Finding]:
+    """Nodes of which more is known than what was told are held against each other."""
+    by_values: typing.Dict[_Values, typing.List[str]] = {}
+    for name, node in nodes.items():
+        if name not in told and why_unread(node, row.name) is None:
+            by_values.setdefault(_values(node, row.name), []).append(name)
+    if len(by_values) < 2:
+        return
+    known = sum(map(len, by_values.values()))
+    (usual, most), (_second, next_most) = collections.Counter({values: len(members) for values, members in by_values.items()}).most_common(2)
+    if most == next_most:
+        measured = ", ".join(f"{_said(values)} on {names(members)}" for values, members in by_values.items())
+        why = f"As many of {known} nodes of one kind show the one as the other, so neither is usual. {row.harm}"
+        yield Finding(CHECK, f"{row.name} of {names(nodes)}", WARN, measured, f"{row.what}: the same on nodes of one kind", why, row.remedy)
+        return
+    for values, members in by_values.items():
+        if values != usual:
+            why = f"{most} of {known} nodes of its kind show {_said(usual)}. {row.harm}"
+            yield Finding(CHECK, f"{row.name} of {names(members)}", WARN, _said(values), f"{row.what}: {_said(usual)}, as its like", why, row.remedy)
+
+
+def _values(node: NodeTuning, row: str) -> _Values:
+    return frozenset(reading.value for reading in node.rows.get(row, ()))
+
+
+def _said(values: _Values) -> str:
+    return " and ".join(sorted(values)) or "nothing"
+
+
+def _words(kind: _Kind) -> str:
+    cpus, gpus, hcas = kind
+    return f"CPUs {_said(cpus)}, GPUs {_said(gpus)}, HCAs {_said(hcas)}"

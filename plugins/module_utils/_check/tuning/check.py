@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage tuning: is the host under the network as experts would have it, and as its like are. Check ids: ``tuning.*``.
+
+What the intent itself expects of a row fails; a profile's advice warns. Findings that close the gate are of one node, so that they can be waived by it;
+all others are of a row and name the nodes, since a thousand nodes that lack the same are one piece of news.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.findings import UNKNOWN, Finding, ok
+from ..._model.hca import ObservedHcas
+from ..._model.intent import Intent
+from ..._model.tuning import NodeTuning, ObservedTuning
+from ..._model.tuning_rows import ROWS
+from ..fleet import answers
+from . import alike, rows
+from .roce import check as check_roce
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the check needs besides the intent.
+
+    :ivar nodes: answer of node_info of each node
+    :ivar tunings: answer of node_info of each node
+    :ivar by_pods: names of the nodes that are reached by observers
+    """
+
+    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    tunings: typing.Dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
+    by_pods: typing.Tuple[str, ...] = ()
+
+
+def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    """A finding for each node, for each row and for each kind of nodes at least."""
+    findings: typing.List[Finding] = []
+    if not facts.tunings:
+        why = "No node was asked, so nothing is known."
+        return (Finding("tuning.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, "Put the nodes into the inventory's group rdma_nodes."),)
+    seen: typing.Dict[str, NodeTuning] = {}
+    for name, observed in facts.tunings.items():
+        if observed.value is None or observed.error is not None:
+            why, remedy = f"node_info: {observed.error or 'empty answer'}.", answers.remedy(name, facts.by_pods, "Python 3.9 or later")
+            findings.append(Finding("tuning.node", name, UNKNOWN, "no answer", "an answer of node_info", why, remedy))
+        else:
+            seen[name] = observed.value
+            findings.append(ok("tuning.node", name, f"{len(observed.value.rows)} rows, {len(observed.value.unread)} unread", "an answer of node_info"))
+    judged = [rows.judge(intent, row, seen) for row in ROWS if row.check != "roce" and seen]
+    findings += (finding for one in judged for finding in one.findings)
+    findings += check_roce(intent, facts.nodes, seen)
+    findings += alike.check(seen, {one.row.name: one.told for one in judged})
+    return tuple(findings)

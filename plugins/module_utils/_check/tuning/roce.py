@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How the NICs of a fabric of Ethernet treat RoCE: as the fabric says, and all of them the same. Check id: ``tuning.roce``.
+
+PFC is an agreement of both ends of each link: where one NIC pauses and another does not, the one that does not loses packets under load.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.hca import ObservedHcas
+from ..._model.intent import Fabric, Intent
+from ..._model.profiles import is_infiniband, owns_rdma, traits
+from ..._model.tuning import NodeTuning, Roce
+from ..._model.tuning_rows import ROWS, Row, fits, rule_of
+from ..fleet.hcas_of_fabric import resolve
+from .rows import Nodes, Wanted, names, why_unread
+
+CHECK = "tuning.roce"
+_ROWS = tuple(row for row in ROWS if row.check == "roce")
+#: what only NVIDIA's driver packages show, or only after somebody made a folder: advice, whatever the fabric says
+_SHOWN_BY_SOME = ("roce_ecn", "roce_traffic_class", "roce_tos")
+#: a payload of 4096 bytes and the headers around it
+_LEAST_MTU = 4220
+
+#: node and HCA
+_Place = typing.Tuple[str, str]
+_ByValue = typing.Mapping[str, typing.Sequence[_Place]]
+
+
+def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: Nodes) -> typing.Iterator[Finding]:
+    """Findings for each fabric whose HCAs have RDMA over Ethernet."""
+    hcas = {name: seen.value for name, seen in observed.items() if seen.value is not None and seen.error is None and name in nodes}
+    for fabric in intent.fabrics:
+        if is_infiniband(fabric) or not owns_rdma(fabric) or not traits(fabric).members:
+            continue
+        members = resolve(fabric, hcas, {}).members
+        places = [(name, member.hca.name) for name, of_node in members.items() for member in of_node if member.hca.rdma_device]
+        if not places:
+            why = "No HCA with an RDMA device is on the fabric, or none could be read; stage discover says which."
+            remedy = f"Correct select of the fabric '{fabric.name}', or make its nodes answer."
+            yield Finding(CHECK, fabric.name, UNKNOWN, "no HCA", "the HCAs of the fabric", why, remedy)
+            continue
+        for row in _ROWS:
+            yield from _check_row(intent, fabric, row, places, nodes)
+
+
+def _wanted(intent: Intent, fabric: Fabric, row: Row) -> Wanted:
+    tuning, roce = intent.cluster.tuning, fabric.roce or Roce()
+    if row.name in tuning.expected:
+        return Wanted(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
+    rule = {
+        "roce_trust": "dscp",
+        "roce_pfc": str(roce.priority),
+        "roce_dscp": f"{roce.dscp}:{roce.priority}",
+        "roce_ecn": str(roce.priority),
+        "roce_traffic_class": str(roce.traffic_class),
+        "roce_tos": str(roce.traffic_class),
+        "mtu": f">={_LEAST_MTU}",
+    }[row.name]
+    if fabric.roce is not None:
+        return Wanted(rule, "warn" if row.name in (*_SHOWN_BY_SOME, "mtu") else "fail", f"roce of the fabric '{fabric.name}'")
+    return Wanted(rule if tuning.profile != "none" else "", "warn", f"profile {tuning.profile}: {row.source}")
+
+
+def _fits(row: Row, rule: str, value: str) -> bool:
+    """Of priorities and DSCP one among others will do, but no other priority may have PFC."""
+    if row.name == "roce_ecn":
+        return rule in _numbers(value)
+    return rule in value.split() if row.name == "roce_dscp" else fits(rule, value)
+
+
+def _numbers(text: str) -> typing.Set[str]:
+    """``0-7`` and ``3,4`` as the numbers in them."""
+    found: typing.Set[str] = set()
+    for part in text.split(","):
+        low, _dash, high = part.partition("-")
+        if low.isdigit() and (high or low).isdigit():
+            found.update(str(number) for number in range(int(low), min(int(high or low), 7) + 1))
+    return found
+
+
+def _check_row(intent: Intent, fabric: Fabric, row: Row, places: typing.Sequence[_Place], nodes: Nodes) -> typing.Iterator[Finding]:
+    want = _wanted(intent, fabric, row)
+    by_value: typing.Dict[str, typing.List[_Place]] = {}
+    unread: typing.Dict[_Place, str] = {}
+    for place in places:
+        value = _value(nodes[place[0]], row.name, place[1])
+        why = why_unread(nodes[place[0]], row.name)
+        if value is not None:
+            by_value.setdefault(value, []).append(place)
+        elif why is not None or row.name not in _SHOWN_BY_SOME:
+            unread[place] = why or "the answer of node_info does not show it of this HCA"
+    off = {value: group for value, group in by_value.items() if want.rule and not _fits(row, want.rule, value)}
+    found = [*_off(fabric, row, want, off, len(places)), *_unread(fabric, row, want, unread, len(places))]
+    if not (off and want.level == "fail"):
+        found += _sides(fabric, row, by_value, off)
+    if found:
+        yield from found
+        return
+    measured = ", ".join(f"{value} on {len(group)}" for value, group in by_value.items()) or "no HCA shows it"
+    expected = f"{row.what}: {want.text}" if want.rule else row.what
+    yield ok(CHECK, f"{fabric.name} {row.name}", f"{measured} of {len(places)} HCAs", expected)
+
+
+def _value(node: NodeTuning, row: str, hca: str) -> typing.Optional[str]:
+    return next((reading.value for reading in node.rows.get(row, ()) if hca in reading.where), None)
+
+
+def _off(fabric: Fabric, row: Row, want: Wanted, off: _ByValue, count: int) -> typing.Iterator[Finding]:
+    expected = f"{row.what}: {want.text}"
+    for value, group in off.items():
+        if want.level == "fail":
+            for node, hca in group:
+                yield Finding(CHECK, f"{fabric.name} {node} {hca} {row.name}", FAIL, value, expected, row.harm, row.remedy)
+        else:
+            why = f"{len(group)} of {count} HCAs. {row.harm}"
+            yield Finding(CHECK, f"{fabric.name} {row.name} of {_names(group)}", WARN, value, expected, why, row.remedy)
+
+
+def _unread(fabric: Fabric, row: Row, want: Wanted, unread: typing.Mapping[_Place, str], count: int) -> typing.Iterator[Finding]:
+    status: Status = UNKNOWN if want.level == "fail" and want.rule else WARN
+    groups: typing.Dict[str, typing.List[_Place]] = {}
+    for place in unread:
+        groups.setdefault(place[0] if status == UNKNOWN else "", []).append(place)
+    for node, group in groups.items():
+        subject = f"{fabric.name} {node} {row.name}" if node else f"{fabric.name} {row.name} of {_names(group)}"
+        why = f"It could not be read of {len(group)} of {count} HCAs, so it is not known: {unread[group[0]]}."
+        remedy = (
+            f"Install what is missing on {group[0][0]}, or in the image of its observer; or read it by hand: dcb pfc show dev INTERFACE, mlnx_qos -i INTERFACE."
+        )
+        yield Finding(CHECK, subject, status, "not known", f"{row.what}: {want.text}" if want.rule else row.what, why, remedy)
+
+
+def _sides(fabric: Fabric, row: Row, by_value: _ByValue, off: _ByValue) -> typing.Iterator[Finding]:
+    """NICs of one fabric that differ, unless that was told. PFC fails: a side that does not pause when the other one counts on it is worse than none."""
+    if len(by_value) < 2:
+        return
+    usual = max(by_value, key=lambda value: (len(by_value[value]), value not in off))
+    expected = f"{row.what}: the same on all HCAs of the fabric, and on their switches"
+    for value, group in by_value.items():
+        if value == usual or (row.name != "roce_pfc" and value in off):
+            continue
+        status: Status = FAIL if row.name == "roce_pfc" else WARN
+        how = "as many as" if len(group) == len(by_value[usual]) else "unlike"
+        why = f"{len(group)} HCAs, {how} the {len(by_value[usual])} that have {usual}. A link whose ends differ loses packets under load, or stalls."
+        yield Finding(CHECK, f"{fabric.name} {row.name} of {_names(group)}, on one side only", status, value, expected, why, row.remedy)
+
+
+def _names(places: typing.Iterable[_Place]) -> str:
+    return names(f"{node} {hca}" for node, hca in places)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is expected of a row, and which nodes show it. Check ids: ``tuning.cpu``, ``tuning.memory``, ``tuning.kernel``, ``tuning.pci``, ``tuning.gpu``,
+``tuning.kubelet`` and ``tuning.network``, as the row says."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.intent import Intent
+from ..._model.profiles import is_infiniband
+from ..._model.tuning import NodeTuning, Reading
+from ..._model.tuning_rows import LEAST_DRIVER, Level, Row, fits, rule_of
+
+#: id by the check that a row names
+CHECKS = {
+    "cpu": "tuning.cpu",
+    "memory": "tuning.memory",
+    "kernel": "tuning.kernel",
+    "pci": "tuning.pci",
+    "gpu": "tuning.gpu",
+    "kubelet": "tuning.kubelet",
+    "network": "tuning.network",
+}
+#: names in a line for the reader
+_MOST = 5
+#: that a GPU has none of them is no answer
+_OF_EACH_GPU = ("gpu_slowed",)
+Nodes = typing.Mapping[str, NodeTuning]
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What is expected of a row.
+
+    :ivar rule: empty: nothing
+    :ivar level: of what does not fit
+    :ivar source: who expects it
+    """
+
+    rule: str
+    level: Level
+    source: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.rule.replace('|', ' or ')} ({self.source})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """:ivar told: nodes of which a finding says that the row is not as it should be, or is unread"""
+
+    row: Row
+    findings: typing.Tuple[Finding, ...]
+    told: typing.FrozenSet[str]
+
+
+def wanted(intent: Intent, row: Row) -> Wanted:
+    """The intent's own word before the profile's."""
+    tuning = intent.cluster.tuning
+    if row.name in tuning.expected:
+        return Wanted(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
+    if row.name == "gpu_driver" and tuning.cuda is not None:
+        least = LEAST_DRIVER.get(int(tuning.cuda.partition(".")[0]))
+        return Wanted(f">={least}" if least else "", "fail", f"CUDA {tuning.cuda}")
+    if row.name == "ib_umad" and not any(map(is_infiniband, intent.fabrics)):
+        return Wanted("", row.level, row.source)
+    rule = {"training": row.training, "inference": row.inference}.get(tuning.profile, "")
+    return Wanted(rule, row.level, f"profile {tuning.profile}: {row.source}")
+
+
+def judge(intent: Intent, row: Row, nodes: Nodes) -> Judged:
+    """Findings about one row of all nodes; it is never without one."""
+    want = wanted(intent, row)
+    off: typing.Dict[str, typing.Tuple[Reading, ...]] = {}
+    unread: typing.Dict[str, str] = {}
+    for name, node in nodes.items():
+        why, readings = why_unread(node, row.name), node.rows.get(row.name, ())
+        if why is not None:
+            unread[name] = why
+        wrong = tuple(reading for reading in readings if want.rule and not fits(want.rule, reading.value))
+        if wrong:
+            off[name] = wrong
+        elif want.rule and want.level == "fail" and want.source == "the intent" and not readings and why is None:
+            off[name] = (Reading("absent"),)
+    findings = [*_off(row, want, off, len(nodes)), *_unread(row, want, unread, len(nodes))]
+    return Judged(row, tuple(findings) or (_as_expected(row, want, nodes),), frozenset({*off, *unread}))
+
+
+def why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
+    """Why a row of a node is not known; None where it is."""
+    if row in node.unread:
+        return node.unread[row]
+    if row not in node.rows:
+        return "the answer of node_info has no such row"
+    silent = _where(node, "gpu_model") - _where(node, row) if row in _OF_EACH_GPU else ()
+    return f"nvidia-smi says nothing of {names(sorted(silent))}" if silent else None
+
+
+def _where(node: NodeTuning, row: str) -> typing.Set[str]:
+    return {name for reading in node.rows.get(row, ()) for name in reading.where}
+
+
+def names(nodes: typing.Iterable[str]) -> str:
+    """The first ones of many, for the reader."""
+    found = list(nodes)
+    return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
+
+
+def shown(readings: typing.Iterable[Reading]) -> str:
+    """Values with what shows them."""
+    return "; ".join(f"{reading.value} ({names(reading.where)})" if reading.where else reading.value for reading in readings)
+
+
+def _off(row: Row, want: Wanted, off: typing.Mapping[str, typing.Tuple[Reading, ...]], count: int) -> typing.Iterator[Finding]:
+    expected = f"{row.what}: {want.text}"
+    if want.level == "fail":
+        for name, readings in off.items():
+            yield Finding(CHECKS[row.check], f"{name} {row.name}", FAIL, shown(readings), expected, row.harm, row.remedy)
+        return
+    for together in _together({name: tuple(reading.value for reading in readings) for name, readings in off.items()}):
+        measured = f"{shown(off[together[0]])} on {together[0]}{f', and on {len(together) - 1} more' if len(together) > 1 else ''}"
+        why = f"{len(together)} of {count} nodes. {row.harm}"
+        yield Finding(CHECKS[row.check], f"{row.name} of {names(together)}", WARN, measured, expected, why, row.remedy)
+
+
+def _unread(row: Row, want: Wanted, unread: typing.Mapping[str, str], count: int) -> typing.Iterator[Finding]:
+    """Of a row that would fail nobody knows whether it does; of advice it is told."""
+    expected = f"{row.what}: {want.text}" if want.rule else row.what
+    status: Status = UNKNOWN if want.rule and want.level == "fail" else WARN
+    groups = [[name] for name in unread] if status == UNKNOWN else _together({name: (_kind(why),) for name, why in unread.items()})
+    for together in groups:
+        subject = f"{together[0]} {row.name}" if status == UNKNOWN else f"{row.name} of {names(together)}"
+        why = f"It could not be read on {len(together)} of {count} nodes, so it is not known: {unread[together[0]]}."
+        yield Finding(CHECKS[row.check], subject, status, "not known", expected, why, f"Read it by hand on {together[0]}, as root; or give it what it lacks.")
+
+
+def _as_expected(row: Row, want: Wanted, nodes: Nodes) -> Finding:
+    counts: typing.Dict[str, int] = {}
+    for node in nodes.values():
+        for value in {reading.value for reading in node.rows.get(row.name, ())}:
+            counts[value] = counts.get(value, 0) + 1
+    most = sorted(counts, key=lambda value: (-counts[value], value))
+    measured = ", ".join(f"{value} on {counts[value]}" for value in most[:_MOST]) + (f" and {len(most) - _MOST} more" if len(most) > _MOST else "")
+    told = f"{row.what}: not judged; {row.source}" if row.source and not want.rule else row.what
+    return ok(
+        CHECKS[row.check], row.name, f"{measured} of {len(nodes)} nodes" if counts else "no node has it", f"{row.what}: {want.text}" if want.rule else told
+    )
+
+
+def _together(keys: typing.Mapping[str, typing.Tuple[str, ...]]) -> typing.List[typing.List[str]]:
+    """Nodes of one key, together."""
+    groups: typing.Dict[typing.Tuple[str, ...], typing.List[str]] = {}
+    for name, key in keys.items():
+        groups.setdefault(key, []).append(name)
+    return list(groups.values())
+
+
+def _kind(why: str) -> str:
+    """What failed, without the file or function in which it did: of a thousand nodes each has its own."""
+    return why.rpartition(": ")[2]

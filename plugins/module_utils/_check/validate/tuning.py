@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage validate: what the intent expects of the nodes under the network. Check ids: ``validate.tuning``."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.findings import FAIL, Finding, ok
+from ..._model.intent import Fabric, Intent
+from ..._model.load import nearest
+from ..._model.profiles import is_infiniband, owns_rdma
+from ..._model.told import told, told_by
+from ..._model.tuning import Tuning
+from ..._model.tuning_rows import BY_NAME, LEAST_DRIVER, rule_of
+
+_CHECK, _PATH = "validate.tuning", "rdma_cluster.tuning"
+_CUDA = re.compile(r"([0-9]{1,2})(\.[0-9]{1,2})?", re.ASCII)
+
+
+def check(intent: Intent) -> typing.List[Finding]:
+    """What is wrong, or one pass."""
+    findings = told_by((_expected, _cuda), intent.cluster.tuning)
+    for index, fabric in enumerate(intent.fabrics):
+        findings += told(_roce, fabric, f"rdma_fabrics[{index}].roce")
+    return findings or [ok(_CHECK, _PATH, f"profile {intent.cluster.tuning.profile}", "rows and values that can be read")]
+
+
+def _expected(tuning: Tuning) -> typing.Iterator[Finding]:
+    for name, written in tuning.expected.items():
+        if name not in BY_NAME:
+            expected = f"a row of the role tuning's README{nearest(name, BY_NAME)}"
+            why = "No row has this name, so nothing would be expected of any node."
+            yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, f"'{name}'", expected, why, "Copy the name out of the README.")
+        elif written is not None and rule_of(written) is None:
+            expected = "a text or a whole number, several with | between them, >=N, <=N, or null"
+            why = "No value of a node would ever be it."
+            remedy = "Write it in quotes: YAML reads a bare on or off as a boolean."
+            yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, repr(written), expected, why, remedy)
+
+
+def _cuda(tuning: Tuning) -> typing.Iterator[Finding]:
+    if tuning.cuda is None:
+        return
+    match = _CUDA.fullmatch(tuning.cuda)
+    if not match or int(match.group(1)) not in LEAST_DRIVER:
+        known = ", ".join(str(major) for major in sorted(LEAST_DRIVER))
+        why = "Which driver it needs is not known."
+        remedy = "Leave it out, and write the driver itself: expected: {gpu_driver: '>=580'}."
+        yield Finding(_CHECK, f"{_PATH}.cuda", FAIL, f"'{tuning.cuda}'", f"a version of CUDA {known}, such as '13.0'", why, remedy)
+
+
+def _roce(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if fabric.roce is None:
+        return
+    if is_infiniband(fabric) or not owns_rdma(fabric):
+        why = "Only RDMA over Ethernet has priorities of Ethernet."
+        yield Finding(_CHECK, path, FAIL, "a mapping", f"no roce with {fabric.profile}", why, "Remove the key, or correct the profile.")
+        return
+    for key, value, most in (("dscp", fabric.roce.dscp, 63), ("priority", fabric.roce.priority, 7)):
+        if not 0 <= value <= most:
+            yield Finding(_CHECK, f"{path}.{key}", FAIL, str(value), f"0 to {most}", "No packet can carry it.", "Correct the number.")

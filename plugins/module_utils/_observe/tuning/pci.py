@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""HCAs and GPUs on PCI: where they are, what lies between them, how they ask for memory and whose CPUs their interrupts go to."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ..._model.hca import Hca
+from ..._parse.node import pci_config, pci_path
+from ..._parse.node import sysfs as parse
+from ..._parse.node.tuning import cpu_list, word
+from ..sysfs import Reader
+from .rows import Rows, reader_of
+
+_DEVICES = "bus/pci/devices"
+_NVIDIA, _DISPLAYS = 0x10DE, (0x0300, 0x0302)
+_AS_ROOT = "only 64 bytes of the configuration space can be read; root reads all"
+
+
+class Function(typing.NamedTuple):
+    """A function and what reads it.
+
+    :ivar name: what a reader calls it
+    """
+
+    name: str
+    address: str
+    sysfs: Reader
+
+    @property
+    def folder(self) -> str:
+        return f"{_DEVICES}/{self.address}"
+
+    @property
+    def path(self) -> pci_path.Path:
+        return pci_path.path(os.path.realpath(os.path.join(self.sysfs.folder, self.folder)))
+
+
+def functions(readers: typing.Sequence[Reader], hcas: typing.Iterable[Hca]) -> typing.List[Function]:
+    """Physical functions with an RDMA device."""
+    with_pci = ((hca.name, hca.pci.address) for hca in hcas if hca.pci and hca.rdma_device and not hca.is_virtual)
+    return [Function(name, address, reader_of(readers, f"{_DEVICES}/{address}")) for name, address in with_pci]
+
+
+def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> typing.List[Function]:
+    """NVIDIA's GPUs, and rows of what they are."""
+    found = []
+    rows.absent("gpu_model")
+    for reader in readers:
+        before = len(reader.errors)
+        for address in reader.names(_DEVICES):
+            if reader.value(f"{_DEVICES}/{address}/vendor", parse.hexadecimal) != _NVIDIA:
+                continue
+            kind = reader.value(f"{_DEVICES}/{address}/class", parse.hexadecimal)
+            if kind is not None and kind >> 8 in _DISPLAYS:
+                found.append(Function(address, address, reader))
+                rows.file("gpu_model", reader, f"{_DEVICES}/{address}/device", lambda text: f"10de:{parse.hexadecimal(text):04x}", address)
+        if len(reader.errors) > before:
+            rows.unread(reader.errors[before], "gpu_model")
+    if found:
+        rows.add("gpus", len(found))
+    else:
+        rows.absent("gpus")
+    return found
+
+
+def read(rows: Rows, proc: Reader, hcas: typing.Sequence[Function], cards: typing.Sequence[Function]) -> None:
+    rows.absent("hca_model", "hca_numa", "max_read_request", "max_payload", "relaxed_ordering", "iommu", "irq_locality")
+    for hca in hcas:
+        rows.file("hca_model", hca.sysfs, f"{hca.folder}/device", lambda text: f"{parse.hexadecimal(text):04x}", hca.name)
+        rows.file("hca_numa", hca.sysfs, f"{hca.folder}/numa_node", _numa, hca.name)
+        rows.file("iommu", hca.sysfs, f"{hca.folder}/iommu_group/type", word, hca.name)
+        _requests(rows, hca)
+        _interrupts(rows, proc, hca)
+    rows.absent("gpu_link_width", "gpu_nic_path", "acs")
+    for card in cards:
+        _width(rows, card)
+        _nearest(rows, card, hcas)
+
+
+def _numa(text: str) -> str:
+    node = parse.numa_node(text)
+    return "none" if node is None else str(node)
+
+
+def _space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing.Optional[bytes]:
+    """Its configuration space, or None with the reason at the rows."""
+    before = len(function.sysfs.errors)
+    space = function.sysfs.raw(f"{function.folder}/config")
+    if space is None or len(space) <= least:
+        why = function.sysfs.errors[-1] if len(function.sysfs.errors) > before else f"{function.address}/config: {_AS_ROOT if space else 'is not there'}"
+        rows.unread(why, *for_rows)
+        return None
+    return space
+
+
+def _requests(rows: Rows, hca: Function) -> None:
+    of_requests = ("max_read_request", "relaxed_ordering", "max_payload")
+    space = _space(rows, hca, 64, *of_requests)
+    if space is None:
+        return
+    asks, sends = pci_config.requests(space), pci_config.payload(space)
+    if asks is None or sends is None:
+        rows.unread(f"{hca.address}/config has no PCI Express capability that can be read", *of_requests)
+        return
+    rows.add("max_read_request", asks.read_bytes, hca.name)
+    rows.add("relaxed_ordering", "on" if asks.relaxed_ordering else "off", hca.name)
+    rows.add("max_payload", sends.current, hca.name)
+
+
+def _interrupts(rows: Rows, proc: Reader, hca: Function) -> None:
+    """``local`` where all interrupts of the HCA go to CPUs of its NUMA node."""
+    before = len(hca.sysfs.errors) + len(proc.errors)
+    local = hca.sysfs.value(f"{hca.folder}/local_cpulist", cpu_list)
+    served: typing.Set[int] = set()
+    for interrupt in hca.sysfs.names(f"{hca.folder}/msi_irqs"):
+        for name in ("effective_affinity_list", "smp_affinity_list"):
+            cpus = proc.value(f"irq/{interrupt}/{name}", cpu_list)
+            if cpus:
+                served |= cpus
+                break
+    if len(hca.sysfs.errors) + len(proc.errors) > before:
+        rows.unread((hca.sysfs.errors + proc.errors)[-1], "irq_locality")
+    elif local and served:
+        rows.add("irq_locality", "local" if served <= local else "remote", hca.name)
+
+
+def _width(rows: Rows, card: Function) -> None:
+    """Lanes only: a GPU that idles slows its link down, and that is no fault."""
+    before = len(card.sysfs.errors)
+    current, most, slot = (
+        card.sysfs.value(f"{card.folder}/{name}", parse.pcie_width) for name in ("current_link_width", "max_link_width", "../max_link_width")
+    )
+    if len(card.sysfs.errors) > before:
+        rows.unread(card.sysfs.errors[-1], "gpu_link_width")
+    elif current and most:
+        could = min(most, slot or most)
+        rows.add("gpu_link_width", "full" if current >= could else f"x{current} of x{could}", card.address)
+
+
+def _nearest(rows: Rows, card: Function, hcas: typing.Sequence[Function]) -> None:
+    """How near the nearest HCA is, and which bridges on that way send packets up to the host though they could go straight."""
+    if not hcas:
+        return
+    node, mine = card.sysfs.value(f"{card.folder}/numa_node", parse.number), card.path
+    ways: typing.List[typing.Tuple[int, int]] = []
+    for hca in hcas:
+        same = node == hca.sysfs.value(f"{hca.folder}/numa_node", parse.number)
+        ways.append((pci_path.DISTANCES.index(pci_path.distance(mine, hca.path, same)), len(ways)))
+    near, number = min(ways)
+    rows.add("gpu_nic_path", pci_path.DISTANCES[near], f"{card.address} {hcas[number].name}")
+    for address in pci_path.between(mine, hcas[number].path):
+        space = _space(rows, Function(address, address, card.sysfs), pci_config.CONVENTIONAL, "acs")
+        if space is not None:
+            redirects = pci_config.acs_redirects(space)
+            if redirects is None:
+                rows.unread(f"{address}/config: its extended capabilities can't be read to their end", "acs")
+            else:
+                rows.add("acs", "redirect" if redirects else "direct", address)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""``dcb -j pfc show dev IF`` and ``dcb -j app show dev IF`` of iproute2. Forms: iproute2 6.1 dcb/dcb_pfc.c and dcb_app.c.
+
+``{"pfc_cap":8,"macsec_bypass":false,"delay":0,"prio_pfc":[false,false,false,true,false,false,false,false]}`` and ``{"dscp_prio":[[26,3]]}``.
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from ..._model.errors import ParseError
+
+_TOOL = "dcb"
+_PRIORITIES = 8
+
+
+def lossless(text: str) -> str:
+    """Priorities with PFC: 3, or 3,4; ``none``."""
+    on = _read(text).get("prio_pfc")
+    if not isinstance(on, list) or len(on) != _PRIORITIES or not all(isinstance(item, bool) for item in on):
+        raise ParseError(_TOOL, text, "prio_pfc with true or false for each of 8 priorities")
+    return ",".join(str(priority) for priority, is_on in enumerate(on) if is_on) or "none"
+
+
+def priorities(text: str) -> typing.Dict[int, int]:
+    """Priority by DSCP; empty where the port does not look at DSCP."""
+    found: typing.Dict[int, int] = {}
+    pairs = _read(text).get("dscp_prio", [])
+    for pair in pairs if isinstance(pairs, list) else [None]:
+        if not isinstance(pair, list) or len(pair) != 2 or not all(type(item) is int for item in pair):
+            raise ParseError(_TOOL, text, "dscp_prio with pairs of numbers")
+        dscp, priority = pair
+        if not (0 <= dscp < 64 and 0 <= priority < _PRIORITIES):
+            raise ParseError(_TOOL, text, "a DSCP of 0 to 63 and a priority of 0 to 7")
+        found[dscp] = max(priority, found.get(dscp, 0))
+    return found
+
+
+def _read(text: str) -> typing.Dict[str, typing.Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(_TOOL, text, "JSON") from error
+    if not isinstance(found, dict):
+        raise ParseError(_TOOL, text, "a JSON object")
+    return found

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Texts of procfs and sysfs that say how a node is tuned. Forms: Linux 6.12 Documentation/admin-guide, mm/huge_memory.c, fs/proc/, lib/bitmap-str.c.
+
+Each function takes the text of one file without its last newline, and raises ParseError on what it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.errors import ParseError
+from .sysfs import number
+
+#: more CPUs than any kernel is built for (NR_CPUS); a longer list is none of CPUs
+_MOST_CPUS = 1 << 16
+_RANGE = re.compile(r"\A([0-9]{1,6})(?:-([0-9]{1,6}))?\Z")
+_CHOSEN = re.compile(r"\A(?:[a-z][a-z_+-]* )*\[([a-z][a-z_+-]*)\](?: [a-z][a-z_+-]*)*\Z")
+_WORD = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9_.+:-]{0,63}\Z")
+_SWAP = re.compile(r"\A(\S+)\s+(partition|file)\s+([0-9]{1,18})\s+([0-9]{1,18})\s+(-?[0-9]{1,9})\Z")
+_MEMLOCK = re.compile(r"^Max locked memory +(unlimited|[0-9]{1,20}) +(unlimited|[0-9]{1,20}) +bytes *$", re.MULTILINE)
+_POLICY = re.compile(r'"policyName"\s*:\s*"([A-Za-z-]{0,40})"')
+_SETTING = re.compile(r"^ {0,2}[\"']?([A-Za-z]+)[\"']?: *[\"']?([A-Za-z0-9,-]+)[\"']?,? *$", re.MULTILINE)
+_TRAFFIC_CLASS = re.compile(r"\AGlobal tclass=([0-9]{1,3})$", re.MULTILINE)
+#: of the kubelet's configuration what decides where a pod runs; nothing else of it leaves the node
+_OF_KUBELET = ("topologyManagerPolicy", "cpuManagerPolicy", "memoryManagerPolicy", "reservedSystemCPUs")
+_ON = {"1": True, "0": False, "Y": True, "N": False}
+
+_IDLE = re.compile(r"\A(?:intel_idle|processor)\.max_cstate=[0-9]{1,2}\Z")
+
+
+def word(text: str) -> str:
+    """One word: ``performance``, ``intel_pstate``."""
+    if not _WORD.match(text):
+        raise ParseError("sysfs", text, "one word")
+    return text
+
+
+def chosen(text: str) -> str:
+    """``always [madvise] never`` to madvise."""
+    match = _CHOSEN.match(text)
+    if not match:
+        raise ParseError("sysfs", text, "words of which one is in brackets")
+    return match.group(1)
+
+
+def on_off(text: str) -> str:
+    """``1`` or ``Y`` to on, ``0`` or ``N`` to off."""
+    if text not in _ON:
+        raise ParseError("sysfs", text, "0 or 1, N or Y")
+    return "on" if _ON[text] else "off"
+
+
+def cpu_list(text: str) -> typing.FrozenSet[int]:
+    """``0-3,8`` to numbers; an empty text to none. ``(null)``, which some kernels print for no mask at all, is none as well."""
+    found: typing.Set[int] = set()
+    for part in text.strip().split(",") if text.strip() not in ("", "(null)") else ():
+        match = _RANGE.match(part)
+        low, high = (int(match.group(1)), int(match.group(2) or match.group(1))) if match else (1, 0)
+        if not low <= high < _MOST_CPUS:
+            raise ParseError("sysfs", text, "a list of CPUs such as 0-3,8")
+        found.update(range(low, high + 1))
+    return frozenset(found)
+
+
+def swap_kib(text: str) -> int:
+    """KiB of all that /proc/swaps lists below its heading."""
+    heading, _newline, rest = text.partition("\n")
+    if not heading.startswith("Filename") or "Priority" not in heading:
+        raise ParseError("/proc/swaps", text, "a heading of Filename to Priority")
+    total = 0
+    for line in rest.splitlines():
+        match = _SWAP.match(line.strip())
+        if not match:
+            raise ParseError("/proc/swaps", line, "a name, partition or file, size, used and priority")
+        total += int(match.group(3))
+    return total
+
+
+def memlock(text: str) -> str:
+    """The soft limit of locked memory in /proc/<pid>/limits: bytes, or unlimited."""
+    match = _MEMLOCK.search(text)
+    if not match:
+        raise ParseError("/proc/<pid>/limits", text, "a line Max locked memory")
+    return match.group(1)
+
+
+def manager_policy(text: str) -> str:
+    """``policyName`` of the state file of a manager of the kubelet [kubernetes pkg/kubelet/cm/cpumanager/state/checkpoint.go]."""
+    found = _POLICY.findall(text)
+    if len(found) != 1 or not found[0]:
+        raise ParseError("state of a manager of the kubelet", text, 'one "policyName"')
+    return str(found[0]).lower()
+
+
+def kubelet_settings(text: str) -> typing.Dict[str, str]:
+    """Where pods run, of a KubeletConfiguration in YAML or JSON: top-level keys with plain values, found by their lines since a node has no YAML parser.
+
+    A key that is not there has the kubelet's default, and is left out.
+    """
+    if "KubeletConfiguration" not in text:
+        raise ParseError("configuration of the kubelet", text, "a KubeletConfiguration")
+    return {name: value for name, value in _SETTING.findall(text) if name in _OF_KUBELET}
+
+
+def idle_arguments(text: str) -> str:
+    """What the kernel's command line says of idle states; ``none`` where nothing."""
+    return " ".join(sorted(argument for argument in text.split() if _IDLE.match(argument))) or "none"
+
+
+def pci_realloc(text: str) -> str:
+    """``on``, ``off``, or ``unset``: what ``pci=`` of the kernel's command line says of realloc; the last one holds."""
+    said = "unset"
+    for argument in text.split():
+        key, _equals, values = argument.partition("=")
+        for value in values.split(",") if key == "pci" else ():
+            said = {"realloc": "on", "realloc=on": "on", "realloc=off": "off"}.get(value, said)
+    return said
+
+
+def traffic_class(text: str) -> str:
+    """``Global tclass=106`` of NVIDIA's driver packages to 106; none is set where the first line is another one or there is none."""
+    match = _TRAFFIC_CLASS.match(text)
+    if not match and text and not text.startswith("tclass="):
+        raise ParseError("sysfs", text, "Global tclass=106, or nothing")
+    return match.group(1) if match else "unset"
+
+
+def at_least_zero(text: str) -> str:
+    """A number that is none below 0."""
+    value = number(text)
+    if value < 0:
+        raise ParseError("sysfs", text, "a number of 0 at least")
+    return str(value)

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage tuning: faults by name, advice that does not close the gate, what the intent says that does, and one node of many that is unlike the others."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Waiver, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading, Roce, Tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS
+from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, PAIR, ROCE, Shape, healthy
+
+MANY = Shape("1,000 nodes", 1000, 1)
+THREE = Shape("3 nodes", 3, 2)
+Rows = typing.Mapping[str, typing.Tuple[Reading, ...]]
+
+
+def shows(value: str, *where: str) -> typing.Tuple[Reading, ...]:
+    return (Reading(value, where),)
+
+
+def judged(
+    shape: Shape,
+    changes: typing.Mapping[str, Rows],
+    unread: typing.Optional[typing.Mapping[str, str]] = None,
+    intent: typing.Optional[Intent] = None,
+) -> typing.List[Finding]:
+    """What is not a pass, of a healthy fleet in which some nodes show something else.
+
+    :param changes: rows by node
+    :param unread: why a row of the nodes in ``changes`` is unread
+    """
+    fleet, unread = healthy(shape), unread or {}
+    facts: Facts = fleet.of("tuning")
+    tunings = dict(facts.tunings)
+    for name, rows in changes.items():
+        value = tunings[name].value
+        assert value is not None
+        tunings[name] = ObservedTuning(NodeTuning({row: shown for row, shown in {**value.rows, **rows}.items() if row not in unread}, dict(unread)))
+    return [finding for finding in check(intent or fleet.intent, dataclasses.replace(facts, tunings=tunings)) if finding.status != PASS]
+
+
+def with_tuning(shape: Shape, **given: typing.Any) -> Intent:
+    intent = healthy(shape).intent
+    return dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, tuning=Tuning(**given)))
+
+
+def with_roce(roce: typing.Optional[Roce]) -> Intent:
+    intent = healthy(ROCE).intent
+    return dataclasses.replace(intent, fabrics=tuple(dataclasses.replace(fabric, roce=roce) for fabric in intent.fabrics))
+
+
+@pytest.mark.parametrize(
+    ("rows", "check_id", "status", "says"),
+    [
+        ({"governor": (Reading("performance", ("0-254",)), Reading("powersave", ("255",)))}, "tuning.cpu", WARN, "powersave (255) on node-2"),
+        ({"idle_latency": shows("133", "0-255")}, "tuning.cpu", WARN, "133 (0-255)"),
+        ({"swap_kib": shows("8388604")}, "tuning.memory", WARN, "8388604"),
+        ({"numa_balancing": shows("1")}, "tuning.memory", WARN, "1 on node-2"),
+        ({"min_free_kbytes": shows("4096")}, "tuning.memory", WARN, "4096"),
+        ({"memlock": shows("65536", "containerd")}, "tuning.memory", WARN, "65536 (containerd)"),
+        ({"acs": (Reading("direct", ("0000:19:00.0",)), Reading("redirect", ("0000:19:01.0",)))}, "tuning.pci", WARN, "redirect (0000:19:01.0)"),
+        ({"max_read_request": shows("512", "mlx5_1")}, "tuning.pci", WARN, "512 (mlx5_1)"),
+        ({"gpu_nic_path": shows("SYS", "0000:18:00.0 mlx5_0")}, "tuning.pci", WARN, "SYS"),
+        ({"iommu": shows("DMA-FQ", "mlx5_0")}, "tuning.kernel", WARN, "DMA-FQ"),
+        ({"kernel_log": shows("Xid 79", "0000:18:00")}, "tuning.kernel", WARN, "Xid 79 (0000:18:00)"),
+        ({"gpu_slowed": (Reading("none", ("0000:18:00.0",)), Reading("hw_thermal", ("0000:2a:00.0",)))}, "tuning.gpu", FAIL, "hw_thermal (0000:2a:00.0)"),
+        ({"gpu_ecc": shows("Disabled", "0000:18:00.0")}, "tuning.gpu", WARN, "Disabled"),
+        ({"gpu_mig": shows("Enabled", "0000:18:00.0")}, "tuning.gpu", WARN, "Enabled"),
+        ({"cpu_manager": shows("none")}, "tuning.kubelet", WARN, "none"),
+        ({"arp_ignore": shows("0", "mlx5_0")}, "tuning.network", WARN, "0 (mlx5_0)"),
+        # nothing is expected of these: it is told that the nodes differ
+        ({"thp": shows("never")}, "tuning.alike", WARN, "never on node-2"),
+        ({"pci_realloc": shows("off")}, "tuning.alike", WARN, "off on node-2"),
+        ({"gpu_driver": shows("550.54.15", "0000:18:00.0")}, "tuning.alike", WARN, "550.54.15 on node-2"),
+        ({"gpus": shows("7")}, "tuning.alike", WARN, "7 on node-2"),
+    ],
+)
+def test_a_fault_is_named_once(rows: Rows, check_id: str, status: str, says: str) -> None:
+    (finding,) = judged(PAIR, {"node-2": rows})
+    assert (finding.check, finding.status) == (check_id, status) and says in finding.measured
+    (row,) = rows
+    assert row in finding.subject and "node-2" in finding.subject
+
+
+def test_one_of_a_thousand_with_another_governor_is_found() -> None:
+    (finding,) = judged(MANY, {"node-0500": {"governor": shows("powersave", "0-255")}})
+    assert finding.measured == "powersave (0-255) on node-0500" and finding.why.startswith("1 of 1000 nodes.")
+
+
+@pytest.mark.parametrize("profile", ["training", "inference", "none"])
+def test_one_node_that_is_unlike_the_others_is_found_whatever_is_expected(profile: str) -> None:
+    (finding,) = judged(MANY, {"node-0500": {"thp": shows("never")}}, intent=with_tuning(MANY, profile=profile))
+    assert (finding.check, finding.subject, finding.measured) == ("tuning.alike", "thp of node-0500", "never")
+    assert "999 of 1000 nodes of its kind show always" in finding.why and finding.status == WARN
+
+
+def test_a_thousand_nodes_that_lack_the_same_are_one_piece_of_news() -> None:
+    names = healthy(MANY).shape.names
+    (finding,) = judged(MANY, {name: {"numa_balancing": shows("1")} for name in names})
+    assert finding.subject.endswith("and 995 more") and finding.why.startswith("1000 of 1000 nodes.")
+
+
+def test_of_as_many_neither_is_usual() -> None:
+    (finding,) = judged(PAIR, {"node-2": {"thp": shows("never")}})
+    assert "neither is usual" in finding.why and "always on node-1" in finding.measured
+
+
+def test_nodes_of_other_models_are_held_against_their_own_kind() -> None:
+    """Of five nodes two are of another model: what both of them show is usual among them."""
+    assert judged(FEW, {name: {"kernel": shows("5.14.0")} for name in ("node-2", "node-4")}) == []
+    (finding,) = judged(FEW, {"node-1": {"kernel": shows("5.14.0")}})
+    assert finding.subject == "kernel of node-1" and "2 of 3 nodes" in finding.why
+
+
+def test_what_has_no_usual_value_within_a_node_is_told() -> None:
+    (finding,) = judged(THREE, {"node-2": {"max_payload": (Reading("128", ("mlx5_1",)), Reading("512", ("mlx5_0",)))}})
+    assert finding.measured == "128 and 512" and finding.check == "tuning.alike"
+
+
+@pytest.mark.parametrize(
+    ("profile", "rows", "found"),
+    [
+        ("training", {"gpu_mig": shows("Enabled", "0000:18:00.0")}, ["tuning.gpu"]),
+        ("inference", {"gpu_mig": shows("Enabled", "0000:18:00.0")}, []),
+        ("inference", {"governor": shows("powersave", "0-255")}, ["tuning.cpu"]),
+        ("none", {"governor": shows("powersave", "0-255")}, []),
+        ("none", {"gpu_slowed": shows("hw_thermal", "0000:18:00.0", "0000:2a:00.0")}, []),
+    ],
+)
+def test_profiles(profile: str, rows: Rows, found: typing.List[str]) -> None:
+    """All nodes show the same, so that none is unlike the others."""
+    every = dict.fromkeys(PAIR.names, rows)
+    assert sorted({finding.check for finding in judged(PAIR, every, intent=with_tuning(PAIR, profile=profile))}) == found
+
+
+@pytest.mark.parametrize(
+    ("expected", "rows", "status"),
+    [
+        ({"thp": "never"}, {}, FAIL),
+        ({"thp": "never|always"}, {}, None),
+        ({"governor": "schedutil"}, {}, FAIL),
+        ({"governor": None}, {"governor": shows("powersave", "0-255")}, WARN),
+        ({"swappiness": 10}, {}, None),
+        ({"swappiness": 1}, {}, FAIL),
+        ({"gpu_driver": ">=580"}, {}, FAIL),
+        ({"gpu_driver": ">=570"}, {}, None),
+        # the intent asks for what the node has not
+        ({"turbo": "off"}, {"turbo": ()}, FAIL),
+    ],
+)
+def test_the_intent_s_own_word_fails(expected: typing.Dict[str, typing.Any], rows: Rows, status: typing.Optional[str]) -> None:
+    findings = judged(PAIR, {"node-2": rows}, intent=with_tuning(PAIR, expected=expected))
+    assert {finding.status for finding in findings} == ({status} if status else set())
+    assert all(finding.subject.startswith("node-") for finding in findings if finding.status == FAIL), "so that one node can be waived"
+
+
+@pytest.mark.parametrize(("cuda", "status"), [("13.0", FAIL), ("12.8", None), (None, None)])
+def test_a_driver_that_is_too_old_for_cuda(cuda: typing.Optional[str], status: typing.Optional[str]) -> None:
+    findings = judged(PAIR, {}, intent=with_tuning(PAIR, cuda=cuda))
+    assert {finding.status for finding in findings} == ({status} if status else set())
+    assert all("CUDA 13.0" in finding.expected and ">=580" in finding.expected for finding in findings)
+
+
+def test_a_row_that_a_node_has_not_is_no_fault() -> None:
+    """As of virtual machines, of nodes without GPUs, and without a kubelet."""
+    absent = {row.name: () for row in ROWS if row.check != "roce"}
+    assert judged(PAIR, dict.fromkeys(PAIR.names, absent)) == []
+
+
+def test_what_was_not_read_is_never_a_pass() -> None:
+    for row in (row for row in ROWS if row.check != "roce"):
+        findings = judged(PAIR, {"node-2": {}}, {row.name: "/sys/x: Permission denied"})
+        # without the models nobody knows of which kind a node is
+        own = [finding for finding in findings if finding.check == f"tuning.{row.check}"]
+        assert own and all("Permission denied" in finding.why and "node-2" in finding.remedy for finding in own), row.name
+        assert {finding.status for finding in own} == {UNKNOWN if row.level == "fail" else WARN}
+    (finding,) = judged(PAIR, {"node-2": {}}, {"thp": "x: y"}, with_tuning(PAIR, expected={"thp": "always"}))
+    assert (finding.status, finding.subject) == (UNKNOWN, "node-2 thp")
+
+
+def test_a_gpu_of_which_nothing_is_said_is_not_known() -> None:
+    (finding,) = judged(PAIR, {"node-2": {"gpu_slowed": shows("none", "0000:18:00.0")}})
+    assert finding.status == UNKNOWN and "0000:2a:00.0" in finding.why
+
+
+def test_nodes_that_gave_no_answer_close_the_gate() -> None:
+    fleet = healthy(PAIR)
+    facts: Facts = fleet.of("tuning")
+    for tunings in ({}, {**facts.tunings, "node-2": ObservedTuning(error="unreachable: no route")}, {**facts.tunings, "node-2": ObservedTuning()}):
+        findings = check(fleet.intent, dataclasses.replace(facts, tunings=tunings))
+        assert [finding.status for finding in findings if finding.check == "tuning.node" and finding.status != PASS] == [UNKNOWN]
+        assert not judge(findings).open
+
+
+def test_experts_that_contradict_each_other_are_told_and_not_judged() -> None:
+    fleet = healthy(PAIR)
+    told = {finding.subject: finding for finding in check(fleet.intent, fleet.of("tuning")) if finding.status == PASS}
+    assert "TuneD hpc-compute says always" in told["thp"].expected and "not judged" in told["thp"].expected
+    assert "realloc=off" in told["pci_realloc"].expected
+
+
+def test_a_finding_of_one_node_can_be_waived() -> None:
+    findings = judged(PAIR, {"node-2": {"gpu_slowed": shows("hw_thermal", "0000:18:00.0", "0000:2a:00.0")}})
+    assert not judge(findings).open
+    assert judge(findings, [Waiver("tuning.gpu", "its fan is on order", "node-2 *")]).open
+
+
+# RoCE
+
+
+def roce(value: str, other: typing.Optional[str] = None) -> typing.Tuple[Reading, ...]:
+    """Of both HCAs of a node; the second one may have another value."""
+    return shows(value, "mlx5_0", "mlx5_1") if other is None else (Reading(value, ("mlx5_0",)), Reading(other, ("mlx5_1",)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "status", "says"),
+    [
+        ({"roce_trust": roce("pcp")}, FAIL, "pcp"),
+        ({"roce_pfc": roce("none")}, FAIL, "none"),
+        ({"roce_pfc": roce("3,4")}, FAIL, "3,4"),
+        ({"roce_dscp": roce("48:6")}, FAIL, "48:6"),
+        ({"roce_dscp": roce("26:3 48:6")}, WARN, "26:3 48:6"),
+        ({"roce_ecn": roce("none")}, WARN, "none"),
+        ({"roce_ecn": roce("0-7")}, WARN, "0-7"),
+        ({"roce_traffic_class": roce("105")}, WARN, "105"),
+        ({"mtu": roce("1500")}, WARN, "1500"),
+        # only NVIDIA's driver packages show it
+        ({"roce_traffic_class": ()}, None, ""),
+        ({"roce_pfc": ()}, UNKNOWN, "not known"),
+    ],
+)
+def test_roce_is_as_the_fabric_says(rows: Rows, status: typing.Optional[str], says: str) -> None:
+    findings = judged(ROCE, {"node-2": rows})
+    assert {finding.status for finding in findings} == ({status} if status else set())
+    assert all(
+        finding.check == "tuning.roce" and "compute" in finding.subject and "node-2" in finding.subject and says in finding.measured for finding in findings
+    )
+
+
+def test_without_a_word_of_the_fabric_roce_is_advice() -> None:
+    every = {name: {"roce_pfc": roce("none"), "roce_trust": roce("pcp")} for name in ROCE.names}
+    assert {finding.status for finding in judged(ROCE, every, intent=with_roce(None))} == {WARN}
+    intent = with_roce(None)
+    quiet = dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, tuning=Tuning(profile="none")))
+    assert judged(ROCE, every, intent=quiet) == []
+
+
+@pytest.mark.parametrize("odd", ["none", "4"])
+def test_pfc_on_one_side_only_fails_whatever_is_expected(odd: str) -> None:
+    intent = with_roce(None)
+    quiet = dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, tuning=Tuning(profile="none")))
+    (finding,) = judged(ROCE, {"node-2": {"roce_pfc": roce("3", odd)}}, intent=quiet)
+    assert (finding.status, finding.measured) == (FAIL, odd) and "node-2 mlx5_1" in finding.subject and "on one side only" in finding.subject
+
+
+def test_a_site_with_its_own_priority() -> None:
+    own = {
+        name: {"roce_pfc": roce("5"), "roce_dscp": roce("40:5"), "roce_ecn": roce("5"), "roce_traffic_class": roce("162"), "roce_tos": roce("162")}
+        for name in ROCE.names
+    }
+    assert judged(ROCE, own, intent=with_roce(Roce(40, 5))) == []
+    assert {finding.status for finding in judged(ROCE, own)} == {FAIL, WARN}
+
+
+def test_dcb_that_is_not_there_is_not_known_by_its_name() -> None:
+    why = "dcb is not installed. Install iproute2"
+    findings = judged(ROCE, {"node-2": {}}, {"roce_pfc": why, "roce_dscp": why})
+    assert {finding.status for finding in findings} == {UNKNOWN} and all("dcb" in finding.why for finding in findings)
+    assert {finding.status for finding in judged(ROCE, {"node-2": {}}, {"roce_pfc": why}, with_roce(None))} == {WARN}
+
+
+def test_infiniband_has_no_roce() -> None:
+    assert [finding for finding in check(healthy(PAIR).intent, healthy(PAIR).of("tuning")) if finding.check == "tuning.roce"] == []
+
+
+def test_a_fabric_without_hcas_is_not_known() -> None:
+    facts: Facts = healthy(ROCE).of("tuning")
+    found = [finding for finding in check(healthy(ROCE).intent, dataclasses.replace(facts, nodes={})) if finding.check == "tuning.roce"]
+    assert [finding.status for finding in found] == [UNKNOWN]
+
+
+# the intent
+
+
+@pytest.mark.parametrize(
+    ("tuning", "wrong"),
+    [
+        ({}, []),
+        ({"profile": "none", "cuda": "12.8", "expected": {"thp": "always|never", "min_free_kbytes": ">=65536", "swappiness": 1, "gc_thresh3": None}}, []),
+        ({"expected": {"govenor": "performance"}}, ["expected.govenor"]),
+        ({"expected": {"smt": True}}, ["expected.smt"]),
+        ({"expected": {"smt": ["on"], "thp": ""}}, ["expected.smt", "expected.thp"]),
+        ({"expected": {"gpu_driver": "> 580"}}, ["expected.gpu_driver"]),
+        ({"cuda": "13.0.1"}, ["cuda"]),
+        ({"cuda": "9.0"}, ["cuda"]),
+    ],
+)
+def test_what_can_be_expected(tuning: typing.Dict[str, typing.Any], wrong: typing.List[str]) -> None:
+    found = [finding for finding in validate.check(with_tuning(PAIR, **tuning)) if finding.status != PASS]
+    assert [finding.subject for finding in found] == [f"rdma_cluster.tuning.{place}" for place in wrong]
+    assert all(finding.check == "validate.tuning" and finding.status == FAIL for finding in found)
+    assert "did you mean 'governor'" in found[0].expected if wrong == ["expected.govenor"] else True
+
+
+def test_roce_of_a_fabric_that_has_none_or_no_packet_can_carry() -> None:
+    assert [finding.subject for finding in validate.check(with_roce(Roce(64, 8))) if finding.status == FAIL] == [
+        "rdma_fabrics[0].roce.dscp",
+        "rdma_fabrics[0].roce.priority",
+    ]
+    intent = healthy(PAIR).intent
+    wrong = dataclasses.replace(intent, fabrics=tuple(dataclasses.replace(fabric, roce=Roce()) for fabric in intent.fabrics))
+    assert [finding.subject for finding in validate.check(wrong)] == ["rdma_fabrics[0].roce"]
+    assert Roce().traffic_class == 106

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a node is tuned, read from trees of a sysfs and a procfs: equal values together, an unread row never an absent one."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import stat
+import struct
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, sysfs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.tuning import gpu, network
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.tuning.node import read_tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.tuning.rows import Rows
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas, guid
+
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
+CPUS = 256
+#: MaxReadReq 4096, MaxPayload 256, relaxed ordering on, as a ConnectX-7 shows it
+CONTROL = b"\x30\x59"
+ROOT_PORT, UPSTREAM, DOWN_GPU, DOWN_HCA = "0000:17:01.0", "0000:18:00.0", "0000:19:00.0", "0000:19:01.0"
+GPU, HCA = "0000:1a:00.0", "0000:1b:00.0"
+
+Shown = typing.Dict[str, typing.Tuple[str, ...]]
+
+
+def config(control: bytes = CONTROL, acs: typing.Optional[int] = None) -> bytes:
+    raw = bytearray(4096)
+    raw[0x06], raw[0x34], raw[0x60:0x62], raw[0x64:0x6A] = 0x10, 0x60, b"\x10\x00", b"\xe2\x8f\x00\x10" + control
+    if acs is not None:
+        raw[0x100:0x108] = bytes([0x0D, 0, 1, 0, 0x5F, 0, acs, 0])
+    return bytes(raw)
+
+
+class Server:
+    """A GPU server: 256 CPUs, a GPU and an HCA of RoCE below one switch."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.tree, self.proc, self.host = Tree(folder / "sys"), folder / "proc", folder / "host"
+        write = self.tree.write
+        write("devices/system/cpu/online", f"0-{CPUS - 1}")
+        write("devices/system/cpu/smt/active", "1")
+        for cpu in range(CPUS):
+            write(f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor", "performance")
+            write(f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_driver", "intel_pstate")
+            for state, latency in enumerate((0, 1, 133)):
+                write(f"devices/system/cpu/cpu{cpu}/cpuidle/state{state}/latency", str(latency))
+                write(f"devices/system/cpu/cpu{cpu}/cpuidle/state{state}/disable", str(int(state == 2)))
+        write("kernel/mm/transparent_hugepage/enabled", "always [madvise] never")
+        write("kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0")
+        self.file(self.proc, "swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority")
+        self.file(self.proc, "cmdline", "quiet pci=realloc=off password=hunter2")
+        self.file(self.proc, "cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 9654 96-Core Processor\n")
+        self.file(self.proc, "sys/kernel/numa_balancing", "0")
+        for name, value in (("all", "2"), ("ens1np0", "1")):
+            for key in ("arp_announce", "arp_ignore", "rp_filter"):
+                self.file(self.proc, f"sys/net/ipv4/conf/{name}/{key}", value)
+        for pid, name in ((7, "crio"), (8, "irqbalance"), (9, "sh")):
+            self.file(self.proc, f"{pid}/comm", name)
+            self.file(self.proc, f"{pid}/limits", "Max locked memory         8388608              8388608              bytes     ")
+        self.file(self.host, "etc/tuned/active_profile", "hpc-compute ")
+        self.file(self.host, "var/lib/kubelet/cpu_manager_state", '{"policyName":"static","defaultCpuSet":"0-1","checksum":1}')
+        self.file(self.host, "var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\n")
+        self.file(self.host, "dev/kmsg", "6,1,0,-;Linux version 6.12")
+        (self.host / "dev/cpu_dma_latency").write_bytes(struct.pack("=i", 2_000_000_000))
+        self._devices()
+
+    def _devices(self) -> None:
+        top = f"devices/pci0000:17/{ROOT_PORT}"
+        places = {ROOT_PORT: top, UPSTREAM: f"{top}/{UPSTREAM}"}
+        for bridge in (DOWN_GPU, DOWN_HCA):
+            places[bridge] = f"{places[UPSTREAM]}/{bridge}"
+        places[GPU], places[HCA] = f"{places[DOWN_GPU]}/{GPU}", f"{places[DOWN_HCA]}/{HCA}"
+        of_bridge = ("0x8086", "0x1234", "0x060400")
+        kinds = {GPU: ("0x10de", "0x2330", "0x030200"), HCA: ("0x15b3", "0x1021", "0x020000")}
+        for address, folder in places.items():
+            for name, value in zip(("vendor", "device", "class"), kinds.get(address, of_bridge)):
+                self.tree.write(f"{folder}/{name}", value)
+            for name, value in (("numa_node", "0"), ("max_link_width", "16"), ("current_link_width", "16"), ("local_cpulist", "0-127")):
+                self.tree.write(f"{folder}/{name}", value)
+            self.tree.write(f"{folder}/config", config(acs=0x11))
+            self.tree.link(f"bus/pci/devices/{address}", folder)
+        for interrupt, cpus in ((50, "0"), (51, "0-127")):
+            self.tree.write(f"{places[HCA]}/msi_irqs/{interrupt}", "msix")
+            self.file(self.proc, f"irq/{interrupt}/effective_affinity_list", cpus)
+        self.tree.write("kernel/iommu_groups/7/type", "identity")
+        self.tree.link(f"{places[HCA]}/iommu_group", "kernel/iommu_groups/7")
+        self.tree.netdev(places[HCA], "ens1np0", "94:6d:ae:00:00:01", mtu=9000)
+        self.tree.rdma(places[HCA], "mlx5_0", guid(1, 0))
+        self.tree.port("mlx5_0", link_layer="Ethernet")
+        self.tree.write("class/net/ens1np0/qos/trust", "dscp")
+        for priority in range(8):
+            for side in ("roce_np", "roce_rp"):
+                self.tree.write(f"class/net/ens1np0/ecn/{side}/enable/{priority}", "1")
+        self.tree.write("class/infiniband/mlx5_0/tc/1/traffic_class", "Global tclass=106")
+
+    @staticmethod
+    def file(folder: pathlib.Path, name: str, text: str) -> pathlib.Path:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n", encoding="utf-8")
+        return path
+
+    def read(self) -> NodeTuning:
+        roots = [str(self.tree.root)]
+        return read_tuning(roots, sysfs.read_node(roots), str(self.host), str(self.proc))
+
+    def shown(self, row: str) -> Shown:
+        return {reading.value: reading.where for reading in self.read().rows[row]}
+
+
+class Tools:
+    """Programs that answer from here instead of running.
+
+    :ivar argvs: of what was run
+    """
+
+    def __init__(self) -> None:
+        pfc, app = ((FIXTURES / "dcb" / name).read_text(encoding="utf-8") for name in ("pfc.json", "app.json"))
+        smi = (FIXTURES / "nvidia-smi/580.159.04-row.csv").read_text(encoding="utf-8").replace("00000000:00:06.0", "00000000:1A:00.0")
+        self.said = {"pfc": (0, pfc), "app": (0, app), "nvidia-smi": (0, smi)}
+        self.argvs: typing.List[typing.Tuple[str, ...]] = []
+
+    def run(self, argv: typing.Sequence[str], limit_seconds: float) -> command.Finished:
+        self.argvs.append(tuple(argv))
+        what = next(name for name in self.said if name in argv or argv[0].endswith(name))
+        rc, out = self.said[what]
+        if what == "nvidia-smi" and rc == 0:
+            # columns as they are asked for
+            names, values = (line.split(", ") for line in out.splitlines())
+            known = {name.partition(" [")[0]: (name, value) for name, value in zip(names, values)}
+            asked = next(item for item in argv if item.startswith("--query-gpu=")).partition("=")[2].split(",")
+            wrong = [name for name in asked if name not in known]
+            if wrong:
+                return command.Finished(tuple(argv), 2, f'Field "{wrong[0]}" is not a valid field to query.\n\n', "", limit_seconds)
+            out = "\n".join(", ".join(known[name][place] for name in asked) for place in (0, 1))
+        return command.Finished(tuple(argv), rc, out if rc == 0 else "", "" if rc == 0 else out, limit_seconds)
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
+    found = Tools()
+    monkeypatch.setattr(command, "run", found.run)
+    monkeypatch.setattr(command, "require", lambda tool, package: f"/usr/sbin/{tool}")
+    monkeypatch.setattr(gpu, "_program", lambda host: ["/usr/bin/nvidia-smi"])
+    return found
+
+
+@pytest.fixture
+def server(tmp_path: pathlib.Path, tools: Tools) -> Server:
+    return Server(tmp_path)
+
+
+def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
+    node = server.read()
+    shown = {row: {reading.value: reading.where for reading in readings} for row, readings in node.rows.items()}
+    expected: typing.Dict[str, Shown] = {
+        "governor": {"performance": ("0-255",)},
+        "cpu_driver": {"intel_pstate": ("0-255",)},
+        "idle_latency": {"1": ("0-255",)},
+        "held_latency": {"none": ()},
+        "cpu_model": {"AMD EPYC 9654 96-Core Processor": ()},
+        "cpus_online": {"0-255": ()},
+        "smt": {"on": ()},
+        "thp": {"madvise": ()},
+        "hugepages": {"0": ("2048kB",)},
+        "swap_kib": {"0": ()},
+        "numa_balancing": {"0": ()},
+        "pci_realloc": {"off": ()},
+        "memlock": {"8388608": ("crio",)},
+        "irqbalance": {"runs": ()},
+        "tuned": {"hpc-compute": ()},
+        "kernel_log": {"none": ()},
+        "ib_umad": {"absent": ()},
+        "hca_model": {"1021": ("mlx5_0",)},
+        "max_read_request": {"4096": ("mlx5_0",)},
+        "max_payload": {"256": ("mlx5_0",)},
+        "relaxed_ordering": {"on": ("mlx5_0",)},
+        "iommu": {"identity": ("mlx5_0",)},
+        "irq_locality": {"local": ("mlx5_0",)},
+        "gpus": {"1": ()},
+        "gpu_model": {"10de:2330": (GPU,)},
+        "gpu_link_width": {"full": (GPU,)},
+        "gpu_nic_path": {"PIX": (f"{GPU} mlx5_0",)},
+        "acs": {"direct": (DOWN_GPU, DOWN_HCA)},
+        "gpu_persistence": {"Enabled": (GPU,)},
+        "gpu_slowed": {"none": (GPU,)},
+        "gpu_driver": {"580.159.04": (GPU,)},
+        "cpu_manager": {"static": ()},
+        "topology_manager": {"restricted": ()},
+        "reserved_cpus": {"none": ()},
+        "arp_announce": {"2": ("mlx5_0",)},
+        "mtu": {"9000": ("mlx5_0",)},
+        "roce_trust": {"dscp": ("mlx5_0",)},
+        "roce_pfc": {"3": ("mlx5_0",)},
+        "roce_dscp": {"26:3 48:6": ("mlx5_0",)},
+        "roce_ecn": {"0-7": ("mlx5_0",)},
+        "roce_traffic_class": {"106": ("mlx5_0",)},
+        # absent, and read
+        "swappiness": {},
+        "memory_manager": {},
+        "roce_tos": {},
+        "turbo": {},
+    }
+    assert {row: shown[row] for row in expected} == expected
+    assert node.unread == {}
+    assert "hunter2" not in repr(node)
+
+
+def test_one_cpu_of_many_is_found_and_the_fact_stays_small(server: Server) -> None:
+    server.tree.write("devices/system/cpu/cpu200/cpufreq/scaling_governor", "powersave")
+    server.tree.write("devices/system/cpu/cpu7/cpuidle/state2/disable", "0")
+    assert server.shown("governor") == {"performance": ("0-199,201-255",), "powersave": ("200",)}
+    assert server.shown("idle_latency") == {"1": ("0-6,8-255",), "133": ("7",)}
+    assert len(repr(server.read())) < 12_000
+
+
+def test_a_program_that_holds_the_latency_keeps_cpus_awake(server: Server) -> None:
+    for cpu in range(CPUS):
+        server.tree.write(f"devices/system/cpu/cpu{cpu}/cpuidle/state2/disable", "0")
+    assert set(server.shown("idle_latency")) == {"133"}
+    (server.host / "dev/cpu_dma_latency").write_bytes(struct.pack("=i", 99))
+    assert set(server.shown("idle_latency")) == {"1"} and set(server.shown("held_latency")) == {"99"}
+
+
+def test_acs_on_the_way_and_interrupts_far_away(server: Server) -> None:
+    server.tree.write(f"bus/pci/devices/{DOWN_HCA}/config", config(acs=0x1D))
+    server.file(server.proc, "irq/51/effective_affinity_list", "130")
+    assert server.shown("acs") == {"direct": (DOWN_GPU,), "redirect": (DOWN_HCA,)}
+    assert server.shown("irq_locality") == {"remote": ("mlx5_0",)}
+
+
+def test_what_a_plain_user_can_not_read_is_no_value(server: Server) -> None:
+    for address in (HCA, DOWN_GPU):
+        server.tree.write(f"bus/pci/devices/{address}/config", config()[:64])
+    node = server.read()
+    assert node.rows["max_read_request"] == () and node.rows["acs"][0].where == (DOWN_HCA,)
+    assert all("root reads all" in node.unread[row] for row in ("max_read_request", "max_payload", "relaxed_ordering", "acs"))
+
+
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [
+        ("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", ["governor"]),
+        ("sys/devices/system/cpu/online", ["cpu_driver", "cpus_online", "governor", "idle_latency"]),
+        ("sys/devices/system/cpu/cpu3/cpuidle/state1/disable", ["idle_latency"]),
+        ("sys/kernel/mm/transparent_hugepage/enabled", ["thp"]),
+        ("sys/class/net/ens1np0/mtu", ["mtu"]),
+        ("sys/class/net/ens1np0/qos/trust", ["roce_trust"]),
+        ("sys/class/net/ens1np0/ecn/roce_rp/enable/3", ["roce_ecn"]),
+        ("sys/class/infiniband/mlx5_0/tc/1/traffic_class", ["roce_traffic_class"]),
+        ("proc/sys/kernel/numa_balancing", ["numa_balancing"]),
+        ("proc/sys/net/ipv4/conf/all/arp_ignore", ["arp_ignore"]),
+        ("proc/irq/50/effective_affinity_list", ["irq_locality"]),
+        ("proc/swaps", ["swap_kib"]),
+        ("proc/7/limits", ["memlock"]),
+        ("host/etc/tuned/active_profile", ["tuned"]),
+        ("host/var/lib/kubelet/cpu_manager_state", ["cpu_manager"]),
+        ("host/var/lib/kubelet/config.yaml", ["reserved_cpus", "topology_manager"]),
+    ],
+)
+def test_a_file_that_says_something_else_is_unread_by_its_row(path: str, rows: typing.List[str], server: Server, tmp_path: pathlib.Path) -> None:
+    target = tmp_path / path
+    target.write_bytes(b"\xff\xfe nonsense [")
+    unread = server.read().unread
+    assert sorted(unread) == rows and all(target.name in why for why in unread.values() if len(rows) < 3)
+
+
+def test_a_folder_in_the_place_of_a_file_is_unread_and_not_absent(server: Server) -> None:
+    path = server.proc / "sys/kernel/numa_balancing"
+    path.unlink()
+    path.mkdir()
+    node = server.read()
+    assert "Is a directory" in node.unread["numa_balancing"] and "numa_balancing" not in node.rows
+
+
+def test_a_kubeconfig_is_no_configuration_of_the_kubelet(server: Server) -> None:
+    server.file(server.host, "etc/kubernetes/kubelet.conf", "kind: Config\ncurrent-context: x")
+    assert server.shown("topology_manager") == {"restricted": ()}
+    server.file(server.host, "etc/kubernetes/kubelet.conf", "kind: KubeletConfiguration\ntopologyManagerPolicy: none\nreservedSystemCPUs: 0-3")
+    assert server.shown("topology_manager") == {"none": ()} and server.shown("reserved_cpus") == {"0-3": ()}
+
+
+def test_without_a_log_of_the_kernel_nobody_knows_of_faults(server: Server) -> None:
+    (server.host / "dev/kmsg").unlink()
+    node = server.read()
+    assert "is not there" in node.unread["kernel_log"] and "kernel_log" not in node.rows
+
+
+def test_a_driver_before_535_names_the_reasons_otherwise(server: Server, tools: Tools) -> None:
+    rc, out = tools.said["nvidia-smi"]
+    tools.said["nvidia-smi"] = (rc, out.replace("clocks_event_reasons", "clocks_throttle_reasons").replace("0x0000000000000001", "0x0000000000000048"))
+    assert server.shown("gpu_slowed") == {"hw_slowdown+hw_thermal": (GPU,)}
+    assert sum("--format=csv" in argv for argv in tools.argvs) == 2
+
+
+def test_a_gpu_that_nvidia_smi_does_not_show_is_missed(server: Server, tools: Tools) -> None:
+    rc, out = tools.said["nvidia-smi"]
+    tools.said["nvidia-smi"] = (rc, out.replace("1A:00.0", "2A:00.0"))
+    assert GPU in server.read().unread["gpu_ecc"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "said", "rows"),
+    [
+        ("nvidia-smi", (9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."), ["gpu_driver", "gpu_ecc", "gpu_slowed"]),
+        ("pfc", (1, "Attribute read: Operation not supported"), ["roce_pfc"]),
+        ("app", (1, "Attribute read: Operation not supported"), ["roce_dscp"]),
+        ("pfc", (0, "{}"), ["roce_pfc"]),
+        ("app", (0, "["), ["roce_dscp"]),
+    ],
+)
+def test_a_tool_that_fails_is_said(tool: str, said: typing.Tuple[int, str], rows: typing.List[str], server: Server, tools: Tools) -> None:
+    tools.said[tool] = said
+    unread = server.read().unread
+    assert set(rows) <= set(unread) and all(not set(server.read().rows.get(row, ())) for row in rows)
+    if said[0]:
+        assert all(said[1] in unread[row] for row in rows)
+
+
+def test_tools_that_are_not_there_are_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(tool: str, package: str) -> str:
+        raise RdmaError(f"{tool} is not installed", f"Install {package}")
+
+    monkeypatch.setattr(command, "require", missing)
+    monkeypatch.setattr(gpu, "_program", lambda host: None)
+    server.tree.write("module/nvidia/version", "570.86.15")
+    node = server.read()
+    assert "dcb is not installed" in node.unread["roce_pfc"] and "roce_trust" not in node.unread
+    assert "nvidia-smi" in node.unread["gpu_ecc"]
+    # the kernel says this one itself
+    assert [reading.value for reading in node.rows["gpu_driver"]] == ["570.86.15"] and "gpu_driver" not in node.unread
+
+
+def test_nvidia_smi_of_the_driver_container_is_run_in_its_root(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "chroot").touch(mode=0o755)
+    monkeypatch.setattr(command, "search_path", lambda: str(folder))
+    assert gpu._program(str(tmp_path)) is None
+    program = tmp_path / "run/nvidia/driver/usr/bin/nvidia-smi"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    assert gpu._program(str(tmp_path)) == [str(folder / "chroot"), str(tmp_path / "run/nvidia/driver"), "/usr/bin/nvidia-smi"]
+    (folder / "nvidia-smi").touch(mode=0o755)
+    assert gpu._program(str(tmp_path)) == [str(folder / "nvidia-smi")]
+
+
+def test_infiniband_and_no_gpu_run_no_tool(tmp_path: pathlib.Path, tools: Tools) -> None:
+    tree = Tree(tmp_path / "sys")
+    add_six_hcas(tree)
+    roots = [str(tree.root)]
+    node = read_tuning(roots, sysfs.read_node(roots), str(tmp_path), str(tmp_path))
+    assert tools.argvs == [] and all(node.rows[row] == () for row in (*network.ROCE, "gpus", "gpu_ecc"))
+    assert node.rows["hca_model"][0].where == tuple(f"mlx5_{index}" for index in range(6))
+
+
+def test_it_runs_on_this_machine_and_changes_nothing() -> None:
+    mode = os.stat("/proc/cmdline").st_mode
+    node = read_tuning(["/sys"], sysfs.read_node(["/sys"]))
+    assert stat.S_ISREG(mode) and node.rows["kernel"][0].value == os.uname().release
+    assert not set(node.rows["cpus_online"]) & {None}
+
+
+def test_equal_values_stand_together_in_natural_order() -> None:
+    rows = Rows()
+    for name in ("mlx5_10", "mlx5_9", "mlx5_10"):
+        rows.add("mtu", 9000, name)
+    rows.absent("mtu", "acs")
+    rows.unread("a", "mtu")
+    rows.unread("b", "mtu")
+    node = rows.result()
+    assert node.rows["mtu"][0].where == ("mlx5_9", "mlx5_10") and node.rows["acs"] == () and node.unread == {"mtu": "a; and 1 more"}

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a node is tuned, as procfs, sysfs, nvidia-smi, dcb and the kernel's log say it."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import typing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import ranges
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS, fits, rule_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import dcb, kernel_log, nvidia_smi, pci_config, pci_path, tuning
+
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
+GPU = "0000:00:06.0"
+
+
+def captured(name: str) -> str:
+    return (FIXTURES / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        # of the GPU server of the captures, and of others
+        (tuning.chosen, "always [madvise] never", "madvise"),
+        (tuning.chosen, "always defer defer+madvise [madvise] never", "madvise"),
+        (tuning.chosen, "[always] madvise never", "always"),
+        (tuning.on_off, "Y", "on"),
+        (tuning.on_off, "0", "off"),
+        (tuning.cpu_list, "0-3,8", frozenset({0, 1, 2, 3, 8})),
+        (tuning.cpu_list, "", frozenset()),
+        (tuning.cpu_list, "(null)", frozenset()),
+        (tuning.swap_kib, "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority", 0),
+        (tuning.swap_kib, "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 12 -2\n/swap\\040file file 1024 0 -3\n", 8389628),
+        (tuning.memlock, "Limit                     Soft Limit           Hard Limit           Units     \n"
+                         "Max locked memory         unlimited            unlimited            bytes     \n", "unlimited"),
+        (tuning.manager_policy, '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}', "none"),
+        (tuning.manager_policy, '{"policyName":"Static","machineState":{},"checksum":1}', "static"),
+        (tuning.kubelet_settings, "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nstaticPodPath: /x\n",
+         {"topologyManagerPolicy": "restricted"}),
+        (tuning.kubelet_settings, '{\n  "kind": "KubeletConfiguration",\n  "cpuManagerPolicy": "static",\n  "reservedSystemCPUs": "0-1,32"\n}',
+         {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0-1,32"}),
+        # of another mapping
+        (tuning.kubelet_settings, "kind: KubeletConfiguration\nx:\n    cpuManagerPolicy: static\n", {}),
+        (tuning.idle_arguments, "quiet processor.max_cstate=1 intel_idle.max_cstate=0 password=x", "intel_idle.max_cstate=0 processor.max_cstate=1"),
+        (tuning.idle_arguments, "quiet", "none"),
+        (tuning.pci_realloc, "quiet pci=realloc=off driver_async_probe=mlx5_core", "off"),
+        (tuning.pci_realloc, "pci=noaer,realloc", "on"),
+        (tuning.pci_realloc, "pci=noaer xpci=realloc", "unset"),
+        (tuning.traffic_class, "Global tclass=106", "106"),
+        (tuning.traffic_class, "", "unset"),
+        (tuning.traffic_class, "tclass=5 src_ip=10.0.0.1", "unset"),
+        (dcb.lossless, captured("dcb/pfc.json"), "3"),
+        (dcb.lossless, captured("dcb/pfc.json").replace("true", "false"), "none"),
+        (dcb.priorities, captured("dcb/app.json"), {26: 3, 48: 6}),
+        (dcb.priorities, "{}", {}),
+        (nvidia_smi.slowed, "0x0000000000000001", "none"),
+        (nvidia_smi.slowed, "0x0000000000000004", "none"),
+        (nvidia_smi.slowed, "0x0000000000000048", "hw_slowdown+hw_thermal"),
+        (nvidia_smi.slowed, "0xa0", "sw_thermal+hw_power_brake"),
+    ],
+)  # fmt: skip
+def test_what_it_says(parse: typing.Callable[[str], typing.Any], text: str, value: typing.Any) -> None:
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (tuning.chosen, "always madvise never"),
+        (tuning.chosen, "[always] [never]"),
+        (tuning.word, "two words"),
+        (tuning.on_off, "2"),
+        (tuning.cpu_list, "3-1"),
+        (tuning.cpu_list, "0-999999"),
+        (tuning.swap_kib, ""),
+        (tuning.swap_kib, "Filename Type Size Used Priority\n/dev/sda2 partition x 12 -2\n"),
+        (tuning.memlock, "Max open files 1 1 files"),
+        (tuning.manager_policy, '{"defaultCpuSet":""}'),
+        (tuning.manager_policy, '{"policyName":"none","policyName":"static"}'),
+        (tuning.kubelet_settings, "apiVersion: v1\nkind: Config\n"),
+        (tuning.traffic_class, "Permission denied"),
+        (tuning.at_least_zero, "-1"),
+        (dcb.lossless, "{}"),
+        (dcb.lossless, '{"prio_pfc":[false,true]}'),
+        (dcb.lossless, "Attribute read: Operation not supported"),
+        (dcb.priorities, '{"dscp_prio":[[26]]}'),
+        (dcb.priorities, '{"dscp_prio":[[64,3]]}'),
+        (dcb.priorities, '{"dscp_prio":7}'),
+        (nvidia_smi.slowed, "Not Active"),
+    ],
+)
+def test_what_it_does_not_take(parse: typing.Callable[[str], typing.Any], text: str) -> None:
+    with pytest.raises(ParseError):
+        parse(text)
+
+
+def test_a_gpu_as_nvidia_smi_shows_it() -> None:
+    fields = ["pci.bus_id", "persistence_mode", "ecc.mode.current", "mig.mode.current", "clocks.max.sm", "driver_version", "clocks_event_reasons.active"]
+    text = captured("nvidia-smi/580.159.04-row.csv")
+    assert nvidia_smi.gpus(text, fields)[GPU] == {
+        "persistence_mode": "Enabled", "ecc.mode.current": "Enabled", "mig.mode.current": "Disabled", "clocks.max.sm": "1980 MHz",
+        "driver_version": "580.159.04", "clocks_event_reasons.active": "0x0000000000000001",
+    }  # fmt: skip
+    lacking = text.replace("Enabled, Disabled", "[N/A], [Not Supported]")
+    assert not {"ecc.mode.current", "mig.mode.current"} & set(nvidia_smi.gpus(lacking, fields)[GPU])
+
+
+def test_all_that_was_captured_of_a_gpu_can_be_read() -> None:
+    for name in ("580.159.04", "580.159.04-reasons", "580.159.04-ecc-mig"):
+        text = captured(f"nvidia-smi/{name}.csv")
+        fields = [field.strip().partition(" [")[0] for field in text.split("\n", 1)[0].split(",")]
+        assert len(nvidia_smi.gpus(text, fields)[GPU]) == len(fields) - 1
+
+
+@pytest.mark.parametrize("change", [("00000000:00:06.0", "0000:00:06"), (", Enabled", ""), ("pci.bus_id", "uuid"), ("\n0000", "\n\n#0000")])
+def test_a_table_of_gpus_that_is_another_one(change: typing.Tuple[str, str]) -> None:
+    fields = ["pci.bus_id", "persistence_mode", "ecc.mode.current", "mig.mode.current", "clocks.max.sm", "driver_version", "clocks_event_reasons.active"]
+    with pytest.raises(ParseError):
+        nvidia_smi.gpus(captured("nvidia-smi/580.159.04-row.csv").replace(*change), fields)
+    with pytest.raises(ParseError):
+        nvidia_smi.gpus(captured("nvidia-smi/580.159.04-bad-field.csv"), fields)
+
+
+def test_faults_that_the_kernel_has_told_of() -> None:
+    records = [
+        "6,1,0,-;Linux version 6.12",
+        "3,7,1,-;NVRM: Xid (PCI:0000:18:00): 79, pid='<unknown>', GPU has fallen off the bus.\n SUBSYSTEM=pci\n",
+        "3,8,1,-;NVRM: Xid (PCI:0000:18:00): 79, pid='<unknown>', GPU has fallen off the bus.\n",
+        "3,9,1,-;mlx5_core 0000:3c:00.0: poll_health:820:(pid 0): device's health compromised - reached miss count",
+        "4,9,1,-;pcieport 0000:17:01.0: PCIe Bus Error: severity=Correctable, type=Physical Layer, (Receiver ID)",
+        "3,9,1,-;pcieport 0000:17:01.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer",
+        # what it tells of each HCA when it starts
+        "6,9,1,-;mlx5_core 0000:3c:00.0: 63.008 Gb/s available PCIe bandwidth",
+    ]
+    assert kernel_log.faults(records) == {
+        ("Xid 79", "0000:18:00"), ("mlx5 health", "0000:3c:00.0"), ("PCIe error Correctable", "0000:17:01.0"), ("PCIe error Uncorrectable", "0000:17:01.0"),
+    }  # fmt: skip
+
+
+ROOT, SWITCH = "/sys/devices/pci0000:17", "/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "hca", "word", "bridges"),
+    [
+        (f"{SWITCH}/0000:19:00.0/0000:1a:00.0", f"{SWITCH}/0000:19:01.0/0000:1b:00.0", "PIX", ("0000:19:00.0", "0000:19:01.0")),
+        (f"{SWITCH}/0000:19:00.0/0000:1a:00.0", f"{SWITCH}/0000:19:01.0/0000:1b:00.0/0000:1c:00.0/0000:1d:00.0", "PXB",
+         ("0000:19:00.0", "0000:19:01.0", "0000:1b:00.0", "0000:1c:00.0")),
+        (f"{ROOT}/0000:17:01.0/0000:18:00.0", f"{ROOT}/0000:17:01.0/0000:18:00.1", "PIX", ()),
+        (f"{ROOT}/0000:17:01.0/0000:18:00.0", f"{ROOT}/0000:17:02.0/0000:19:00.0", "PHB", ()),
+        (f"{ROOT}/0000:17:01.0/0000:18:00.0", "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0", "NODE", ()),
+    ],
+)  # fmt: skip
+def test_the_way_between_a_gpu_and_an_hca(gpu: str, hca: str, word: str, bridges: typing.Tuple[str, ...]) -> None:
+    one, other = pci_path.path(gpu), pci_path.path(hca)
+    assert (pci_path.distance(one, other, True), pci_path.between(one, other)) == (word, bridges)
+    assert pci_path.distance(one, other, False) == ("SYS" if word == "NODE" else word)
+
+
+def test_how_a_function_asks_and_a_bridge_redirects() -> None:
+    raw = bytearray(4096)
+    raw[0x06], raw[0x34], raw[0x60:0x62], raw[0x64:0x6A] = 0x10, 0x60, b"\x10\x00", b"\xe2\x8f\x00\x10\x30\x59"
+    assert pci_config.requests(bytes(raw)) == (4096, True)
+    raw[0x68:0x6A] = b"\x20\x20"
+    assert pci_config.requests(bytes(raw)) == (512, False)
+    assert pci_config.requests(bytes(raw[:64])) is None
+    assert pci_config.acs_redirects(bytes(raw)) is False and pci_config.acs_redirects(bytes(raw[:256])) is None
+    for control, redirects in ((0x1D, True), (0x04, True), (0x08, True), (0x11, False)):
+        raw[0x100:0x108] = bytes([0x0D, 0, 1, 0, 0x5F, 0, control, 0])
+        assert pci_config.acs_redirects(bytes(raw)) is redirects
+
+
+@given(st.frozensets(st.integers(0, 1023)))
+def test_a_list_of_cpus_is_read_as_it_was_written(cpus: typing.FrozenSet[int]) -> None:
+    assert tuning.cpu_list(ranges(cpus)) == cpus
+
+
+@given(st.dictionaries(st.integers(0, 63), st.integers(0, 7)), st.lists(st.booleans(), min_size=8, max_size=8))
+def test_priorities_are_read_as_dcb_writes_them(by_dscp: typing.Dict[int, int], pfc: typing.List[bool]) -> None:
+    assert dcb.priorities(json.dumps({"dscp_prio": [[dscp, priority] for dscp, priority in by_dscp.items()]})) == by_dscp
+    on = [str(priority) for priority in range(8) if pfc[priority]]
+    assert dcb.lossless(json.dumps({"prio_pfc": pfc})) == (",".join(on) or "none")
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_a_gpu_is_slow_by_these_bits_alone(mask: int) -> None:
+    assert (nvidia_smi.slowed(f"0x{mask:016x}") == "none") == (mask & 0xE8 == 0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "fit"),
+    [
+        ("performance", "performance", True),
+        ("performance", "powersave", False),
+        ("0|2", "2", True),
+        ("0 | 2", "1", False),
+        (">=65536", "67584", True),
+        (">=65536", "4096", False),
+        (">=580", "580.159.04", True),
+        (">=580", "570.86.15", False),
+        ("<=100", "133", False),
+        ("<=100", "fast", False),
+        (">=8", "unlimited", True),
+        ("<=8", "unlimited", False),
+    ],
+)
+def test_rules(rule: str, value: str, fit: bool) -> None:
+    assert fits(rule, value) is fit
+
+
+def test_rules_that_somebody_writes() -> None:
+    assert [rule_of(written) for written in ("performance", 0, " >=580 ", "a|b")] == ["performance", "0", ">=580", "a|b"]
+    wrong: typing.Tuple[typing.Any, ...] = (True, 1.5, None, [], "", "a|", ">= x", "<3", "x\ny", "x" * 81)
+    assert [rule_of(written) for written in wrong] == [None] * 10
+
+
+def test_rows_say_what_they_are_about() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    for row in ROWS:
+        assert row.harm.endswith(".") and row.remedy.endswith(".") and "?" not in row.remedy, row.name
+        assert all(rule_of(rule) == rule for rule in (row.training, row.inference) if rule), row.name
+        assert row.source or not (row.training or row.inference), f"nobody says so: {row.name}"
+
+
+def test_the_readme_lists_the_rows() -> None:
+    text = (pathlib.Path(__file__).parents[3] / "roles" / "tuning" / "README.md").read_text(encoding="utf-8")
+    for row in ROWS:
+        line = next((line for line in text.splitlines() if line.startswith(f"| `{row.name}` |")), "")
+        assert f"`tuning.{row.check}`" in line and all(rule.replace("|", "\\|") in line for rule in (row.training, row.inference)), row.name
