@@ -12,7 +12,8 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads HCAs, platform, firmware, clock, tuning and subnet managers of all nodes that have an observer, each with one command in its pod, and stores them as facts.
+  - Reads HCAs, platform, firmware, clock, tuning and subnet managers of all nodes that have an observer, and stores them as facts. Each node is asked
+    with one command in its pod.
   - The kind V(drop_in) is whether the drop-in that the role P(linerate.rdma.host#role) writes for containerd's unit is on the node.
   - The kind V(firmware) takes C(devlink) and C(mstconfig) from the image of the observers. Reading all settings of an HCA takes a second or more.
   - Asks many nodes at the same time from one process. This costs a fraction of what a task for each node costs.
