@@ -158,6 +158,11 @@ def test_what_the_intent_asks_for(wishes: typing.Dict[str, typing.Any], answer: 
     assert (said.status, said.subject) == (status, f"worker-1 BMC{subject}")
 
 
+def test_a_wish_for_no_functions_proves_none() -> None:
+    findings = told(bios(sriov=OFF), BiosWishes(sriov=False), **ALL_OPEN)
+    assert one(findings, "platform.bios", "mlx5_0").status == "fail"
+
+
 def test_a_wish_without_a_bmc_warns() -> None:
     intent = Intent(world.intent().fabrics, cluster=ClusterIntent(bios=BiosWishes(smt=True)))
     finding = one(platforms(intent=intent), "platform.bios", "worker-1 BMC")

@@ -52,7 +52,8 @@ def told(observed: typing.Optional[ObservedBios], wishes: Wanted, functions: boo
         return None
     if observed.error is not None or observed.value is None:
         return Told((observed.error or "empty answer").rstrip("."), wishes=frozenset(wishes))
-    wanted = {**(_NEEDED if functions else {}), **wishes}
+    # a wish for a BIOS without VFs proves none
+    wanted = {**_NEEDED, **wishes, **{key: _NEEDED[key] for key in _FOR_FUNCTIONS}} if functions else wishes
     return Told("", observed.value, {state.key: state for state in states(observed.value, wanted)}, frozenset(wishes))
 
 
