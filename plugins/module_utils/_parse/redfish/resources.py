@@ -22,6 +22,9 @@ _BIOS_JOB = "BIOSConfiguration"
 class System:
     """:ivar bios: path of its Bios; empty where it has none, as a baseboard of GPUs
     :ivar manager: path of its BMC; empty where it does not say
+    :ivar reset: path of the action that resets it; empty where it has none
+    :ivar resets: kinds of reset that it takes; empty where it does not say
+    :ivar reset_info: path of what tells them in their place; empty where nothing does
     """
 
     vendor: str
@@ -30,6 +33,9 @@ class System:
     serial: str
     bios: str
     manager: str
+    reset: str = ""
+    resets: typing.Tuple[str, ...] = ()
+    reset_info: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +78,7 @@ def system(data: Data) -> System:
     """
     data = mapping(data, "the system")
     managers = rows(inner(data, "Links").get("ManagedBy"))
+    action = inner(data, "Actions", "#ComputerSystem.Reset")
     return System(
         vendor=text_at(data, "Manufacturer"),
         model=text_at(data, "Model"),
@@ -79,7 +86,19 @@ def system(data: Data) -> System:
         serial=text_at(data, "SKU"),
         bios=link(data.get("Bios")),
         manager=link(managers[0]) if managers else "",
+        reset=link({"@odata.id": action.get("target")}),
+        resets=_texts(action.get("ResetType@Redfish.AllowableValues")),
+        reset_info=link({"@odata.id": action.get("@Redfish.ActionInfo")}),
     )
+
+
+def reset_types(data: Data) -> typing.Tuple[str, ...]:
+    """Kinds of reset that an ActionInfo tells; none where it tells none. DSP0266, 7.13.
+
+    :raises ParseError: it is none
+    """
+    told = [row for row in rows(mapping(data, "the ActionInfo of the reset").get("Parameters")) if row.get("Name") == "ResetType"]
+    return _texts(told[0].get("AllowableValues")) if told else ()
 
 
 def bios(data: Data) -> Bios:
@@ -194,6 +213,10 @@ def job_of(path: str) -> str:
     """The id of a job, by where it is to be found: a path, or a URL; empty where there is none."""
     found = last(path.partition("?")[0])
     return found if re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", found) else ""
+
+
+def _texts(data: typing.Any) -> typing.Tuple[str, ...]:
+    return tuple(one for one in data if isinstance(one, str)) if isinstance(data, list) else ()
 
 
 def _values(attributes: Data) -> typing.Dict[str, typing.Any]:
