@@ -254,6 +254,11 @@ class BmcServer:
         if state and (state / STATE).exists():
             self.answers.update(json.loads((state / STATE).read_text(encoding="utf-8")))
         self.bios = Bios(self.answers)
+        if self.bios.system:
+            # the trees of the vendors leave it out
+            kinds = [*RESTARTS, *STOPS]
+            reset = {"target": self.bios.system + RESET, "ResetType@Redfish.AllowableValues": kinds}
+            self.answers[self.bios.system].setdefault("Actions", {"#ComputerSystem.Reset": reset})
         self.credentials = credentials
         self.faults: typing.Dict[str, Fault] = {}
         self.latency = latency

@@ -363,9 +363,7 @@ class Roller:
         if step.action == "set" and seen.differences:
             raise _not_taken(step.node, seen.differences, "when it was set")
 
-    def _finish(
-        self, step: NodeStep, noted: Mark, left: typing.Sequence[Difference], did: typing.List[str], keep: bool = False
-    ) -> None:
+    def _finish(self, step: NodeStep, noted: Mark, left: typing.Sequence[Difference], did: typing.List[str], keep: bool = False) -> None:
         """The end of a node: it takes pods again, if it did before. The note stays where a reset did not help, or nobody knows.
 
         :raises RdmaError: it did not help
