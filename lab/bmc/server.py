@@ -256,9 +256,8 @@ class BmcServer:
         self.bios = Bios(self.answers)
         if self.bios.system:
             # the trees of the vendors leave it out
-            kinds = [*RESTARTS, *STOPS]
-            reset = {"target": self.bios.system + RESET, "ResetType@Redfish.AllowableValues": kinds}
-            self.answers[self.bios.system].setdefault("Actions", {"#ComputerSystem.Reset": reset})
+            action = {"target": self.bios.system + RESET, "ResetType@Redfish.AllowableValues": [*RESTARTS, *STOPS]}
+            self.answers[self.bios.system].setdefault("Actions", {"#ComputerSystem.Reset": action})
         self.credentials = credentials
         self.faults: typing.Dict[str, Fault] = {}
         self.latency = latency

@@ -187,7 +187,7 @@ class Site:
         bmcs = [Bmc(name, "localhost", server.port, USER, PASSWORD) for name, server in self.servers.items()]
         source = Bioses(bmcs, {}, wanted_of(self.wanted), self._trust, 30)
         world = self.world
-        return Roller(self.cluster, [source], source, lambda: world.now, world.pause, self.said.append, lambda: self.stop(), self.limits, self.delete_unmanaged)
+        return Roller(self.cluster, [source], source, lambda: world.now, world.pause, self.said.append, self.stop, self.limits, self.delete_unmanaged)
 
     def plan(self, intent: ClusterIntent = REBOOT) -> RollPlan:
         return self.roller().plan(NODES, intent)
