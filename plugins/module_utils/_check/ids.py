@@ -59,7 +59,7 @@ WHAT = {
         "uplinks",
     ),
     "reachability": ("node", "pair", "port", "scope", "suspect"),
-    "platform": ("bios", "driver", "firmware", "iommu", "node", "scope", "sriov"),
+    "platform": ("bios", "driver", "firmware", "iommu", "node", "roll", "scope", "sriov"),
     "operators": (
         "config",
         "daemon",

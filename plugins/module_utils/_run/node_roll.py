@@ -217,7 +217,8 @@ class Roller:
             self._finish(step, noted, left.differences, did)
 
     def _begin(self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: typing.List[str]) -> typing.Tuple[Mark, bool]:
-        """Up to the reset: the note, and whether it is sure that it was taken. What goes wrong before it leaves the node as it was, but for what waits in its BIOS.
+        """Up to the reset: the note, and whether it is sure that it was taken. What goes wrong before it leaves the node as it was,
+        but for what waits in its BIOS.
 
         :raises RdmaError: it was not reset
         """

@@ -52,6 +52,8 @@ INTENT = parse_intent(
     None,
     {
         "node_pool": {"max_unavailable": 1},
+        "bios": {"iommu": True},
+        "disruption": "reboot",
         "host": {"memlock": {"by": "machine_config", "limit_gib": 64}, "kubelet": {"cpu_manager_policy": "static"}, "gpudirect": "peermem"},
     },
 )

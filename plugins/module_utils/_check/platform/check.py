@@ -15,12 +15,13 @@ from ..._model.fabric import ObservedSubnets
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import Hca, ObservedHcas
 from ..._model.intent import Fabric, Intent
+from ..._model.node_roll import NodeOutcome, RollPlan
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
 from ..._model.profiles import is_infiniband, traits
 from ..fleet import answers, why_no_sriov
 from ..fleet.bios import wanted_by
 from ..fleet.hcas_of_fabric import Membership, resolve
-from . import bios, bmc, firmware
+from . import bios, bmc, firmware, roll
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +33,9 @@ class Facts:
     :ivar platforms: answer of node_info of each node
     :ivar bioses: what its BMC says, of each node whose BMC the inventory names
     :ivar by_pods: names of the nodes that are reached by observers
+    :ivar roll_plan: of the nodes that were to be brought to what is wanted; None where nobody asked for that
+    :ivar rolled: what became of them
+    :ivar roll_error: why nobody knows
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -39,6 +43,9 @@ class Facts:
     platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
     bioses: typing.Dict[str, ObservedBios] = dataclasses.field(default_factory=dict)
     by_pods: typing.Tuple[str, ...] = ()
+    roll_plan: typing.Optional[RollPlan] = None
+    rolled: typing.Optional[typing.Tuple[NodeOutcome, ...]] = None
+    roll_error: str = ""
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -76,7 +83,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         said = bmc.told(facts.bioses.get(name), wishes, any(name in one.members for one in memberships.values()))
         of_node = _check_node(name, observed.value, intent, memberships, running, said)
         findings += [*of_node, *bmc.check(name, said, wishes, of_node)]
-    return tuple(findings)
+    return (*findings, *roll.check(facts.roll_plan, facts.rolled, facts.roll_error))
 
 
 def _check_node(
