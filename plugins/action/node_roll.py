@@ -61,7 +61,7 @@ class ActionModule(ControllerAction):
         states = [outcome.state for outcome in done.outcomes]
         reset = [outcome.node for outcome in done.outcomes if any(word.startswith("reset") for word in outcome.did)]
         after = "".join(f"{change}\n" for change in done.changes)
-        diff = {"diff": {"before": "", "after": after}} if self._task.diff and done.changes else {}
+        diff = {"diff": {"before": "", "after": after}} if done.changes else {}
         counts = {state: states.count(state) for state in dict.fromkeys(states)}
         return {"changed": bool(done.changes), "plan": list(lines(done.plan)), "changes": list(done.changes), "reset": reset, "counts": counts, **diff}
 
