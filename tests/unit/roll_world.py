@@ -139,6 +139,10 @@ class Server(BmcServer):
         self.world, self.node = world, name
         self.bios.answers[self.bios.path]["Attributes"][ATTRIBUTE] = "Disabled"
 
+    def __enter__(self) -> Server:
+        super().__enter__()
+        return self
+
     def post(self, path: str, body: typing.Any) -> typing.Any:
         answer = super().post(path, body)
         if answer.status == 204:

@@ -20,9 +20,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.tru
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates, Fault
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Killed, Server, World, merged, ready
+from lab.bmc.server import Fault
 
 SYSTEM = "/redfish/v1/Systems/System.Embedded.1"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
