@@ -105,6 +105,7 @@ class Roller:
         self._cluster, self._sources, self._power = cluster, tuple(sources), power
         self._clock, self._sleep, self._say, self._stop, self._limits = clock, pause, say, stop, limits
         self._delete_unmanaged = delete_unmanaged
+        self._over = False
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
         """What is to be done now.
@@ -131,15 +132,24 @@ class Roller:
                 for step in wave:
                     found[step.node] = NodeOutcome(step.node, "left", f"{stopped} before its turn", "Run again: it goes on where it ended")
                 continue
-            for _step, outcome in many.outcomes(self._turn, wave, len(wave), LeaseLost):
-                if isinstance(outcome, LeaseLost):
-                    raise outcome
+            for outcome in self._outcomes(wave):
                 found[outcome.node] = outcome
                 self._say(f"{outcome.node}: {outcome.state}" + (f": {outcome.why}" if outcome.why else "") + f" ({outcome.seconds:.0f} s)")
             failed = [step.node for step in wave if found[step.node].state == "failed"]
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
         changes = tuple(f"{one.node}: {', '.join(one.did)}" for one in found.values() if one.did)
         return NodeRoll(planned, tuple(found.values()), changes=changes)
+
+    def _outcomes(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
+        """Those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others go no further."""
+        try:
+            for _step, outcome in many.outcomes(self._turn, wave, len(wave), LeaseLost):
+                if isinstance(outcome, LeaseLost):
+                    raise outcome
+                yield outcome
+        except BaseException:
+            self._over = True
+            raise
 
     # What there is
 
@@ -259,6 +269,7 @@ class Roller:
 
         :raises BmcError: it did not
         """
+        self._go_on()
         try:
             kind = self._power.reset(step.node, step.action == "power_cycle")
         except BmcError as error:
@@ -292,7 +303,7 @@ class Roller:
             if words != told:
                 self._say(f"{name}: draining: {words}")
             told = words
-            self._sleep(self._limits.look)
+            self._pause()
 
     def _pods(self, name: str) -> typing.List[ClusterPod]:
         """Those that a drain takes and that still run."""
@@ -347,7 +358,7 @@ class Roller:
             if words != told:
                 self._say(f"{step.node}: {words} ({now:.0f} s)")
             told = words
-            self._sleep(self._limits.look)
+            self._pause()
 
     def _settled(self, name: str) -> Seen:
         """What still differs, once the BMC has had its time."""
@@ -356,7 +367,7 @@ class Roller:
             seen = self._look([name]).get(name, Seen())
             if not (seen.error or seen.differences) or self._clock() >= end:
                 return seen
-            self._sleep(self._limits.look)
+            self._pause()
 
     def _check(self, step: NodeStep, seen: Seen) -> None:
         if seen.error:
@@ -379,7 +390,17 @@ class Roller:
         resource = self._cluster.get("Node", "", name)
         return core.node(resource), mark(resource)
 
+    def _pause(self) -> None:
+        self._sleep(self._limits.look)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """After each pause and before each change: of a roll that was interrupted nothing is done or undone any more, and the next run takes it up."""
+        if self._over:
+            raise KeyboardInterrupt
+
     def _mark(self, name: str, noted: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> None:
+        self._go_on()
         self._cluster.patch("Node", "", name, marked(noted, unschedulable))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import typing
 
 import pytest
@@ -251,6 +252,22 @@ def test_a_node_that_never_comes_back_ends_the_roll(site: Site) -> None:
     site.world.away["worker-1"], site.world.boot_pauses = 2, 3
     assert states(site.run()) == dict.fromkeys(NODES, "done") and site.resets() == dict.fromkeys(NODES, 1)
     assert not site.world.cordoned("worker-1")
+
+
+def test_interrupted_the_other_nodes_of_the_wave_go_no_further(site: Site) -> None:
+    site.limits = Limits(drain=1e9)
+    for name in NODES[:2]:
+        site.world.add(f"web-{name}", name)
+        site.world.held[f"web-{name}"] = 10**9
+    site.world.kill = "cordon worker-1"
+    before = set(threading.enumerate())
+    with pytest.raises(Killed):
+        site.run(ClusterIntent(disruption="reboot", node_pool=DrainPool(2)))
+    for thread in set(threading.enumerate()) - before:
+        if "ThreadPoolExecutor" in thread.name:
+            thread.join(30)
+            assert not thread.is_alive(), "it drains on"
+    assert site.resets() == {} and not any(what.startswith("uncordon") for what in site.world.did)
 
 
 def test_stopped_between_two_nodes(site: Site) -> None:
