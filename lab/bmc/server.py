@@ -258,6 +258,10 @@ class BmcServer:
         if state and (state / STATE).exists():
             self.answers.update(json.loads((state / STATE).read_text(encoding="utf-8")))
         self.bios = Bios(self.answers)
+        if self.bios.system:
+            # the trees of the vendors leave it out
+            action = {"target": self.bios.system + RESET, "ResetType@Redfish.AllowableValues": [*RESTARTS, *STOPS]}
+            self.answers[self.bios.system].setdefault("Actions", {"#ComputerSystem.Reset": action})
         self.credentials = credentials
         self.faults: typing.Dict[str, Fault] = {}
         self.latency = latency

@@ -99,6 +99,10 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "firmware": FIRMWARE,
         "nics": OfCluster("nic_devices", "nics"),
         "by_pods": BY_PODS,
+        # only where the nodes were to be brought to what is wanted
+        "roll_plan": OfCluster("node_roll", "plan"),
+        "rolled": OfCluster("node_roll", "outcomes"),
+        "roll_error": OfCluster("node_roll", "error"),
     },
     "tuning": {"nodes": HCAS, "tunings": TUNING, "by_pods": BY_PODS},
     "operators": {
@@ -157,6 +161,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
 
 #: stage: kinds whose values say under ``changes`` what was made, one line of text each
 CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
+    "platform": (OfCluster("node_roll", "changes"),),
     "operators": (OfCluster("operator_namespace", "changes"),),
     "network": (OfCluster("disruption", "lines"), OfCluster("roll_prepared", "changes"), OfCluster("applied", "changes")),
     "virtual_functions": (OfCluster("vf_pods", "changes"),),

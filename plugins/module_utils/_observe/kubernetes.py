@@ -417,6 +417,20 @@ class Cluster:
             raise
         return True
 
+    def evict(self, namespace: str, pod: str) -> bool:
+        """Ask for the end of a pod, as a drain does: PodDisruptionBudgets are asked. False when it was not there.
+
+        :raises ApiError: refused; with status 429 while a PodDisruptionBudget holds it, or the server is busy
+        """
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
+        try:
+            self._json("post", f"{path_of('Pod', namespace, pod)}/eviction", body=body)
+        except ApiError as error:
+            if error.absent:
+                return False
+            raise
+        return True
+
     def exec(self, container: Container, command: typing.Sequence[str], stderr: bool = True, seconds: float = TIMEOUT[1]) -> Channels:
         """Start a command in a container, with its stdin and its streams.
 

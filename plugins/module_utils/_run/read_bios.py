@@ -147,7 +147,7 @@ class Reader:
 
     def __init__(self, session: Session, keys: typing.Iterable[Key], registries: Registries) -> None:
         self._session, self._keys, self._registries = session, tuple(keys), registries
-        self._system = _system(session)
+        self._system = system_of(session)
         self._found: typing.Optional[Found] = None
 
     def read(self) -> NodeBios:
@@ -190,8 +190,11 @@ class Reader:
         )
 
 
-def _system(session: Session) -> resources.System:
-    """The system of the node: the one that is named, else the only one with a BIOS. GPUs of a baseboard are a system without one."""
+def system_of(session: Session) -> resources.System:
+    """The system of the node: the one that is named, else the only one with a BIOS. GPUs of a baseboard are a system without one.
+
+    :raises BmcError: there is none, or not one alone
+    """
     bmc = session.bmc
     paths = _understood(session, lambda: resources.members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC"))
     ids = {last(path): path for path in paths}

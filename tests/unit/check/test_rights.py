@@ -52,6 +52,8 @@ INTENT = parse_intent(
     None,
     {
         "node_pool": {"max_unavailable": 1},
+        "bios": {"iommu": True},
+        "disruption": "reboot",
         "host": {"memlock": {"by": "machine_config", "limit_gib": 64}, "kubelet": {"cpu_manager_policy": "static"}, "gpudirect": "peermem"},
     },
 )
@@ -120,7 +122,7 @@ class Api:
 
 def test_what_the_server_denies_is_named() -> None:
     facts = observe(typing.cast(Cluster, Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}})), needed(INTENT, OPERATOR))
-    assert {denied.need for denied in facts.denied} == {"host", "jobs", "network", "namespaces"}
+    assert {denied.need for denied in facts.denied} == {"host", "jobs", "network", "namespaces", "settle"}
     assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator") in facts.denied
     assert load(RightsFacts, to_data(facts), "rights") == facts
     found = {finding.subject: finding for finding in check(facts)}
@@ -129,6 +131,7 @@ def test_what_the_server_denies_is_named() -> None:
         "stage host": "fail",
         "namespaces of the pods": "warn",
         "training jobs": "warn",
+        "bringing nodes to what is wanted": "warn",
     }
     assert "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator" in found["stage network"].measured
 

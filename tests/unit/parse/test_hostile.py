@@ -380,6 +380,9 @@ DATA: typing.Dict[str, Data] = {
             {"kind": "ClusterServiceVersion", "metadata": {"name": "sriov-network-operator.v4"}, "spec": {"version": "4"}, "status": {"phase": "Succeeded"}},
         ],
     ),
+    "kubernetes.roll_mark.mark": Data(
+        parser("kubernetes.roll_mark.mark"), [{"metadata": {"annotations": {"linerate.rdma/roll": '{"boot": "b", "differences": ["x"]}'}}}], (None,)
+    ),
     "kubernetes.lease.lease": Data(parser("kubernetes.lease.lease"), [LEASE], (parser("kubernetes.lease.lease")({}),)),
     "kubernetes.pod_state.state_of_pod": Data(parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)),
     "kubernetes.images.mirror_rules": Data(parser("kubernetes.images.mirror_rules"), MIRRORS, ((),)),
@@ -513,6 +516,9 @@ DATA.update(
         "redfish.resources.expanded": Data(lambda data: parser("redfish.resources.expanded")(data, "x"), [{"Members": [DELL_JOB]}]),
         "redfish.resources.system": Data(
             parser("redfish.resources.system"), [BMC["/redfish/v1/Systems/System.Embedded.1"]], (parser("redfish.resources.system")({}),)
+        ),
+        "redfish.resources.reset_types": Data(
+            parser("redfish.resources.reset_types"), [{"Parameters": [{"Name": "ResetType", "AllowableValues": ["On", "ForceRestart"]}]}], ((),)
         ),
         "redfish.resources.bios": Data(parser("redfish.resources.bios"), [SHORT_BIOS]),
         "redfish.resources.pending": Data(lambda data: parser("redfish.resources.pending")(data, {}), [SHORT_BIOS], ({},)),
@@ -705,3 +711,4 @@ def test_json_inside_of_data(config: str) -> None:
     outcome(DATA["kubernetes.multus.network_interface"].call, pod)
     outcome(DATA["kubernetes.ipam.attachment_networks"].call, named(spec={"config": config}))
     outcome(TEXT["pods.probe.parse"].call, f"rdma {config}")
+    outcome(DATA["kubernetes.roll_mark.mark"].call, {"metadata": {"annotations": {"linerate.rdma/roll": config}}})

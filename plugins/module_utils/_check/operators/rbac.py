@@ -10,6 +10,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.admission import ACCOUNT
+from ..._model.bios import BiosWishes
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric, Intent
 from ..._model.lease import NAME as LEASE
@@ -40,6 +41,7 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
 _BESIDE = {
     "jobs": ("training jobs", "Needed only to submit what render_job and render_nic_map write."),
     "namespaces": ("namespaces of the pods", "Needed only where the namespace is not there, or is the collection's own."),
+    "settle": ("bringing nodes to what is wanted", "Needed only with platform_settle: true."),
     "teardown": ("teardown", "Needed only to take everything back."),
 }
 
@@ -63,6 +65,8 @@ def needed(intent: Intent, operator: str) -> typing.Tuple[Right, ...]:
         rights += [Right("network", verb, "SriovNetworkPoolConfig", operator) for verb in ("get", "create", "patch")]
         rights.append(Right("teardown", "delete", "SriovNetworkPoolConfig", operator))
     rights += _of_host(intent)
+    if intent.cluster.bios != BiosWishes() and intent.cluster.disruption == "reboot":
+        rights += [Right("settle", "get", "Node"), Right("settle", "patch", "Node"), Right("settle", "create", "Pod", "", "eviction")]
     for fabric in intent.fabrics:
         rights += _of_fabric(fabric, operator)
     return tuple(dict.fromkeys(rights))

@@ -17,12 +17,13 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.firmware import NicDevices, ObservedFirmware
 from ..._model.hca import Hca, ObservedHcas
 from ..._model.intent import Fabric, Intent
+from ..._model.node_roll import NodeOutcome, RollPlan
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
 from ..._model.profiles import is_infiniband, traits
 from ..fleet import answers, why_no_sriov
 from ..fleet.bios import wanted_by
 from ..fleet.hcas_of_fabric import Membership, resolve
-from . import bios, bmc, firmware
+from . import bios, bmc, firmware, roll
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,9 @@ class Facts:
     :ivar firmware: answer of node_info of each node
     :ivar nics: answer of nic_device_info
     :ivar by_pods: names of the nodes that are reached by observers
+    :ivar roll_plan: of the nodes that were to be brought to what is wanted; None where nobody asked for that
+    :ivar rolled: what became of them
+    :ivar roll_error: why nobody knows
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -45,6 +49,9 @@ class Facts:
     firmware: typing.Dict[str, ObservedFirmware] = dataclasses.field(default_factory=dict)
     nics: NicDevices = dataclasses.field(default_factory=NicDevices)
     by_pods: typing.Tuple[str, ...] = ()
+    roll_plan: typing.Optional[RollPlan] = None
+    rolled: typing.Optional[typing.Tuple[NodeOutcome, ...]] = None
+    roll_error: str = ""
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -83,7 +90,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         said = bmc.told(facts.bioses.get(name), wishes, any(name in one.members for one in memberships.values()))
         of_node = _check_node(name, observed.value, intent, memberships, fleet, said)
         findings += [*of_node, *bmc.check(name, said, wishes, of_node)]
-    return tuple(findings)
+    return (*findings, *roll.check(facts.roll_plan, facts.rolled, facts.roll_error))
 
 
 def _check_node(

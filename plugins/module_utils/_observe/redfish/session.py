@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Thin access to a BMC: GET and PATCH of a resource over TLS, within the time that the BMC has in all. What it answers is parsed in _parse/redfish.
+"""Thin access to a BMC: GET, PATCH and POST over TLS, within the time that the BMC has in all. What it answers is parsed in _parse/redfish.
 
 The standard library alone, and no proxy: BMCs are on a network of their own. ``ansible.module_utils.urls`` has a limit for each read instead of one for all,
 no pin, no limit of size, a new connection for each request, and sends the password wherever it is redirected to.
@@ -88,6 +88,16 @@ class Session:
             return job_of(answer.headers.get("Location", "")) if answer.status == 202 else ""
         data = _decoded(answer.body)
         raise not_written(self.bmc, f"PATCH {path}", answer.status, message_id(data), said(data))
+
+    def post(self, path: str, body: typing.Mapping[str, typing.Any]) -> None:
+        """An action. Sent once: when the connection breaks, only its consequence tells whether it was taken.
+
+        :raises BmcError: ``closed`` or ``timeout`` where nobody knows that, else it was not
+        """
+        answer = self._answer("POST", path, json.dumps(body).encode())
+        if answer.status not in (200, 201, 202, 204):
+            data = _decoded(answer.body)
+            raise not_written(self.bmc, f"POST {path}", answer.status, message_id(data), said(data))
 
     def _elsewhere(self, path: str, location: str) -> str:
         """Where a redirection leads; never to somebody else, who would get the password."""

@@ -24,6 +24,9 @@ _BIOS_JOB = "BIOSConfiguration"
 class System:
     """:ivar bios: path of its Bios; empty where it has none, as a baseboard of GPUs
     :ivar manager: path of its BMC; empty where it does not say
+    :ivar reset: path of the action that resets it; empty where it has none
+    :ivar resets: kinds of reset that it takes; empty where it does not say
+    :ivar reset_info: path of what tells them in their place; empty where nothing does
     """
 
     vendor: str
@@ -32,6 +35,9 @@ class System:
     serial: str
     bios: str
     manager: str
+    reset: str = ""
+    resets: typing.Tuple[str, ...] = ()
+    reset_info: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +82,7 @@ def system(data: Data) -> System:
     """
     data = mapping(data, "the system")
     managers = rows(inner(data, "Links").get("ManagedBy"))
+    action = inner(data, "Actions", "#ComputerSystem.Reset")
     return System(
         vendor=text_at(data, "Manufacturer"),
         model=text_at(data, "Model"),
@@ -83,7 +90,19 @@ def system(data: Data) -> System:
         serial=text_at(data, "SKU"),
         bios=link(data.get("Bios")),
         manager=link(managers[0]) if managers else "",
+        reset=link({"@odata.id": action.get("target")}),
+        resets=_texts(action.get("ResetType@Redfish.AllowableValues")),
+        reset_info=link({"@odata.id": action.get("@Redfish.ActionInfo")}),
     )
+
+
+def reset_types(data: Data) -> typing.Tuple[str, ...]:
+    """Kinds of reset that an ActionInfo tells; none where it tells none. DSP0266, 7.13.
+
+    :raises ParseError: it is none
+    """
+    told = [row for row in rows(mapping(data, "the ActionInfo of the reset").get("Parameters")) if row.get("Name") == "ResetType"]
+    return _texts(told[0].get("AllowableValues")) if told else ()
 
 
 def bios(data: Data) -> Bios:
@@ -223,6 +242,10 @@ def _refused(settings: Data) -> str:
 
 def _moment(text: str) -> str:
     return text if text[:4].isdigit() else ""
+
+
+def _texts(data: typing.Any) -> typing.Tuple[str, ...]:
+    return tuple(one for one in data if isinstance(one, str)) if isinstance(data, list) else ()
 
 
 def _values(attributes: Data) -> typing.Dict[str, typing.Any]:

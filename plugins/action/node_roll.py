@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Brings nodes to what is wanted of them, with one reset of each. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+import typing
+
+from ansible.utils.display import Display
+
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import trust_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_by
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeRoll
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
+from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
+from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS
+from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+
+FACT = "node_roll"
+
+
+class ActionModule(ControllerAction):
+    """Takes addresses and credentials of BMCs from the inventory itself: they are no arguments, so that no log, callback or result ever has them."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = cluster_spec(
+        **FOLDER_SPEC,
+        **LEASE_SPEC,
+        cluster={"type": "raw"},
+        bmc_validate_certs={"type": "bool", "default": True},
+        bmc_ca_path={"type": "path"},
+        bmc_seconds={"type": "float", "default": SECONDS},
+        parallel={"type": "int", "default": PARALLEL},
+        delete_unmanaged={"type": "bool", "default": False},
+        drain_seconds={"type": "int", "default": 1800},
+        reset_seconds={"type": "int", "default": 1800},
+    )
+
+    def work(self, options: Result, variables: Result) -> Result:
+        folder = FactFolder(options["facts_dir"], options["run"])
+        # a run that is killed has not found out what became of its nodes
+        folder.write(FACT, value=to_data(NodeRoll(error="it did not come to its end")))
+        try:
+            done = self._roll(options, variables, folder.start().nodes)
+        except RdmaError as error:
+            folder.write(FACT, value=to_data(NodeRoll(error=str(error))))
+            raise
+        folder.write(FACT, value=to_data(done))
+        states = [outcome.state for outcome in done.outcomes]
+        reset = [outcome.node for outcome in done.outcomes if any(word.startswith("reset") for word in outcome.did)]
+        after = "".join(f"{change}\n" for change in done.changes)
+        diff = {"diff": {"before": "", "after": after}} if done.changes else {}
+        counts = {state: states.count(state) for state in dict.fromkeys(states)}
+        return {"changed": bool(done.changes), "plan": list(lines(done.plan)), "changes": list(done.changes), "reset": reset, "counts": counts, **diff}
+
+    def _roll(self, options: Result, variables: Result, nodes: typing.Tuple[str, ...]) -> NodeRoll:
+        intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
+        wanted = wanted_by(intent.bios)
+        bmcs, errors = bmcs_of_nodes(nodes, variables) if wanted else (typing.cast(typing.List[Bmc], []), {})
+        if not bmcs and not errors:
+            # nothing is asked for, or nobody could be asked
+            return NodeRoll()
+        show = Display().display
+        trust = trust_of({"validate_certs": options["bmc_validate_certs"], "ca_path": options["bmc_ca_path"]})
+        told = {node: str(error) for node, error in errors.items()}
+        bioses = Bioses(bmcs, told, wanted, trust, options["bmc_seconds"], options["parallel"])
+        caller = _Caller(options, bool(self._task.check_mode))
+        with working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held, _stops() as stop:
+            limits = Limits(drain=options["drain_seconds"], back=options["reset_seconds"])
+
+            def say(line: str) -> None:
+                show(f"  {line}")
+
+            roller = Roller(held.cluster, [bioses], bioses, time.monotonic, time.sleep, say, stop, limits, options["delete_unmanaged"])
+            planned = roller.plan(nodes, intent)
+            for line in lines(planned):
+                say(line)
+            return roller.roll(planned, caller.check_mode)
+
+
+class _Caller:
+    """What the seam to the cluster asks of a module, for an action that is none."""
+
+    _name = "linerate.rdma.node_roll"
+
+    def __init__(self, params: Result, check_mode: bool) -> None:
+        self.params = params
+        self.check_mode = check_mode
+        self.no_log_values: typing.Set[str] = set()
+
+    def fail_json(self, msg: str) -> typing.NoReturn:
+        raise RdmaError(msg)
+
+
+@contextlib.contextmanager
+def _stops() -> typing.Iterator[typing.Callable[[], bool]]:
+    """Whether to end before the next node: after the first signal. The second one ends at once, and the next run takes the node up where it is."""
+    told: typing.List[int] = []
+
+    def note(number: int, _frame: typing.Any) -> None:
+        if told:
+            raise KeyboardInterrupt
+        told.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(told)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

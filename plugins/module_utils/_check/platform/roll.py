@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What became of the nodes that were to be brought to what is wanted. Check id: ``platform.roll``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.node_roll import NodeOutcome, RollPlan
+
+_CHECK, _EXPECTED = "platform.roll", "nodes as wanted, with one reset at most"
+_AGAIN = "Do what is said there, and run the stage again: it goes on where it ended."
+
+
+def check(planned: typing.Optional[RollPlan], outcomes: typing.Optional[typing.Tuple[NodeOutcome, ...]], error: str) -> typing.Iterator[Finding]:
+    """One finding for each node of the roll, or one why there was none; nothing where nobody asked for one."""
+    if error:
+        yield Finding(_CHECK, "cluster", UNKNOWN, "not ended", _EXPECTED, f"{error.rstrip('.')}.", _AGAIN)
+        return
+    if planned is None and outcomes is None:
+        return
+    if planned is None or outcomes is None:
+        yield Finding(_CHECK, "cluster", UNKNOWN, "half of an answer", _EXPECTED, "Plan or outcomes of the roll are missing.", "Run the stage again.")
+        return
+    if planned.refusal:
+        yield Finding(_CHECK, "cluster", FAIL, "refused", _EXPECTED, f"Nothing was touched. {planned.refusal}", "Do what is said there, and run again.")
+        return
+    told = {outcome.node: outcome for outcome in outcomes}
+    for step in planned.steps:
+        yield _of_node(told.get(step.node, NodeOutcome(step.node, "unknown", "Nobody says what became of it")))
+    if not planned.steps:
+        yield ok(_CHECK, "cluster", "no node that something is asked of", _EXPECTED)
+
+
+def _of_node(outcome: NodeOutcome) -> Finding:
+    if outcome.state in ("done", "nothing"):
+        return ok(_CHECK, outcome.node, "; ".join(outcome.did) or "nothing to do", _EXPECTED)
+    if outcome.state == "planned":
+        # check mode: what is not done yet
+        return Finding(_CHECK, outcome.node, UNKNOWN, "planned", _EXPECTED, "It is not done in check mode.", "Run without --check.")
+    did = f" ({'; '.join(outcome.did)})" if outcome.did else ""
+    status: typing.Literal["fail", "unknown"] = UNKNOWN if outcome.state == "unknown" else FAIL
+    return Finding(
+        _CHECK, outcome.node, status, f"{outcome.state}{did}", _EXPECTED, f"{outcome.why.rstrip('.')}.", f"{(outcome.remedy or _AGAIN).rstrip('.')}."
+    )

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One plan for all that reboots nodes: what differs on each node, what that needs, in which waves, and what became of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import typing
+
+#: what makes a wanted value true. power_cycle: the power is taken away
+Needs = typing.Literal["nothing", "reboot", "power_cycle"]
+#: set: a value that needs no reset. reboot and power_cycle come after a drain. unknown: nobody knows what differs
+StepAction = typing.Literal["nothing", "set", "reboot", "power_cycle", "unknown"]
+#: where a node is taken up. wait: it was reset and is not back. finish: it is back, or was never reset and has nothing left to do
+Phase = typing.Literal["begin", "wait", "finish"]
+#: left: the roll ended before its turn. blocked: something is in its way. nothing: it is as wanted
+OutcomeState = typing.Literal["nothing", "planned", "done", "failed", "blocked", "left", "unknown"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """What a node has, against what is wanted of it.
+
+    :ivar source: what it is of: ``BIOS``
+    :ivar now: in words, as wanted is
+    :ivar how: what is done about it, in words
+    """
+
+    source: str
+    key: str
+    now: str
+    wanted: str
+    needs: Needs = "reboot"
+    how: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.key} {self.wanted} (now {self.now})"
+
+    @property
+    def identity(self) -> str:
+        """The same in each run that wants the same, whatever the node has now."""
+        return hashlib.sha256("\0".join((self.source, self.key, self.wanted)).encode()).hexdigest()[:16]
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What a source says of one node.
+
+    :ivar refusals: why something that differs can't be set, each with what to do
+    :ivar error: why it is not known what differs
+    """
+
+    differences: typing.Tuple[Difference, ...] = ()
+    refusals: typing.Tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """What a roll notes at a node, so that the next run takes it up where one was killed.
+
+    :ivar differences: identities of what it is about
+    :ivar boot: id of the boot before the reset
+    :ivar cordoned: by the roll, so that it is the roll that uncordons it
+    :ivar reset: a reset was ordered, or is about to be. Whether it came, the id of the boot tells
+    """
+
+    differences: typing.Tuple[str, ...] = ()
+    boot: str = ""
+    cordoned: bool = False
+    reset: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeStep:
+    """What happens to one node, and why.
+
+    :ivar pods: namespace/name of those that the drain takes from the node
+    :ivar lost: those of them that nothing makes again
+    :ivar blockers: why it is not done now, each with what to do
+    :ivar wave: its number from 1; 0 where it has no turn
+    :ivar untaken: differences for which the node was reset already; it is not reset again for them
+    """
+
+    node: str
+    action: StepAction
+    differences: typing.Tuple[Difference, ...] = ()
+    phase: Phase = "begin"
+    pods: typing.Tuple[str, ...] = ()
+    lost: typing.Tuple[str, ...] = ()
+    blockers: typing.Tuple[str, ...] = ()
+    wave: int = 0
+    untaken: typing.Tuple[Difference, ...] = ()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something is done about it."""
+        return not self.blockers and (self.phase != "begin" or (self.action in ("set", "reboot", "power_cycle") and not self.untaken))
+
+    @property
+    def goes(self) -> bool:
+        """Whether the node is away for a while."""
+        return self.is_due and self.action in ("reboot", "power_cycle") and self.phase != "finish"
+
+
+@dataclasses.dataclass(frozen=True)
+class RollPlan:
+    """:ivar at_once: nodes that may be away at the same time
+    :ivar limit: where that is from, in words
+    :ivar refusal: why nothing at all is done, with what to do
+    """
+
+    steps: typing.Tuple[NodeStep, ...] = ()
+    at_once: int = 1
+    limit: str = ""
+    refusal: str = ""
+
+    @property
+    def waves(self) -> typing.Tuple[typing.Tuple[NodeStep, ...], ...]:
+        """Who is done together, one wave after the other."""
+        numbers = sorted({step.wave for step in self.steps if step.wave})
+        return tuple(tuple(step for step in self.steps if step.wave == number) for number in numbers)
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeOutcome:
+    """What became of one node.
+
+    :ivar why: of any state but done and nothing
+    :ivar did: what was done, in words
+    """
+
+    node: str
+    state: OutcomeState
+    why: str = ""
+    remedy: str = ""
+    did: typing.Tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeRoll:
+    """Answer of node_roll.
+
+    :ivar error: why it did not end
+    :ivar changes: one line for each node that was changed, or would be
+    """
+
+    plan: RollPlan = RollPlan()
+    outcomes: typing.Tuple[NodeOutcome, ...] = ()
+    error: str = ""
+    changes: typing.Tuple[str, ...] = ()

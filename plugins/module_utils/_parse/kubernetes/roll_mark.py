@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a roll has noted at a node, in an annotation of ours."""
+
+from __future__ import annotations
+
+import json
+import typing
+
+from ..._model.errors import ParseError
+from ..._model.load import LoadError, load
+from ..._model.node_roll import Mark
+from .resource import Resource, mapping_at
+
+ANNOTATION = "linerate.rdma/roll"
+
+
+def mark(resource: Resource) -> typing.Optional[Mark]:
+    """The mark of a v1 Node; None where it has none.
+
+    :raises ParseError: it has one that is none
+    :raises ResourceError: no resource
+    """
+    text = mapping_at(resource, "metadata", "annotations").get(ANNOTATION)
+    if text is None:
+        return None
+    try:
+        found: Mark = load(Mark, json.loads(text), ANNOTATION)
+    except (ValueError, TypeError, RecursionError, LoadError):
+        raise ParseError(f"annotation {ANNOTATION}", str(text)[:200], "what a roll notes there") from None
+    return found

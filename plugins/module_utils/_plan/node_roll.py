@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What happens to each node so that all that is wanted of it becomes true with one reboot, in waves that leave enough nodes. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.controllers.sriov_operator import describe, held_pods, leaves, machine_pool_of, rolls
+from .._check.fleet.bios import Wanted, in_words, states
+from .._model.bios import NodeBios
+from .._model.disruption import Budget, ClusterPod, MachinePool
+from .._model.intent import ClusterIntent
+from .._model.kubernetes import ClusterNode
+from .._model.node_roll import Difference, Mark, Needs, NodeStep, RollPlan, Seen, StepAction
+from .._parse.kubernetes.roll_mark import ANNOTATION
+from .bios import plan as plan_bios
+
+_RANK: typing.Dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
+_ACTIONS: typing.Tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
+_BROKEN = f"The annotation {ANNOTATION} of the node can't be read, so it is not known whether it was reset"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """The cluster as it is.
+
+    :ivar marks: by node; None for one that can't be read
+    :ivar unread: kinds that could not be read, and why
+    """
+
+    nodes: typing.Tuple[ClusterNode, ...] = ()
+    marks: typing.Mapping[str, typing.Optional[Mark]] = dataclasses.field(default_factory=dict)
+    pods: typing.Tuple[ClusterPod, ...] = ()
+    budgets: typing.Tuple[Budget, ...] = ()
+    machine_pools: typing.Tuple[MachinePool, ...] = ()
+    unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def of_bios(bios: NodeBios, wanted: Wanted) -> Seen:
+    """What of a BIOS is not as wanted, and what of that nobody can set."""
+    planned = plan_bios(bios, wanted)
+    waits_not = {key for key in wanted if all(not write.reset_required for write in planned.writes if write.key == key)}
+    found = []
+    for state in states(bios, wanted):
+        if state.state in ("wrong", "pending"):
+            written = any(write.key == state.key for write in planned.writes)
+            needs: Needs = "nothing" if state.state == "wrong" and written and state.key in waits_not else "reboot"
+            how = "set by its BMC" if written else "waits for a reset"
+            found.append(Difference("BIOS", state.key, state.measured, in_words(state.wanted), needs, how))
+    return Seen(tuple(found), tuple(f"BIOS {one.key}: {one.why.rstrip('.')}. {one.remedy.rstrip('.')}." for one in planned.refusals))
+
+
+def plan(seen: typing.Mapping[str, Seen], cluster: Cluster, intent: ClusterIntent, delete_unmanaged: bool = False) -> RollPlan:
+    """What happens to the nodes of ``seen``. A node that can't be done now is left out, with its reason; what is not allowed at all refuses everything.
+
+    :param seen: what differs on each node, all sources together
+    :param delete_unmanaged: whether pods that nothing makes again may go
+    """
+    known = {node.name: node for node in cluster.nodes}
+    steps = [_step(name, one, known.get(name), cluster, delete_unmanaged) for name, one in seen.items()]
+    most = intent.node_pool.max_unavailable if intent.node_pool is not None else 1
+    limit = f"rdma_cluster.node_pool.max_unavailable is {most}" if intent.node_pool is not None else "1 at a time: rdma_cluster.node_pool is not set"
+    resets = [step for step in steps if step.goes]
+    if resets and intent.disruption != "reboot":
+        names = ", ".join(f"{step.node} ({_reasons(step)})" for step in resets[:5]) + (f" and {len(resets) - 5} more" if len(resets) > 5 else "")
+        refusal = f"rdma_cluster.disruption is {intent.disruption}, and these nodes need a drain and a reset: {names}. "
+        refusal += "When the nodes may go down, set rdma_cluster.disruption to reboot."
+        return RollPlan(tuple(steps), most, limit, refusal)
+    missing = {kind: why for kind, why in cluster.unread.items() if kind in ("Pod", "PodDisruptionBudget")}
+    if resets and missing:
+        told = "; ".join(f"{kind}: {why}" for kind, why in missing.items())
+        refusal = f"What a drain would take from the nodes is not known ({told}). Give the user of the kubeconfig the right to list it (docs/rbac.yml)."
+        return RollPlan(tuple(steps), most, limit, refusal)
+    ours = {step.node for step in resets}
+    away = [node.name for node in cluster.nodes if node.name in seen and node.name not in ours and (not node.ready or node.unschedulable)]
+    left = most - len(away)
+    if resets and left < 1:
+        refusal = f"{', '.join(away[:5])}: not Ready, or cordoned, so that no other node may go ({limit}). Bring them back first, or raise max_unavailable."
+        return RollPlan(tuple(steps), most, limit, refusal)
+    return RollPlan(_in_waves(steps, max(1, left)), max(1, left), limit + (f"; {len(away)} away already" if away and resets else ""))
+
+
+def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
+    """The plan in words, one line for each node with something to say, in the order of their turns."""
+    told = sorted((step for step in planned.steps if step.is_due or step.blockers or step.untaken), key=lambda step: (step.wave == 0, step.wave))
+    return (*([planned.refusal] if planned.refusal else []), *(line(step) for step in told))
+
+
+def line(step: NodeStep) -> str:
+    """One step in words."""
+    if step.untaken:
+        return f"{step.node}: nothing; {', '.join(map(str, step.untaken))} did not take at a reset, and it is not reset again for that"
+    if step.blockers:
+        return f"{step.node}: left out: {'; '.join(step.blockers)}"
+    turn = f" (wave {step.wave})" if step.wave else ""
+    pods = f", {len(step.pods)} pods go" if step.pods else ""
+    what = {"set": "set", "reboot": f"set, drain, reset{pods}", "power_cycle": f"set, drain, power cycle{pods}"}.get(step.action, "finish what a run began")
+    taken_up = {"wait": "wait until it is back from its reset", "finish": "finish what a run began"}.get(step.phase)
+    return f"{step.node}{turn}: {taken_up or what}" + (f": {_reasons(step)}" if step.differences else "")
+
+
+def _reasons(step: NodeStep) -> str:
+    return ", ".join(f"{one}, {one.how}" if one.how else str(one) for one in step.differences)
+
+
+def action_of(differences: typing.Sequence[Difference]) -> StepAction:
+    """What all of them together need."""
+    return _ACTIONS[max(_RANK[one.needs] for one in differences)] if differences else "nothing"
+
+
+def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark], boot: str) -> typing.Tuple[Difference, ...]:
+    """Those for which the node was reset, and has booted since."""
+    if mark is None or not mark.reset or not boot or boot == mark.boot:
+        return ()
+    return tuple(one for one in differences if one.needs != "nothing" and one.identity in mark.differences)
+
+
+def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cluster, delete_unmanaged: bool) -> NodeStep:
+    differences = seen.differences
+    step = NodeStep(name, action_of(differences), differences)
+    if node is None:
+        return _blocked(step, "unknown", "the cluster has no such node. Give it the name that the cluster has")
+    broken = name in cluster.marks and cluster.marks[name] is None
+    if broken and (differences or node.unschedulable):
+        return _blocked(step, step.action, f"{_BROKEN}. See it, then remove it: kubectl annotate node {name} {ANNOTATION}-")
+    mark = cluster.marks.get(name)
+    if mark is not None and mark.reset and (node.boot_id == mark.boot or not node.ready):
+        # whatever its BMC says meanwhile: that is looked at when it is back
+        return dataclasses.replace(step, action="reboot", phase="wait")
+    if seen.error:
+        return _blocked(step, "unknown", f"{seen.error.rstrip('.')}. It is not known what differs")
+    if mark is not None and not differences:
+        return dataclasses.replace(step, phase="finish")
+    again = untaken(differences, mark, node.boot_id)
+    if again:
+        return dataclasses.replace(step, untaken=again, phase="finish" if mark is not None and mark.cordoned else "begin")
+    if seen.refusals:
+        return _blocked(step, step.action, *seen.refusals)
+    return _with_pods(step, node, mark, cluster, delete_unmanaged) if step.action in ("reboot", "power_cycle") else step
+
+
+def _blocked(step: NodeStep, action: StepAction, *why: str) -> NodeStep:
+    return dataclasses.replace(step, action=action, blockers=tuple(one if one.endswith(".") else f"{one}." for one in why))
+
+
+def _with_pods(step: NodeStep, node: ClusterNode, mark: typing.Optional[Mark], cluster: Cluster, delete_unmanaged: bool) -> NodeStep:
+    going = [pod for pod in cluster.pods if pod.node == node.name and leaves(pod, True, "")]
+    lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
+    blockers = []
+    if not node.ready:
+        blockers.append(f"it is not Ready ({node.not_ready or 'it does not say why'}). Bring it back first: kubectl describe node {node.name}.")
+    if not node.boot_id:
+        blockers.append("its kubelet does not say which boot this is, so nobody would know that it was reset. Restart the kubelet.")
+    if lost and not delete_unmanaged:
+        blockers.append(f"nothing makes these pods again: {', '.join(lost[:5])}. End them, or allow it with platform_delete_unmanaged: true.")
+    pool = machine_pool_of(node, cluster.machine_pools)
+    if pool is not None and rolls(pool, node):
+        blockers.append(f"{describe(pool)}, and may reboot the node. Wait until it is through.")
+    if mark is None:
+        # a node that was begun waits for them instead: its own drain may be what they lack
+        blockers += [f"{held}. Let it allow one (a replica more), then run again." for held in held_pods(going, True, "", cluster.budgets)]
+    return dataclasses.replace(step, pods=tuple(f"{pod.namespace}/{pod.name}" for pod in going), lost=lost, blockers=tuple(blockers))
+
+
+def _in_waves(steps: typing.Sequence[NodeStep], at_once: int) -> typing.Tuple[NodeStep, ...]:
+    """Those that wait for a reset that was ordered come first: they are away already."""
+    resets = [step for step in steps if step.goes]
+    order = [step.node for step in sorted(resets, key=lambda step: step.phase != "wait")]
+    return tuple(dataclasses.replace(step, wave=1 + order.index(step.node) // at_once) if step.node in order else step for step in steps)

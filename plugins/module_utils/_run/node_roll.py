@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Brings nodes to what is wanted of them, with one reset of each: set, drain, reset, wait, look again, wave after wave.
+
+What is done so far is noted at the node, and which boot it was before: so a run that was killed is taken up again wherever that was. A node is reset
+while its boot is that one, and never again for what did not take. The first node that fails ends the roll; those after it are untouched.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.controllers.sriov_operator import leaves
+from .._model.disruption import ClusterPod
+from .._model.errors import ParseError, RdmaError
+from .._model.intent import ClusterIntent
+from .._model.kubernetes import ClusterNode
+from .._model.lease import LeaseLost
+from .._model.node_roll import Difference, Mark, NodeOutcome, NodeRoll, NodeStep, RollPlan, Seen
+from .._observe import many
+from .._observe.kubernetes import ApiError, Clock, Resource
+from .._observe.kubernetes import Cluster as Api
+from .._observe.redfish.bmc import BmcError
+from .._parse.kubernetes import core, machine_config
+from .._parse.kubernetes.resource import name_of
+from .._parse.kubernetes.roll_mark import ANNOTATION, mark
+from .._plan.node_roll import Cluster, line, plan
+from .._render.roll_mark import marked
+
+Say = typing.Callable[[str], None]
+#: causes after which nobody knows whether a BMC took a reset
+_UNKNOWN = ("closed", "timeout", "busy")
+
+
+class Source(typing.Protocol):
+    """Something that may differ on nodes and is set before a reset.
+
+    :ivar name: as its differences have it
+    """
+
+    name: str
+
+    def look(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
+        """What differs now; without the nodes that it knows nothing of."""
+
+    def set(self, node: str) -> str:
+        """Set what differs; what was done in words. Again it does nothing.
+
+        :raises RdmaError: nothing was set
+        """
+
+
+class Power(typing.Protocol):
+    """Who resets nodes."""
+
+    def reset(self, node: str, power_cycle: bool) -> str:
+        """Order it once; its kind.
+
+        :raises BmcError: it was not taken, or nobody knows
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Seconds.
+
+    :ivar look: between two looks at a node
+    :ivar drain: until all pods are gone
+    :ivar back: from the reset until the node is Ready
+    :ivar settle: that a BMC has until it tells what came of the reset: some tell it late
+    :ivar grace: without a sign of a reset that was ordered by a run that ended, before it is ordered again. A kubelet is Ready for 40 s after it is gone
+    """
+
+    look: float = 5.0
+    drain: float = 1800.0
+    back: float = 1800.0
+    settle: float = 120.0
+    grace: float = 120.0
+
+
+class _Failed(RdmaError):
+    """A node that gets no further."""
+
+
+class Roller:
+    """Rolls the nodes of one cluster.
+
+    :param stop: whether to end before the next node
+    :param delete_unmanaged: whether pods that nothing makes again may go
+    """
+
+    def __init__(
+        self,
+        cluster: Api,
+        sources: typing.Sequence[Source],
+        power: Power,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+        stop: typing.Callable[[], bool] = lambda: False,
+        limits: Limits = Limits(),
+        delete_unmanaged: bool = False,
+    ) -> None:
+        self._cluster, self._sources, self._power = cluster, tuple(sources), power
+        self._clock, self._sleep, self._say, self._stop, self._limits = clock, pause, say, stop, limits
+        self._delete_unmanaged = delete_unmanaged
+        self._over = False
+
+    def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
+        """What is to be done now.
+
+        :raises ApiError: the nodes can't be listed
+        :raises ResourceError: an object that is none of its kind
+        """
+        return plan(self._look(nodes), self._read(), intent, self._delete_unmanaged)
+
+    def roll(self, planned: RollPlan, check_mode: bool = False) -> NodeRoll:
+        """Do it, and what became of each node.
+
+        :raises LeaseLost: another run changes the cluster
+        """
+        found = {step.node: _untouched(step, planned, check_mode) for step in planned.steps}
+        if check_mode or planned.refusal:
+            changes = () if planned.refusal else tuple(line(step) for step in planned.steps if step.is_due)
+            return NodeRoll(planned, tuple(found.values()), changes=changes)
+        alone = tuple((step,) for step in planned.steps if step.is_due and not step.wave)
+        stopped = ""
+        for wave in (*alone, *planned.waves):
+            stopped = stopped or ("It was told to stop" if self._stop() else "")
+            if stopped:
+                for step in wave:
+                    found[step.node] = NodeOutcome(step.node, "left", f"{stopped} before its turn", "Run again: it goes on where it ended")
+                continue
+            for outcome in self._outcomes(wave):
+                found[outcome.node] = outcome
+                self._say(f"{outcome.node}: {outcome.state}" + (f": {outcome.why}" if outcome.why else "") + f" ({outcome.seconds:.0f} s)")
+            failed = [step.node for step in wave if found[step.node].state == "failed"]
+            stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
+        changes = tuple(f"{one.node}: {', '.join(one.did)}" for one in found.values() if one.did)
+        return NodeRoll(planned, tuple(found.values()), changes=changes)
+
+    def _outcomes(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
+        """Those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others go no further."""
+        try:
+            for _step, outcome in many.outcomes(self._turn, wave, len(wave), LeaseLost):
+                if isinstance(outcome, LeaseLost):
+                    raise outcome
+                yield outcome
+        except BaseException:
+            self._over = True
+            raise
+
+    # What there is
+
+    def _look(self, nodes: typing.Iterable[str]) -> typing.Dict[str, Seen]:
+        named, found = tuple(nodes), typing.cast(typing.Dict[str, Seen], {})
+        for source in self._sources:
+            for node, seen in source.look(named).items():
+                before = found.get(node, Seen())
+                errors = "; ".join(filter(None, (before.error, seen.error)))
+                found[node] = Seen(before.differences + seen.differences, before.refusals + seen.refusals, errors)
+        # in the order of the inventory
+        return {node: found[node] for node in named if node in found}
+
+    def _read(self) -> Cluster:
+        resources = self._cluster.list("Node").items
+        marks: typing.Dict[str, typing.Optional[Mark]] = {}
+        for resource in resources:
+            try:
+                noted = mark(resource)
+            except ParseError:
+                marks[name_of(resource)] = None
+                continue
+            if noted is not None:
+                marks[name_of(resource)] = noted
+        unread: typing.Dict[str, str] = {}
+
+        def items(kind: str) -> typing.Tuple[Resource, ...]:
+            try:
+                return self._cluster.list(kind).items
+            except ApiError as error:
+                if not error.absent:
+                    unread[kind] = error.text
+                return ()
+
+        return Cluster(
+            nodes=tuple(map(core.node, resources)),
+            marks=marks,
+            pods=tuple(map(core.pod, items("Pod"))),
+            budgets=tuple(map(core.budget, items("PodDisruptionBudget"))),
+            machine_pools=tuple(map(machine_config.machine_pool, items("MachineConfigPool"))),
+            unread=unread,
+        )
+
+    # One node
+
+    def _turn(self, step: NodeStep) -> NodeOutcome:
+        begin, did = self._clock(), typing.cast(typing.List[str], [])
+        state: typing.Literal["done", "failed"] = "done"
+        why = remedy = ""
+        self._say(line(step))
+        try:
+            self._work(step, did)
+        except LeaseLost:
+            raise
+        except RdmaError as error:
+            state, why, remedy = "failed", error.seen, error.remedy
+        return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
+
+    def _work(self, step: NodeStep, did: typing.List[str]) -> None:
+        node, noted = self._node(step.node)
+        if step.phase == "finish":
+            self._finish(step, noted or Mark(), step.untaken, did)
+        elif step.action == "set":
+            did += filter(None, (source.set(step.node) for source in self._sources))
+            self._check(step, self._settled(step.node))
+        else:
+            sure = True
+            if step.phase == "begin" or noted is None:
+                noted, sure = self._begin(step, node, noted, did)
+            self._wait(step, noted, did, sure)
+            left = self._settled(step.node)
+            if left.error:
+                self._finish(step, noted, (), did, keep=True)
+            self._check(step, left)
+            self._finish(step, noted, left.differences, did)
+
+    def _begin(self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: typing.List[str]) -> typing.Tuple[Mark, bool]:
+        """Up to the reset: the note, and whether it is sure that it was taken. What goes wrong before it leaves the node as it was,
+        but for what waits in its BIOS.
+
+        :raises RdmaError: it was not reset
+        """
+        mine = Mark(tuple(one.identity for one in step.differences), node.boot_id, noted is not None and noted.cordoned)
+        self._mark(step.node, mine)
+        try:
+            did += filter(None, (source.set(step.node) for source in self._sources))
+            if not node.unschedulable:
+                mine = dataclasses.replace(mine, cordoned=True)
+                self._mark(step.node, mine, True)
+                did.append("cordoned")
+            self._drain(step.node, did)
+            now, _noted = self._node(step.node)
+            if now.boot_id != mine.boot:
+                # somebody else has reset it meanwhile, which is as good
+                return self._reset_noted(step.node, mine), True
+            mine = self._reset_noted(step.node, mine)
+            return mine, self._reset(step, did)
+        except LeaseLost:
+            raise
+        except RdmaError:
+            self._undo(step.node, mine, did)
+            raise
+
+    def _undo(self, name: str, mine: Mark, did: typing.List[str]) -> None:
+        """A node that was not reset is as before."""
+        self._mark(name, None, False if mine.cordoned else None)
+        did += ["uncordoned"] if mine.cordoned else []
+
+    def _reset_noted(self, name: str, mine: Mark) -> Mark:
+        """Before it is ordered: a run that is killed in between finds the same boot, and knows that it did not come."""
+        mine = dataclasses.replace(mine, reset=True)
+        self._mark(name, mine)
+        return mine
+
+    def _reset(self, step: NodeStep, did: typing.List[str]) -> bool:
+        """Order it; whether it is sure that the BMC took it.
+
+        :raises BmcError: it did not
+        """
+        self._go_on()
+        try:
+            kind = self._power.reset(step.node, step.action == "power_cycle")
+        except BmcError as error:
+            if error.cause not in _UNKNOWN:
+                raise
+            self._say(f"{step.node}: whether the BMC took the reset is not known ({error.what}); the node will show it")
+            did.append("reset (not known whether taken)")
+            return False
+        did.append(f"reset ({kind})")
+        return True
+
+    def _drain(self, name: str, did: typing.List[str]) -> None:
+        """Evict what a drain takes, and wait until it is gone. A PodDisruptionBudget that holds a pod is waited for.
+
+        :raises RdmaError: pods are left after the limit
+        """
+        end, asked, told = self._clock() + self._limits.drain, typing.cast(typing.Set[str], set()), ""
+        while True:
+            pods = self._pods(name)
+            if not pods:
+                did += [f"{len(asked)} pods evicted"] if asked else []
+                return
+            alone = [f"{pod.namespace}/{pod.name}" for pod in pods if not pod.owner]
+            if alone and not self._delete_unmanaged:
+                raise _Failed(f"nothing makes these pods again: {', '.join(alone[:5])}", "End them, or set platform_delete_unmanaged")
+            held = [why for pod in pods for why in [self._evict(pod, asked)] if why]
+            words = "; ".join(held[:3]) or f"{len(pods)} pods end, such as {pods[0].namespace}/{pods[0].name}"
+            if self._clock() >= end:
+                remedy = "Let the PodDisruptionBudget allow an eviction (a replica more), or end the pods, and run again; the node takes pods again"
+                raise _Failed(f"not drained after {self._limits.drain:.0f} s: {words}", remedy)
+            if words != told:
+                self._say(f"{name}: draining: {words}")
+            told = words
+            self._pause()
+
+    def _pods(self, name: str) -> typing.List[ClusterPod]:
+        """Those that a drain takes and that still run."""
+        pods = map(core.pod, self._cluster.list("Pod", fields=f"spec.nodeName={name}").items)
+        return [pod for pod in pods if pod.node == name and leaves(pod, True, "") and not pod.ended]
+
+    def _evict(self, pod: ClusterPod, asked: typing.Set[str]) -> str:
+        """Why it is not let go now; empty where it is."""
+        name = f"{pod.namespace}/{pod.name}"
+        if name in asked:
+            return ""
+        try:
+            self._cluster.evict(pod.namespace, pod.name)
+        except ApiError as error:
+            if error.status != 429:
+                raise
+            return f"{name} is held: {error.text}"
+        asked.add(name)
+        return ""
+
+    def _wait(self, step: NodeStep, noted: Mark, did: typing.List[str], sure: bool) -> None:
+        """Until it is Ready with another boot.
+
+        :param sure: whether the BMC took the reset
+        :raises RdmaError: it is not, after the limit
+        """
+        begin, told, ordered = self._clock(), "", step.phase == "begin"
+        while True:
+            now, words = self._clock() - begin, ""
+            try:
+                node, _noted = self._node(step.node)
+            except ApiError as error:
+                # the API server may be on its way as well
+                words = f"the API server does not tell of it: {error.text}"
+            else:
+                again = node.boot_id not in ("", noted.boot)
+                if again and node.ready:
+                    return
+                words = f"booted anew, not Ready: {node.not_ready}" if again else f"not Ready: {node.not_ready}" if not node.ready else "still up"
+                if not again and node.ready and now >= self._limits.grace:
+                    if not sure:
+                        self._undo(step.node, noted, did)
+                        raise _Failed("its BMC did not take the reset: the node is still up", "See the log of the BMC, and run again")
+                    if not ordered:
+                        # the run that noted it was killed before it could order it
+                        ordered, begin = True, self._clock()
+                        self._drain(step.node, did)
+                        sure = self._reset(step, did)
+            if now >= self._limits.back:
+                remedy = f"See its console, then its kubelet. Run again when it is back: it is not reset again. It is cordoned: kubectl uncordon {step.node}"
+                raise _Failed(f"not back {now:.0f} s after its reset: {words}", remedy)
+            if words != told:
+                self._say(f"{step.node}: {words} ({now:.0f} s)")
+            told = words
+            self._pause()
+
+    def _settled(self, name: str) -> Seen:
+        """What still differs, once the BMC has had its time."""
+        end = self._clock() + self._limits.settle
+        while True:
+            seen = self._look([name]).get(name, Seen())
+            if not (seen.error or seen.differences) or self._clock() >= end:
+                return seen
+            self._pause()
+
+    def _check(self, step: NodeStep, seen: Seen) -> None:
+        if seen.error:
+            raise _Failed(f"whether it took what was set is not known: {seen.error}", "Have the BMC answer, and run again: the node is not reset again")
+        if step.action == "set" and seen.differences:
+            raise _not_taken(step.node, seen.differences, "when it was set")
+
+    def _finish(self, step: NodeStep, noted: Mark, left: typing.Sequence[Difference], did: typing.List[str], keep: bool = False) -> None:
+        """The end of a node: it takes pods again, if it did before. The note stays where a reset did not help, or nobody knows.
+
+        :raises RdmaError: it did not help
+        """
+        stays = dataclasses.replace(noted, cordoned=False) if left or keep else None
+        self._mark(step.node, stays, False if noted.cordoned else None)
+        did += ["uncordoned"] if noted.cordoned else []
+        if left:
+            raise _not_taken(step.node, left, "at the reset")
+
+    def _node(self, name: str) -> typing.Tuple[ClusterNode, typing.Optional[Mark]]:
+        resource = self._cluster.get("Node", "", name)
+        return core.node(resource), mark(resource)
+
+    def _pause(self) -> None:
+        self._sleep(self._limits.look)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """After each pause and before each change: of a roll that was interrupted nothing is done or undone any more, and the next run takes it up."""
+        if self._over:
+            raise KeyboardInterrupt
+
+    def _mark(self, name: str, noted: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> None:
+        self._go_on()
+        self._cluster.patch("Node", "", name, marked(noted, unschedulable))
+
+
+def _not_taken(name: str, left: typing.Sequence[Difference], when: str) -> RdmaError:
+    told = ", ".join(map(str, left))
+    remedy = "See the log of its BMC, and its setup screen; the node is not reset again for that. To have it tried once more: "
+    return _Failed(f"did not take {when}: {told}", f"{remedy}kubectl annotate node {name} {ANNOTATION}-")
+
+
+def _untouched(step: NodeStep, planned: RollPlan, check_mode: bool) -> NodeOutcome:
+    """What becomes of a node that nothing is done about."""
+    if step.untaken:
+        error = _not_taken(step.node, step.untaken, "at the reset")
+        return NodeOutcome(step.node, "failed", error.seen, error.remedy)
+    if step.blockers:
+        return NodeOutcome(step.node, "unknown" if step.action == "unknown" else "blocked", " ".join(step.blockers))
+    if step.is_due:
+        return NodeOutcome(step.node, "blocked" if planned.refusal else "planned", planned.refusal)
+    return NodeOutcome(step.node, "nothing")

@@ -1,0 +1,142 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_roll
+short_description: Bring nodes to what is wanted of their BIOS, with a drain and one reset of each
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Compares the BIOS of all nodes of a run with C(rdma_cluster.bios), through their BMCs, and plans what each node needs. It shows the plan first.
+  - Then works on the nodes in waves. It sets the BIOS of a node, cordons and drains it, resets it through its BMC, waits until it is C(Ready) with another boot
+    ID, and reads the BIOS again.
+  - If C(rdma_cluster.disruption) is not V(reboot), a plan that needs a reset is refused before anything is changed.
+  - C(rdma_cluster.node_pool.max_unavailable) nodes are away at the same time, or one where it is not set. Nodes that are not C(Ready), or are cordoned,
+    count.
+  - The drain uses evictions, so a C(PodDisruptionBudget) is obeyed. Pods of a C(DaemonSet) and static pods stay.
+  - A node that cannot be done is left out, and RV(counts) counts it. Reasons are a BMC that gives no answer, a value that the BIOS does not take, a
+    C(PodDisruptionBudget) that allows no eviction, pods that no controller makes again, and a C(MachineConfigPool) that changes the node.
+  - The first node that fails ends the roll. Later nodes are not changed.
+  - The annotation C(linerate.rdma/roll) of a node holds what was done so far, and the boot ID before the reset. A run that was killed is therefore
+    continued by the next one, and no node is reset twice for the same difference. A setting that did not take at a reset is reported, and its node is
+    uncordoned.
+  - The first C(SIGINT) or C(SIGTERM) ends the roll after the nodes of the wave. The second one ends it at once.
+  - Takes address and credentials of each BMC from the variables of its node, as M(linerate.rdma.bmcs_info) does. They are no options, so that no log and no
+    result ever has them.
+  - Does not fail if a node fails. The fact C(node_roll) holds the plan and the result of each node, which stage C(platform) judges.
+options:
+  cluster:
+    description: The variable C(rdma_cluster).
+    type: raw
+  bmc_validate_certs:
+    description: Check the certificate of each BMC. A fingerprint is always checked.
+    type: bool
+    default: true
+  bmc_ca_path:
+    description: File with the authorities of the certificates of the BMCs, or folder with such files. The default is the authorities of the controller.
+    type: path
+  bmc_seconds:
+    description: Limit in seconds for all answers of one BMC together, each time that it is asked.
+    type: float
+    default: 120
+  parallel:
+    description: How many BMCs to ask at the same time.
+    type: int
+    default: 512
+  delete_unmanaged:
+    description: Let a drain delete pods that no controller makes again. Otherwise a node with such a pod is left out.
+    type: bool
+    default: false
+  drain_seconds:
+    description: Limit in seconds for the drain of one node.
+    type: int
+    default: 1800
+  reset_seconds:
+    description: Limit in seconds from the reset of a node until it is C(Ready).
+    type: int
+    default: 1800
+extends_documentation_fragment:
+  - linerate.rdma._options.folder
+  - linerate.rdma._options.lease
+  - kubernetes.core.k8s_auth_options
+requirements:
+  - kubernetes >= 24.2.0
+attributes:
+  check_mode:
+    description: Can run in check mode and predict changes without making them.
+    support: full
+    details:
+      - Asks the BMCs and the API server for real, and returns the plan.
+  diff_mode:
+    description: Returns what changed or would change, in diff mode.
+    support: full
+    details:
+      - Shows one line for each node.
+  idempotent:
+    description: A second run with the same arguments reports no change.
+    support: full
+seealso:
+  - module: linerate.rdma.bios
+    description: Sets the BIOS and resets nothing.
+"""
+
+EXAMPLES = r"""
+# group_vars/rdma_nodes/bmc.yml: rdma_bmc_address: "{{ inventory_hostname }}-bmc.example.com", rdma_bmc_user, and rdma_bmc_password in a vault
+- name: Begin a run
+  linerate.rdma.run_begin:
+    report_dir: build/report
+    cluster: "{{ rdma_cluster }}"
+  register: begun
+  run_once: true
+
+- name: Bring the nodes to what is wanted, two at a time
+  linerate.rdma.node_roll:
+    facts_dir: build/report
+    run: "{{ begun.run }}"
+    holder: "{{ begun.holder }}"
+    cluster:
+      bios:
+        iommu: true
+      disruption: reboot
+      node_pool:
+        max_unavailable: 2
+    bmc_ca_path: /etc/pki/bmc-ca.pem
+  run_once: true
+"""
+
+RETURN = r"""
+plan:
+  description: The plan, with one line for each node that something is done about or that is left out.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - "worker-2 (wave 1): set, drain, reset, 14 pods go: BIOS iommu on (now ProcVtd Disabled), set by its BMC"
+changes:
+  description: What was done, or would be done in check mode, with one line for each node.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - "worker-2: BIOS ProcVtd Disabled -> Enabled, cordoned, 14 pods evicted, reset (ForceRestart), uncordoned"
+reset:
+  description: Names of the nodes that were reset.
+  returned: success
+  type: list
+  elements: str
+  sample: [worker-2]
+counts:
+  description:
+    - Number of nodes in each state. The states are V(nothing), V(planned), V(done), V(failed), V(blocked), V(left) and V(unknown).
+    - V(left) is a node whose turn did not come, because the roll ended before.
+  returned: success
+  type: dict
+  sample:
+    done: 1
+    nothing: 1
+"""

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The BMCs that the inventory names. Read in ansible-playbook itself: addresses and credentials are no arguments of any module."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible.errors import AnsibleError
+
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import OF_NODE, bmc_of_node
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
+
+
+def bmcs_of_nodes(nodes: typing.Iterable[str], variables: typing.Mapping[str, typing.Any]) -> typing.Tuple[typing.List[Bmc], typing.Dict[str, RdmaError]]:
+    """The BMCs of those nodes whose address the inventory has, and why others of them can't be asked.
+
+    :param variables: of the host that the task runs for
+    """
+    bmcs: typing.List[Bmc] = []
+    errors: typing.Dict[str, RdmaError] = {}
+    for node in nodes:
+        try:
+            told = _told(node, variables.get("hostvars", {}).get(node, {}))
+            bmcs += [bmc_of_node(node, told)] if told.get("address") else []
+        except RdmaError as error:
+            errors[node] = error
+    return bmcs, errors
+
+
+def _told(node: str, variables: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    """What the inventory says of the BMC of a node. Without an address nothing else is read: a secret that nobody needs stays in its vault.
+
+    :raises RdmaError: a variable that can't be read, as one of a vault without its password
+    """
+    found: typing.Dict[str, typing.Any] = {}
+    for name in OF_NODE:
+        variable = f"rdma_bmc_{name}"
+        try:
+            # text at once: an undefined value says so only when it is used
+            value = variables.get(variable)
+            found[name] = None if value is None else str(value)
+        except AnsibleError as error:
+            seen = f"{node}: the variable {variable} can't be read ({type(error).__name__})"
+            raise RdmaError(seen, f"Look at it: ansible-inventory --host {node}; give the password of its vault") from None
+        if name == "address" and not found["address"]:
+            break
+    return found

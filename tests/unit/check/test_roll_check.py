@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""platform.roll: each outcome of a roll, and a roll that nobody knows the end of."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.roll import check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome, NodeStep, RollPlan
+
+PLAN = RollPlan((NodeStep("worker-1", "reboot"),))
+
+
+def status(planned: typing.Optional[RollPlan], outcomes: typing.Any, error: str = "") -> typing.List[typing.Tuple[str, str]]:
+    found = list(check(planned, outcomes, error))
+    assert all(one.status == "pass" or (one.why and one.remedy) for one in found)
+    return [(one.subject, one.status) for one in found]
+
+
+def test_nobody_asked_for_one() -> None:
+    assert status(None, None) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("done", "pass"),
+        ("nothing", "pass"),
+        ("failed", "fail"),
+        ("blocked", "fail"),
+        ("left", "fail"),
+        ("unknown", "unknown"),
+        ("planned", "unknown"),
+    ],
+)
+def test_each_outcome(state: typing.Any, expected: str) -> None:
+    assert status(PLAN, (NodeOutcome("worker-1", state, "It did not come back"),)) == [("worker-1", expected)]
+
+
+def test_half_of_it_is_unknown() -> None:
+    assert status(PLAN, ()) == [("worker-1", "unknown")]
+    assert status(PLAN, None) == status(None, ()) == [("cluster", "unknown")]
+    assert status(RollPlan(), (), "it did not come to its end") == [("cluster", "unknown")]
+
+
+def test_refused() -> None:
+    assert status(RollPlan(PLAN.steps, refusal="rdma_cluster.disruption is drain."), ()) == [("cluster", "fail")]
+
+
+def test_nothing_to_roll() -> None:
+    assert status(RollPlan(), ()) == [("cluster", "pass")]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""node_roll under a real ansible-playbook: what it takes from the inventory, its Lease, its fact, check mode, and no secret in anything that it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
+from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
+from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Server, World
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/linerate-rdma"
+
+
+class Api(World):
+    """Says what it is as well, and its nodes are back as soon as somebody looks a second time."""
+
+    def object(self, path: str) -> typing.Any:
+        if path.startswith("/api/v1/nodes/"):
+            self.pause(0)
+        return DISCOVERY.get(path) or super().object(path)
+
+    def seen(self, name: str) -> typing.Any:
+        return super(World, self).object(f"/api/v1/nodes/{name}")
+
+
+class Site:
+    """A cluster, its BMCs, an inventory that names them, and ansible-playbook beside them."""
+
+    def __init__(self, folder: pathlib.Path, world: World, servers: typing.Mapping[str, Server], authority: pathlib.Path) -> None:
+        self.folder, self.world, self.servers = folder, world, servers
+        self.cluster: typing.Dict[str, typing.Any] = {"bios": {"sriov": True}, "disruption": "reboot"}
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "fake", "cluster": {"server": world.url}}],
+            "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "fake"}}],
+            "users": [{"name": "fake", "user": {"token": "t0ken-of-the-cluster"}}],
+            "current-context": "fake",
+        }
+        (folder / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
+        begin = {"linerate.rdma.run_begin": {"report_dir": "report"}, "register": "begun"}
+        options = {"facts_dir": "report", "run": "{{ begun.run }}", "holder": "{{ begun.holder }}", "kubeconfig": "kubeconfig", "cluster": "{{ cluster }}"}
+        roll = {"linerate.rdma.node_roll": {**options, "bmc_ca_path": str(authority)}, "register": "rolled"}
+        show = {"ansible.builtin.copy": {"content": "{{ rolled | to_json }}", "dest": str(folder / "rolled.json"), "mode": "0600"}, "check_mode": False}
+        play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [begin, roll, show]}
+        (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+
+    def play(self, *arguments: str) -> typing.Dict[str, typing.Any]:
+        """The result of node_roll."""
+        bmcs = {
+            name: {"rdma_bmc_address": "localhost", "rdma_bmc_port": server.port, "rdma_bmc_user": USER, "rdma_bmc_password": PASSWORD}
+            for name, server in self.servers.items()
+        }
+        inventory = {"all": {"vars": {"cluster": self.cluster}, "children": {"rdma_nodes": {"hosts": bmcs}}}}
+        (self.folder / "hosts.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
+        environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE", "RDMA_"))},
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
+            "ANSIBLE_HOME": str(self.folder / "home"),
+            "ANSIBLE_NOCOLOR": "1",
+        }
+        program = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+        command = [program, "-vvv", "-i", "hosts.yml", "play.yml", *arguments]
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=200, check=False)
+        self.said = done.stdout + done.stderr
+        told = self.said + "".join(path.read_text(encoding="utf-8") for path in (self.folder / "report").rglob("*.json"))
+        assert not any(secret in told for secret in (PASSWORD, TOKEN, BASIC, "t0ken-of-the-cluster"))
+        assert done.returncode == 0, self.said
+        found: typing.Dict[str, typing.Any] = json.loads((self.folder / "rolled.json").read_text(encoding="utf-8"))
+        return found
+
+    def fact(self) -> typing.Dict[str, typing.Any]:
+        found: typing.Dict[str, typing.Any] = json.loads((self.folder / "report/facts/node_roll/cluster.json").read_text(encoding="utf-8"))["value"]
+        return found
+
+
+@pytest.fixture
+def site(tmp_path: pathlib.Path) -> typing.Iterator[Site]:
+    certificates, world = Certificates(tmp_path), Api()
+    world.boot_pauses = 1
+    world.serve("Lease", [], "default")
+    world.start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(world.stop)
+        file = certificates.of()
+        servers = {name: stack.enter_context(Server(world, name, file)) for name in NODES[:2]}
+        servers["worker-1"].bios.answers[servers["worker-1"].bios.path]["Attributes"][ATTRIBUTE] = "Enabled"
+        yield Site(tmp_path, world, servers, certificates.authority)
+
+
+def test_a_roll_after_its_check_mode_and_again(site: Site) -> None:
+    would = site.play("--check", "--diff")
+    assert would["changed"] and would["counts"] == {"nothing": 1, "planned": 1} and site.world.did == [] and site.world.object(LEASE) is None
+    assert "worker-2 (wave 1): set, drain, reset" in site.said
+    done = site.play()
+    assert done["changed"] and done["counts"] == {"nothing": 1, "done": 1} and done["reset"] == ["worker-2"]
+    assert site.servers["worker-2"].value == "Enabled" and site.servers["worker-2"].resets == ["ForceRestart"]
+    assert site.fact()["error"] == "" and [one["state"] for one in site.fact()["outcomes"]] == ["nothing", "done"]
+    assert "worker-2: done" in site.said, "its progress is shown"
+    assert site.world.object(LEASE) is not None, "the run has taken the Lease, and the report gives it back"
+    again = site.play()
+    assert not again["changed"] and again["counts"] == {"nothing": 2} and site.servers["worker-2"].resets == ["ForceRestart"]
+
+
+def test_what_is_not_allowed_is_refused(site: Site) -> None:
+    site.cluster["disruption"] = "drain"
+    done = site.play()
+    assert not done["changed"] and "rdma_cluster.disruption is drain" in done["plan"][0] and site.world.did == []
+    assert site.fact()["plan"]["refusal"].startswith("rdma_cluster.disruption is drain")
+
+
+def test_nothing_asked_is_nothing_done(site: Site) -> None:
+    del site.cluster["bios"]
+    assert not site.play()["changed"] and site.world.object(LEASE) is None and not any(server.asked for server in site.servers.values())

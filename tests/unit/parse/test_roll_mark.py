@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a roll notes at a node comes back as it was written, and what is none is an error."""
+
+from __future__ import annotations
+
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION, mark
+from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import marked
+
+
+@hypothesis.given(some.builds(Mark, some.lists(some.text()).map(tuple), some.text(), some.booleans(), some.booleans()))
+def test_there_and_back(noted: Mark) -> None:
+    assert mark(marked(noted)) == noted
+
+
+def test_changes_of_a_node() -> None:
+    assert marked(None) == {"metadata": {"annotations": {ANNOTATION: None}}}
+    assert marked(None, False)["spec"] == {"unschedulable": None} and marked(None, True)["spec"] == {"unschedulable": True}
+    assert mark(marked(None)) is None and mark({"metadata": {}}) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "1", '{"boot": 1}', '{"what": true}', '{"reset": "yes"}', 7, ["x"]])
+def test_what_is_none(text: typing.Any) -> None:
+    with pytest.raises(ParseError):
+        mark({"metadata": {"annotations": {ANNOTATION: text}}})

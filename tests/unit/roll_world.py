@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A cluster whose nodes boot anew when their BMC resets them, evicts pods, and keeps the order of what was done."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
+
+from .bmc_server import BmcServer, tree
+from .fake_api import FakeApi, Resource
+
+NODES = ("worker-1", "worker-2", "worker-3")
+ATTRIBUTE = "SriovGlobalEnable"
+
+
+class Killed(BaseException):
+    """The run is killed."""
+
+
+class World(FakeApi):
+    """A cluster whose nodes boot anew when their BMC resets them.
+
+    :ivar did: what was done to nodes, in its order: ``cordon worker-1``...
+    :ivar held: pods that a budget holds, and for how many evictions more
+    :ivar away: nodes that are booting, and for how many pauses more; None: for ever
+    :ivar kill: what of ``did`` the run does not outlive
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.did: typing.List[str] = []
+        self.held: typing.Dict[str, int] = {}
+        self.away: typing.Dict[str, typing.Optional[int]] = {}
+        self.boot_pauses: typing.Optional[int] = 3
+        self.kill = ""
+        self.killed = False
+        self.now = 0.0
+        self.serve("Node", [node(name) for name in NODES])
+        self.serve("Pod", [])
+        self.serve("PodDisruptionBudget", [])
+
+    def add(self, name: str, on: str, owner: str = "ReplicaSet", labels: typing.Optional[typing.Dict[str, str]] = None) -> None:
+        owners = [{"kind": owner, "name": "x", "controller": True}] if owner else []
+        metadata = {"name": name, "namespace": "jobs", "ownerReferences": owners, "labels": labels or {}}
+        self.put("Pod", {"metadata": metadata, "spec": {"nodeName": on, "containers": []}, "status": {"phase": "Running"}})
+
+    def seen(self, name: str) -> Resource:
+        found = self.object(f"/api/v1/nodes/{name}")
+        assert found is not None
+        return found
+
+    def note(self, name: str) -> typing.Any:
+        text = self.seen(name)["metadata"].get("annotations", {}).get(ANNOTATION)
+        return None if text is None else json.loads(text)
+
+    def cordoned(self, name: str) -> bool:
+        return bool(self.seen(name)["spec"].get("unschedulable"))
+
+    def do(self, what: str) -> None:
+        self.did.append(what)
+        self.killed = self.killed or what == self.kill
+
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+        if path.endswith("/eviction"):
+            name = path.split("/")[-2]
+            assert body["kind"] == "Eviction" and body["metadata"]["name"] == name
+            if self.held.get(name, 0) > 0:
+                self.held[name] -= 1
+                return 429, {"kind": "Status", "code": 429, "reason": "TooManyRequests", "message": "it would violate the pod's disruption budget"}
+            self.do(f"evict {name}")
+            self.drop("Pod", {"metadata": {"name": name}})
+            return 201, {"kind": "Status", "status": "Success"}
+        if not path.startswith("/api/v1/nodes/"):
+            return super().write(method, path, body, dry_run)
+        assert method == "PATCH"
+        found = self.seen(path.rpartition("/")[2])
+        name, before = found["metadata"]["name"], self.cordoned(found["metadata"]["name"])
+        new = merged(found, body)
+        self.put("Node", new)
+        note = self.note(name)
+        if self.cordoned(name) != before:
+            self.do(f"{'un' if before else ''}cordon {name}")
+        self.do(f"note {name} {'reset' if note['reset'] else 'begun'}" if note else f"unnote {name}")
+        return 200, new
+
+    def boot(self, name: str) -> None:
+        """The node goes down, and comes up again by pauses of the run."""
+        self.do(f"reset {name}")
+        self.put("Node", ready(self.seen(name), False))
+        self.away[name] = self.boot_pauses
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+        for name, left in list(self.away.items()):
+            if left == 0:
+                del self.away[name]
+                found = ready(self.seen(name), True)
+                found["status"]["nodeInfo"]["bootID"] += "+"
+                self.put("Node", found)
+            elif left is not None:
+                self.away[name] = left - 1
+        if self.killed:
+            self.killed = False
+            raise Killed
+
+
+def node(name: str) -> Resource:
+    found = {"metadata": {"name": name, "labels": {}}, "spec": {}, "status": {"nodeInfo": {"bootID": f"boot-{name}"}}}
+    return ready(found, True)
+
+
+def ready(found: Resource, is_ready: bool) -> Resource:
+    conditions = [{"type": "Ready", "status": "True" if is_ready else "Unknown", "message": "" if is_ready else "Kubelet stopped posting node status."}]
+    return {**found, "status": {**found["status"], "conditions": conditions}}
+
+
+def merged(target: typing.Any, change: typing.Any) -> typing.Any:
+    """RFC 7386."""
+    if not isinstance(change, dict):
+        return change
+    found = dict(target) if isinstance(target, dict) else {}
+    for key, value in change.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = merged(found.get(key), value)
+    return found
+
+
+class Server(BmcServer):
+    """A BMC that resets its node of the world."""
+
+    def __init__(self, world: World, name: str, certificate: pathlib.Path) -> None:
+        super().__init__(tree("dell"), certificate)
+        self.world, self.node = world, name
+        self.bios.answers[self.bios.path]["Attributes"][ATTRIBUTE] = "Disabled"
+
+    def __enter__(self) -> Server:
+        super().__enter__()
+        return self
+
+    def post(self, path: str, body: typing.Any) -> typing.Any:
+        answer = super().post(path, body)
+        if answer.status == 204:
+            self.world.boot(self.node)
+        return answer
+
+    def patch(self, path: str, body: typing.Any, match: typing.Optional[str]) -> typing.Any:
+        self.world.do(f"set {self.node}")
+        return super().patch(path, body, match)
+
+    @property
+    def value(self) -> str:
+        return str(self.bios.answers[self.bios.path]["Attributes"][ATTRIBUTE])

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Nodes brought to what is wanted with one reset of each: real BMCs and a real client of an API server, a clock of the test's own. Killed at each point and
+taken up again, held by a budget, a setting that does not take, a node that never comes back, BMCs that do not answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome, NodeRoll, RollPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
+from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
+from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
+from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Killed, Server, World, merged, ready
+from lab.bmc.server import Fault
+
+SYSTEM = "/redfish/v1/Systems/System.Embedded.1"
+RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
+REBOOT = ClusterIntent(disruption="reboot")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+class Site:
+    """A cluster and its BMCs."""
+
+    def __init__(self, certificates: Certificates, servers: typing.Mapping[str, Server], world: World) -> None:
+        self.world, self.servers, self._trust = world, servers, Trust(True, str(certificates.authority))
+        self.said: typing.List[str] = []
+        self.stop: typing.Callable[[], bool] = lambda: False
+        self.wanted: typing.Dict[str, typing.Any] = {"sriov": True}
+        self.limits = Limits(drain=60, back=300, settle=10, grace=30)
+        self.delete_unmanaged = False
+        self.cluster = FakeApi.client(world.url)
+
+    def roller(self) -> Roller:
+        bmcs = [Bmc(name, "localhost", server.port, USER, PASSWORD) for name, server in self.servers.items()]
+        source = Bioses(bmcs, {}, wanted_of(self.wanted), self._trust, 30)
+        world = self.world
+        return Roller(self.cluster, [source], source, lambda: world.now, world.pause, self.said.append, self.stop, self.limits, self.delete_unmanaged)
+
+    def plan(self, intent: ClusterIntent = REBOOT) -> RollPlan:
+        return self.roller().plan(NODES, intent)
+
+    def run(self, intent: ClusterIntent = REBOOT, check_mode: bool = False) -> NodeRoll:
+        roller = self.roller()
+        done = roller.roll(roller.plan(NODES, intent), check_mode)
+        told = json.dumps(to_data(done)) + "\n".join(self.said)
+        assert not any(secret in told for secret in (PASSWORD, TOKEN, BASIC))
+        return done
+
+    def resets(self) -> typing.Dict[str, int]:
+        return {name: len(server.resets) for name, server in self.servers.items() if server.resets}
+
+
+@pytest.fixture
+def site(certificates: Certificates) -> typing.Iterator[Site]:
+    world = World()
+    world.start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(world.stop)
+        file = certificates.of()
+        yield Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
+
+
+def states(done: NodeRoll) -> typing.Dict[str, str]:
+    return {outcome.node: outcome.state for outcome in done.outcomes}
+
+
+def of(done: NodeRoll, name: str) -> NodeOutcome:
+    return next(outcome for outcome in done.outcomes if outcome.node == name)
+
+
+def only(site: Site, *names: str) -> None:
+    """Only these have something that differs."""
+    for name, server in site.servers.items():
+        if name not in names:
+            server.bios.answers[server.bios.path]["Attributes"][ATTRIBUTE] = "Enabled"
+
+
+def test_each_node_is_reset_once_and_the_second_run_does_nothing(site: Site) -> None:
+    site.world.add("web-1", "worker-1")
+    site.world.add("daemon-1", "worker-1", owner="DaemonSet")
+    done = site.run()
+    assert states(done) == dict.fromkeys(NODES, "done") and site.resets() == dict.fromkeys(NODES, 1)
+    assert [server.value for server in site.servers.values()] == ["Enabled"] * 3
+    assert site.world.did[:8] == [
+        "note worker-1 begun",
+        "set worker-1",
+        "cordon worker-1",
+        "note worker-1 begun",
+        "evict web-1",
+        "note worker-1 reset",
+        "reset worker-1",
+        "uncordon worker-1",
+    ]
+    assert site.world.did.index("uncordon worker-1") < site.world.did.index("note worker-2 begun"), "one at a time"
+    assert [server.resets for server in site.servers.values()] == [["ForceRestart"]] * 3
+    assert len(done.changes) == 3 and "reset (ForceRestart)" in done.changes[0]
+    before = list(site.world.did)
+    again = site.run()
+    assert states(again) == dict.fromkeys(NODES, "nothing") and again.changes == () and site.world.did == before
+    assert all(site.world.note(name) is None and not site.world.cordoned(name) for name in NODES)
+
+
+def test_check_mode_says_what_would_be_done_and_does_nothing(site: Site) -> None:
+    only(site, "worker-2")
+    done = site.run(check_mode=True)
+    assert states(done) == {"worker-1": "nothing", "worker-2": "planned", "worker-3": "nothing"}
+    assert len(done.changes) == 1 and "worker-2 (wave 1): set, drain, reset" in done.changes[0] and ATTRIBUTE in done.changes[0]
+    assert site.world.did == [] and site.resets() == {}
+
+
+@pytest.mark.parametrize("disruption", ["none", "drain"])
+def test_what_is_not_allowed_is_refused_before_anything_is_touched(site: Site, disruption: typing.Any) -> None:
+    done = site.run(ClusterIntent(disruption=disruption))
+    assert f"rdma_cluster.disruption is {disruption}" in done.plan.refusal and set(states(done).values()) == {"blocked"}
+    assert done.changes == () and site.world.did == [] and not any(server.written for server in site.servers.values())
+
+
+def test_waves_of_the_pool(site: Site) -> None:
+    done = site.run(ClusterIntent(disruption="reboot", node_pool=DrainPool(2)))
+    assert [[step.node for step in wave] for wave in done.plan.waves] == [["worker-1", "worker-2"], ["worker-3"]]
+    resets = [what for what in site.world.did if what.startswith("reset")]
+    assert set(resets[:2]) == {"reset worker-1", "reset worker-2"} and resets[2:] == ["reset worker-3"]
+    assert states(done) == dict.fromkeys(NODES, "done")
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["note worker-1 begun", "set worker-1", "cordon worker-1", "evict web-1", "note worker-1 reset", "reset worker-1"],
+)
+def test_killed_at_each_point_and_taken_up_again(site: Site, point: str) -> None:
+    only(site, "worker-1")
+    site.world.add("web-1", "worker-1")
+    site.world.kill = point
+    with pytest.raises(Killed):
+        kill_at_once(site)
+        site.run()
+    site.world.kill = ""
+    done = site.run()
+    assert of(done, "worker-1").state == "done", done
+    assert site.resets() == {"worker-1": 1} and site.servers["worker-1"].value == "Enabled"
+    assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+
+
+def kill_at_once(site: Site) -> None:
+    """The run dies with what follows what it does not outlive: with its next request, or its next pause."""
+    original = site.cluster._call
+
+    def call(*arguments: typing.Any, **more: typing.Any) -> typing.Any:
+        if site.world.killed:
+            site.world.killed = False
+            site.cluster._call = original  # type: ignore[method-assign]
+            raise Killed
+        return original(*arguments, **more)
+
+    site.cluster._call = call  # type: ignore[method-assign]
+
+
+def test_a_budget_holds_a_pod_for_a_while(site: Site) -> None:
+    only(site, "worker-1")
+    site.world.add("web-1", "worker-1")
+    site.world.held["web-1"] = 3
+    done = site.run()
+    assert of(done, "worker-1").state == "done" and any("is held" in line and "disruption budget" in line for line in site.said)
+
+
+def test_a_budget_that_never_lets_go_leaves_the_node_as_it_was(site: Site) -> None:
+    only(site, "worker-1", "worker-2")
+    site.world.add("web-1", "worker-1")
+    site.world.held["web-1"] = 1000
+    done = site.run()
+    first = of(done, "worker-1")
+    assert first.state == "failed" and "jobs/web-1 is held" in first.why and "PodDisruptionBudget" in first.remedy
+    assert of(done, "worker-2").state == "left" and site.resets() == {}
+    assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+
+
+def test_a_budget_that_allows_nothing_is_seen_before(site: Site) -> None:
+    site.world.add("web-1", "worker-1", labels={"app": "web"})
+    budget = {"metadata": {"name": "web", "namespace": "jobs"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}, "status": {"disruptionsAllowed": 0}}
+    site.world.put("PodDisruptionBudget", budget)
+    done = site.run()
+    assert states(done) == {"worker-1": "blocked", "worker-2": "done", "worker-3": "done"} and "jobs/web" in of(done, "worker-1").why
+
+
+def test_a_pod_that_nothing_makes_again_stays_unless_it_may_go(site: Site) -> None:
+    only(site, "worker-1")
+    site.world.add("pet", "worker-1", owner="")
+    done = site.run()
+    assert of(done, "worker-1").state == "blocked" and "jobs/pet" in of(done, "worker-1").why and site.world.did == []
+    site.delete_unmanaged = True
+    assert of(site.run(), "worker-1").state == "done" and "evict pet" in site.world.did
+
+
+def test_what_did_not_take_is_a_finding_and_never_a_second_reset(site: Site) -> None:
+    only(site, "worker-1", "worker-2")
+    site.servers["worker-1"].bios.stubborn = frozenset({ATTRIBUTE})
+    done = site.run()
+    first = of(done, "worker-1")
+    assert first.state == "failed" and "did not take" in first.why and f"kubectl annotate node worker-1 {ANNOTATION}-" in first.remedy
+    assert of(done, "worker-2").state == "left" and site.resets() == {"worker-1": 1}
+    assert not site.world.cordoned("worker-1"), "the node works"
+    again = site.run()
+    assert of(again, "worker-1").state == "failed" and "did not take" in of(again, "worker-1").why
+    assert site.resets() == {"worker-1": 1, "worker-2": 1}, "the others go on; this one is not reset again"
+    site.servers["worker-1"].bios.stubborn = frozenset()
+    site.servers["worker-1"].bios.answers[site.servers["worker-1"].bios.path]["Attributes"][ATTRIBUTE] = "Enabled"
+    assert of(site.run(), "worker-1").state == "done" and site.world.note("worker-1") is None, "set on its setup screen: the note goes"
+    assert of(site.run(), "worker-1").state == "nothing"
+
+
+def test_killed_while_it_booted_and_then_it_did_not_take(site: Site) -> None:
+    only(site, "worker-1")
+    site.servers["worker-1"].bios.stubborn = frozenset({ATTRIBUTE})
+    site.world.kill = "reset worker-1"
+    kill_at_once(site)
+    with pytest.raises(Killed):
+        site.run()
+    site.world.kill = ""
+    while site.world.away:
+        site.world.pause(5)
+    done = site.run()
+    assert of(done, "worker-1").state == "failed" and "did not take" in of(done, "worker-1").why
+    assert site.resets() == {"worker-1": 1} and not site.world.cordoned("worker-1")
+
+
+def test_a_node_that_never_comes_back_ends_the_roll(site: Site) -> None:
+    site.world.boot_pauses = None
+    done = site.run()
+    first = of(done, "worker-1")
+    assert states(done) == {"worker-1": "failed", "worker-2": "left", "worker-3": "left"}
+    assert "not back 300 s after its reset" in first.why and "Kubelet stopped posting" in first.why and "kubectl uncordon worker-1" in first.remedy
+    assert site.world.cordoned("worker-1") and site.resets() == {"worker-1": 1}
+    # it is back: it is taken up again, and not reset again
+    site.world.away["worker-1"], site.world.boot_pauses = 2, 3
+    assert states(site.run()) == dict.fromkeys(NODES, "done") and site.resets() == dict.fromkeys(NODES, 1)
+    assert not site.world.cordoned("worker-1")
+
+
+def test_interrupted_the_other_nodes_of_the_wave_go_no_further(site: Site) -> None:
+    site.limits = Limits(drain=1e9)
+    for name in NODES[:2]:
+        site.world.add(f"web-{name}", name)
+        site.world.held[f"web-{name}"] = 10**9
+    site.world.kill = "cordon worker-1"
+    before = set(threading.enumerate())
+    with pytest.raises(Killed):
+        site.run(ClusterIntent(disruption="reboot", node_pool=DrainPool(2)))
+    for thread in set(threading.enumerate()) - before:
+        if "ThreadPoolExecutor" in thread.name:
+            thread.join(30)
+            assert not thread.is_alive(), "it drains on"
+    assert site.resets() == {} and not any(what.startswith("uncordon") for what in site.world.did)
+
+
+def test_stopped_between_two_nodes(site: Site) -> None:
+    site.stop = lambda: "reset worker-1" in site.world.did
+    done = site.run()
+    assert states(done) == {"worker-1": "done", "worker-2": "left", "worker-3": "left"} and not site.world.cordoned("worker-1")
+    site.stop = lambda: False
+    assert states(site.run()) == {"worker-1": "nothing", "worker-2": "done", "worker-3": "done"} and site.resets() == dict.fromkeys(NODES, 1)
+
+
+def test_a_bmc_that_does_not_answer_is_unknown_and_the_others_go_on(site: Site) -> None:
+    server = site.servers["worker-2"]
+    server.faults["/redfish/v1/Systems"] = Fault(status=500)
+    done = site.run()
+    assert states(done) == {"worker-1": "done", "worker-2": "unknown", "worker-3": "done"} and "BMC of worker-2" in of(done, "worker-2").why
+
+
+def test_a_bmc_that_refuses_the_reset_leaves_the_node_as_it_was(site: Site) -> None:
+    only(site, "worker-1")
+    site.servers["worker-1"].faults[RESET] = Fault(status=403)
+    done = site.run()
+    assert of(done, "worker-1").state == "failed" and "403" in of(done, "worker-1").why
+    assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+    # what was set waits for a reset, and is planned again
+    del site.servers["worker-1"].faults[RESET]
+    assert of(site.run(), "worker-1").state == "done" and site.resets() == {"worker-1": 1}
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_connection_that_breaks_as_the_reset_is_ordered(site: Site, late: bool) -> None:
+    only(site, "worker-1")
+    site.servers["worker-1"].faults[RESET] = Fault(times=1, drop=True, late=late)
+    done = site.run()
+    if late:
+        assert of(done, "worker-1").state == "done" and site.resets() == {"worker-1": 1}
+    else:
+        assert of(done, "worker-1").state == "failed" and "did not take the reset" in of(done, "worker-1").why and site.resets() == {}
+        assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+
+
+def test_what_others_have_cordoned_stays_cordoned(site: Site) -> None:
+    only(site, "worker-1")
+    site.world.put("Node", merged(site.world.seen("worker-1"), {"spec": {"unschedulable": True}}))
+    assert of(site.run(), "worker-1").state == "done" and site.world.cordoned("worker-1")
+    assert not any("cordon" in what for what in site.world.did)
+
+
+def test_nodes_that_are_away_count(site: Site) -> None:
+    only(site, "worker-1")
+    site.world.put("Node", ready(site.world.seen("worker-3"), False))
+    done = site.run()
+    assert "worker-3" in done.plan.refusal and "Bring them back" in done.plan.refusal and site.world.did == []
+
+
+def test_a_node_that_is_not_ready_is_left_out(site: Site) -> None:
+    only(site, "worker-1", "worker-2")
+    site.world.put("Node", ready(site.world.seen("worker-2"), False))
+    done = site.run(ClusterIntent(disruption="reboot", node_pool=DrainPool(2)))
+    assert states(done) == {"worker-1": "done", "worker-2": "blocked", "worker-3": "nothing"} and "not Ready" in of(done, "worker-2").why
+
+
+def test_what_the_bios_can_not_be_is_refused_before_anything_is_touched(site: Site) -> None:
+    only(site, "worker-1")
+    site.wanted = {"sriov": True, "numa_per_socket": 77}
+    done = site.run()
+    assert set(states(done).values()) == {"blocked"} and "numa_per_socket" in of(done, "worker-1").why and site.world.did == []
+
+
+def test_a_note_that_can_not_be_read_is_not_guessed(site: Site) -> None:
+    only(site, "worker-1")
+    site.world.put("Node", merged(site.world.seen("worker-1"), {"metadata": {"annotations": {ANNOTATION: "{"}}}))
+    done = site.run()
+    assert of(done, "worker-1").state == "blocked" and "annotate" in of(done, "worker-1").why and site.world.did == []
+
+
+@pytest.mark.parametrize(
+    ("kinds", "info", "taken"),
+    [
+        (["On", "GracefulRestart", "ForceRestart"], None, "ForceRestart"),
+        (["On", "PowerCycle"], None, "PowerCycle"),
+        (["GracefulRestart"], None, "GracefulRestart"),
+        (None, ["PowerCycle", "GracefulRestart"], "PowerCycle"),
+        (None, None, "ForceRestart"),
+    ],
+)
+def test_the_reset_that_a_bmc_offers(site: Site, kinds: typing.Any, info: typing.Any, taken: str) -> None:
+    only(site, "worker-1")
+    server = site.servers["worker-1"]
+    reset = {"target": RESET, **({"ResetType@Redfish.AllowableValues": kinds} if kinds else {}), **({"@Redfish.ActionInfo": f"{SYSTEM}/Info"} if info else {})}
+    server.answers[SYSTEM]["Actions"] = {"#ComputerSystem.Reset": reset}
+    server.answers[f"{SYSTEM}/Info"] = {"Parameters": [{"Name": "ResetType", "AllowableValues": info}]}
+    assert of(site.run(), "worker-1").state == "done" and server.resets == [taken]
+
+
+@pytest.mark.parametrize("actions", [None, {"#ComputerSystem.Reset": {"target": RESET, "ResetType@Redfish.AllowableValues": ["On", "Nmi"]}}])
+def test_a_bmc_without_a_reset_leaves_the_node_as_it_was(site: Site, actions: typing.Any) -> None:
+    only(site, "worker-1")
+    site.servers["worker-1"].answers[SYSTEM]["Actions"] = actions
+    assert of(site.run(), "worker-1").state == "failed" and not site.world.cordoned("worker-1") and site.resets() == {}
