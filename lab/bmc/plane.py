@@ -138,14 +138,14 @@ class Bmc:
         system = server.Bios(json.loads((self.folder / "tree.json").read_text())).system
         self._ask("POST", system + server.RESET, {"ResetType": "ForceRestart"})
 
-    def _ask(self, method: str, path: str, body: typing.Any = None, headers: typing.Mapping[str, str] = {}) -> str:
+    def _ask(self, method: str, path: str, body: typing.Any = None, headers: typing.Optional[typing.Mapping[str, str]] = None) -> str:
         """Answers with the ETag of the resource; empty where it has none."""
         who = server.Credentials(**json.loads(self._credentials.read_text()))
         trust = ssl.create_default_context(cafile=str(self._authority))
         connection = http.client.HTTPSConnection(self.worker.bmc.address, PORT, context=trust, timeout=60)
         try:
             text = None if body is None else json.dumps(body)
-            connection.request(method, path, text, {**_PATCH, "Authorization": who.basic, **headers})
+            connection.request(method, path, text, {**_PATCH, "Authorization": who.basic, **(headers or {})})
             answer = connection.getresponse()
             said = answer.read().decode(errors="replace")
         except OSError as error:

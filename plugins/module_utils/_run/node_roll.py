@@ -199,7 +199,6 @@ class Roller:
         begin, did = self._clock(), typing.cast(typing.List[str], [])
         state: typing.Literal["done", "failed"] = "done"
         why = remedy = ""
-        self._say(line(step))
         try:
             self._work(step, did)
         except LeaseLost:

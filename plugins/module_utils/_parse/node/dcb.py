@@ -28,10 +28,13 @@ def priorities(text: str) -> typing.Dict[int, int]:
     """Priority by DSCP; empty where the port does not look at DSCP."""
     found: typing.Dict[int, int] = {}
     pairs = _read(text).get("dscp_prio", [])
-    for pair in pairs if isinstance(pairs, list) else [None]:
-        if not isinstance(pair, list) or len(pair) != 2 or not all(type(item) is int for item in pair):
+    if not isinstance(pairs, list):
+        raise ParseError(_TOOL, text, "dscp_prio with pairs of numbers")
+    for pair in pairs:
+        numbers = [item for item in pair if isinstance(item, int) and not isinstance(item, bool)] if isinstance(pair, list) else []
+        if len(numbers) != 2 or len(pair) != 2:
             raise ParseError(_TOOL, text, "dscp_prio with pairs of numbers")
-        dscp, priority = pair
+        dscp, priority = numbers
         if not (0 <= dscp < 64 and 0 <= priority < _PRIORITIES):
             raise ParseError(_TOOL, text, "a DSCP of 0 to 63 and a priority of 0 to 7")
         found[dscp] = max(priority, found.get(dscp, 0))
