@@ -68,13 +68,6 @@ class GuestAgent:
                 raise StepError(f"{self.name}: '{' '.join(argv)[:120]}' did not end within {limit:.0f} s", f"look what it does: lab/on {self.name} ps -ef")
             time.sleep(_POLL_SECONDS)
 
-    def answers(self) -> bool:
-        """Whether it is there, as it is some time after a worker's start."""
-        try:
-            return self.run(["true"], limit=30).code == 0
-        except StepError:
-            return False
-
     def check(self, script: str, stdin: bytes = b"", limit: float = 60) -> str:
         """Output of a shell script that must end well.
 

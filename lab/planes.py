@@ -25,7 +25,7 @@ from .fabric.guest import hca_map
 from .fabric.plane import FabricPlane
 from .guest_agent import GuestAgent
 from .pki import Pki
-from .processes import Processes, end, wait_until
+from .processes import Processes, end
 
 FOLDER = pathlib.Path(__file__).parent.parent / ".lab"
 CLONE_NEWNET = 0x40000000
@@ -141,9 +141,6 @@ class Lab:
         """
         worker, disks = self.worker(name), self.build()
         self.start_worker(worker, disks)
-        # before it is Ready: what looks at a node that is Ready shall see its HCAs
-        if wait_until(self.agent(name).answers, workers.READY_SECONDS):
-            self.refresh()
         workers.wait_ready(self.processes, [worker], self.authority, lambda one: self.start_worker(one, disks))
         self.refresh()
 

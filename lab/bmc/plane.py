@@ -112,20 +112,25 @@ class Bmc:
     @property
     def attributes(self) -> typing.Mapping[str, typing.Any]:
         """Of the BIOS as it is; what waits for a reset is not among them."""
+        bios = self._bios
+        found: typing.Mapping[str, typing.Any] = bios.answers[bios.path]["Attributes"]
+        return found
+
+    @property
+    def _bios(self) -> server.Bios:
+        """As the BMC has kept it."""
         answers = json.loads((self.folder / "tree.json").read_text())
-        bios = server.Bios(answers)
         kept = self.folder / server.STATE
         if kept.exists():
             answers.update(json.loads(kept.read_text()))
-        found: typing.Mapping[str, typing.Any] = answers[bios.path]["Attributes"]
-        return found
+        return server.Bios(answers)
 
     def set(self, attributes: typing.Mapping[str, str]) -> None:
         """What somebody enters on the setup screen: it waits for a reset.
 
         :raises StepError: the BMC does not take it
         """
-        settings = server.Bios(json.loads((self.folder / "tree.json").read_text())).settings
+        settings = self._bios.settings
         body = {"Attributes": attributes, "@Redfish.SettingsApplyTime": {"ApplyTime": "OnReset"}}
         etag = self._ask("GET", settings)
         self._ask("PATCH", settings, body, {"If-Match": etag} if etag else {})
@@ -135,8 +140,7 @@ class Bmc:
 
         :raises StepError: the BMC does not do it
         """
-        system = server.Bios(json.loads((self.folder / "tree.json").read_text())).system
-        self._ask("POST", system + server.RESET, {"ResetType": "ForceRestart"})
+        self._ask("POST", self._bios.system + server.RESET, {"ResetType": "ForceRestart"})
 
     def _ask(self, method: str, path: str, body: typing.Any = None, headers: typing.Optional[typing.Mapping[str, str]] = None) -> str:
         """Answers with the ETag of the resource; empty where it has none."""

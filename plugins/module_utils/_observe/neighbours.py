@@ -75,17 +75,15 @@ def _uplinks(roots: typing.Sequence[str], routes: str, errors: typing.List[str])
     readers = [sysfs.Reader(root) for root in roots]
     found: typing.Dict[str, None] = {}
 
-    def entries(name: str) -> typing.List[str]:
-        return [entry for one in readers for entry in one.names(f"class/net/{name}")]
-
     while waiting:
         name = waiting.pop()
-        if name in found or not entries(name):
+        entries = [entry for one in readers for entry in one.names(f"class/net/{name}")]
+        if name in found or not entries:
             continue
         found[name] = None
-        below = [entry[len("lower_") :] for entry in entries(name) if entry.startswith("lower_")]
+        below = [entry[len("lower_") :] for entry in entries if entry.startswith("lower_")]
         # a bridge of Open vSwitch shows no ports of its own: all ports of all bridges are below this one
-        waiting += below or ([] if "device" in entries(name) else [_OPEN_VSWITCH])
+        waiting += below or ([] if "device" in entries else [_OPEN_VSWITCH])
     errors += [error for one in (reader, *readers) for error in one.errors]
     return tuple(sorted(found))
 
