@@ -131,7 +131,7 @@ class Bench:
         address = server.address or ""
         limit = min(PING_LIMIT, fabric.pods.limit_seconds)
         ran, failure = self._both(
-            (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit)), commands.PING_SERVER_UP, limit, False
+            (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit)), commands.PING_SERVER_UP, limit, False, _ping_failure
         )
         result = dataclasses.replace(result, pings=rping.parse(ran.output).count if ran else None, commands=(_line(ran),) if ran else ())
         if failure is not None:
@@ -223,18 +223,26 @@ class Bench:
         if failure is None and judge_server:
             failure = failure_of(server.wait(SLACK))
         elif failure is not None:
-            failure = self._killed(server, limit, failure) or failure
+            failure = self._left(server, limit, failure) or failure
         return ran, failure
 
-    def _killed(self, server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
-        """Whether the server was killed, and not by its limit: then what the client says of it is but the consequence."""
+    def _left(self, server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
+        """How the server ended, where that says more than the client's words of it: it was killed, and not by its limit, or it left the client."""
         server.wait_for(NEVER, SETTLE)
         if server.running:
             return None
         ended = server.wait(0)
         if ended.exit_code in KILLED and ended.seconds < limit:
             return Failure("peer_gone", f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300])
+        if failure.kind == "disconnected":
+            how = f"the server ended with exit code {ended.exit_code} after {ended.seconds:.0f} s: {rping.tail(ended.output)}"
+            return Failure("disconnected", f"{failure.evidence}; {how}"[:500])
         return None
+
+
+def _ping_failure(result: CommandResult) -> typing.Optional[Failure]:
+    """rping's client exits with 0 also where its server left it before a round trip was made."""
+    return failure_of(result) or rping.short(result.output, commands.PINGS)
 
 
 def _tcp_failure(result: CommandResult) -> typing.Optional[Failure]:

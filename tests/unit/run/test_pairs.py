@@ -415,6 +415,25 @@ def test_a_last_handshake_that_is_always_missed_is_a_failure() -> None:
     assert not lines[-1].endswith("once more")
 
 
+LEFT = CommandResult("rping -c", 0, "client DISCONNECT EVENT...\nwait for RDMA_WRITE_ADV state 10\n", False, 0.2)
+
+
+def test_a_server_of_rping_that_left_is_asked_anew_and_told() -> None:
+    facts, lines = run(Api(answers={("rping", "client"): [LEFT, LEFT, None, None]}))
+    assert [(pair.pings, pair.ping_failure, pair.average_gbps) for pair in facts.pairs] == [(5, "", 0.034819)] * 2
+    assert [line.endswith("; once more") for line in lines if "a -> b" in line] == [True, True, False]
+    assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "rping" in command] == ["0 in 0.2 s", "0 in 0.2 s", "0 in 0.0 s"]
+
+
+def test_a_server_of_rping_that_always_leaves_is_a_failure_with_its_last_words() -> None:
+    over = CommandResult("rping -s", 137, "rdma_listen\ncq completion failed status 4\nrping server failed: -1\n", False, 30.0)
+    facts, _lines = run(Api(answers={("rping", "client"): LEFT, ("rping", "server"): over}))
+    assert [(pair.ping_failure, pair.failure, pair.average_gbps) for pair in facts.pairs] == [("disconnected", "ping", None)] * 2
+    assert facts.pairs[0].ping_evidence.endswith(
+        "; the server ended with exit code 137 after 30 s: rdma_listen | cq completion failed status 4 | rping server failed: -1"
+    )
+
+
 def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like() -> None:
     api = Api(("a", "b", "c"))
 

@@ -53,6 +53,10 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "It measured, and the two ends then missed each other in their last handshake, each time that it was tried, so neither vouches for the figure.",
         "Use a newer perftest in pods.image; on iWARP, where this is a race, run the stage again.",
     ),
+    "disconnected": (
+        "rping's server ended the connection before the last round trip, each time that it was tried; rping's client calls that a success.",
+        "Read the server's last words beside 'measured', and dmesg of its node.",
+    ),
     "no_tool": (
         "The image lacks a tool: it needs timeout, stdbuf, rping and ib_write_bw, or iperf3 where pods have no RDMA device.",
         "Use an image with perftest and rdma-core's utilities in pods.image, and with iperf3 where TCP is measured.",

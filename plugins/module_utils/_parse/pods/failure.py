@@ -25,6 +25,7 @@ Kind = typing.Literal[
     "transport_retry",
     "peer_gone",
     "not_closed",
+    "disconnected",
     "no_tool",
     "no_option",
     "hang",
@@ -43,8 +44,9 @@ RETRIED = ("not_listening", "no_address")
 #: kinds that say nothing of the link, worth a bounded number of measurements anew: the connection to the pod broke; or perftest measured, and its two
 #: ends then missed each other in the last handshake over rdma_cm. On iWARP a send is complete once the local TCP has it, so the server may have torn the
 #: connection down before the client's own last send is complete (perftest's rdma_write_keys: "Bad wc status 2", with a perfect table on both sides). On
-#: InfiniBand and RoCE a send is complete when the other end has it
-LOST = frozenset(("exec_lost", "not_closed"))
+#: InfiniBand and RoCE a send is complete when the other end has it. Or rping's server left before the last round trip, as it does when its time is over
+#: while the client is still trying to reach it
+LOST = frozenset(("exec_lost", "not_closed", "disconnected"))
 
 _TOOL = "(?:rping|ib_write_bw|iperf3)"
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
