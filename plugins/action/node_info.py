@@ -8,6 +8,10 @@ import re
 import time
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.returned import missing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, chosen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
 
@@ -16,16 +20,31 @@ _SLOW_SECONDS = 5.0
 
 
 class ActionModule(Observer):
-    """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen before it."""
+    """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen before it. With ``since`` the answer
+    says what of the HCAs of that moment is missing.
+    """
 
     MODULE = "linerate.rdma.node_info"
     KINDS: typing.ClassVar[typing.Mapping[str, str]] = {name: name for name in SUBSETS}
 
+    #: an earlier moment of the run
+    _since: typing.Optional[str] = None
+
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
         """A subset that is not asked for leaves the fact of it as it is."""
+        self._since = given.pop("since", None)
         moment, words = given.pop("moment", None), given.get("gather_subset") or ["all"]
         subsets = chosen(words.split(",") if isinstance(words, str) else words)
         return {key: f"{kind}_{moment}" if moment else kind for key, kind in self.KINDS.items() if key in subsets}
+
+    def _kept(self, folder: FactFolder, node: str, kinds: typing.Mapping[str, str], arguments: Result, task_vars: Variables) -> Result:
+        answer = super()._kept(folder, node, kinds, arguments, task_vars)
+        before = folder.read(f"hcas_{self._since}", node) if self._since and "hcas" in kinds else None
+        if before is None or before.error is not None or answer.get("failed") or answer.get("unreachable"):
+            return answer
+        now = folder.read(kinds["hcas"], node)
+        had, has = (load(NodeHcas, fact.value if fact else None, "hcas") for fact in (before, now))
+        return {**answer, "missing": list(missing(had, has))}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
         """Stamp the node's clock with the controller's: only between asking and answer is it known what it is compared with.

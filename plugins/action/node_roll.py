@@ -30,6 +30,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
 FACT = "node_roll"
+#: kind of a fact: the HCAs of a node before its reset
+BEFORE = "hcas_before_reset"
 
 
 class ActionModule(ControllerAction):
@@ -60,6 +62,8 @@ class ActionModule(ControllerAction):
         folder.write(FACT, value=to_data(done))
         states = [outcome.state for outcome in done.outcomes]
         reset = [outcome.node for outcome in done.outcomes if any(word.startswith("reset") for word in outcome.did)]
+        for node in reset:
+            _keep(folder, node)
         after = "".join(f"{change}\n" for change in done.changes)
         diff = {"diff": {"before": "", "after": after}} if done.changes else {}
         counts = {state: states.count(state) for state in dict.fromkeys(states)}
@@ -88,6 +92,13 @@ class ActionModule(ControllerAction):
             for line in lines(planned):
                 say(line)
             return roller.roll(planned, caller.check_mode)
+
+
+def _keep(folder: FactFolder, node: str) -> None:
+    """What a node had that was reset: the stages so far have judged that, and it must be there again. Nobody has looked at the node since."""
+    fact = folder.read("hcas", node)
+    if fact is not None and fact.error is None:
+        folder.write(BEFORE, node, fact.value)
 
 
 class _Caller:

@@ -54,6 +54,11 @@ options:
   moment:
     description: Name of the point in time within the run. With O(facts_dir), it becomes part of the kind of the fact, such as C(hcas_<moment>).
     type: str
+  since:
+    description:
+      - Name of an earlier point in time of the run, at which the HCAs were kept as C(hcas_<since>). RV(missing) then says what the node had and lacks now.
+      - Needs O(facts_dir). V(before_reset) is what M(linerate.rdma.node_roll) keeps of each node that it resets.
+    type: str
 extends_documentation_fragment:
   - linerate.rdma._options.facts
   - linerate.rdma._attributes.reads
@@ -327,6 +332,13 @@ counts:
   returned: if O(facts_dir) and O(run) are set
   type: dict
   sample: {hcas: 72, platform: 72, firmware: 8}
+missing:
+  description: What the node had at the moment O(since) and lacks now, in words.
+  returned: if O(since) is set, and the HCAs of that moment were kept
+  type: list
+  elements: str
+  sample:
+    - "mlx5_0 port 1, which was ACTIVE and is INIT"
 clock:
   description: Clock of the node.
   returned: with the subset V(clock)
@@ -443,6 +455,7 @@ def main() -> None:
             "netdevs": {"type": "list", "elements": "str", "default": []},
             **_ansible.OBSERVER_SPEC,
             "moment": {"type": "str"},
+            "since": {"type": "str"},
         },
         supports_check_mode=True,
     )

@@ -28,6 +28,7 @@ description:
   - The first C(SIGINT) or C(SIGTERM) ends the roll after the nodes of the wave. The second one ends it at once.
   - Takes address and credentials of each BMC from the variables of its node, as M(linerate.rdma.bmcs_info) does. They are no options, so that no log and no
     result ever has them.
+  - Keeps the HCAs that a node had before its reset as the fact C(hcas_before_reset), so that M(linerate.rdma.node_info) can wait until they are there again.
   - Does not fail if a node fails. The fact C(node_roll) holds the plan and the result of each node, which stage C(platform) judges.
 options:
   cluster:

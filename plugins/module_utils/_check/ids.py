@@ -60,7 +60,7 @@ WHAT = {
         "uplinks",
     ),
     "reachability": ("node", "pair", "port", "scope", "suspect"),
-    "platform": ("bios", "driver", "firmware", "iommu", "node", "roll", "scope", "sriov"),
+    "platform": ("bios", "driver", "firmware", "iommu", "node", "returned", "roll", "scope", "sriov"),
     "tuning": ("alike", "cpu", "gpu", "kernel", "kubelet", "memory", "network", "node", "pci", "roce"),
     "operators": (
         "config",

@@ -103,6 +103,8 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "roll_plan": OfCluster("node_roll", "plan"),
         "rolled": OfCluster("node_roll", "outcomes"),
         "roll_error": OfCluster("node_roll", "error"),
+        # what the stages before have judged
+        "before": Planned("hcas_before_reset"),
     },
     "tuning": {"nodes": HCAS, "tunings": TUNING, "by_pods": BY_PODS},
     "operators": {

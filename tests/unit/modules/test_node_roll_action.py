@@ -52,9 +52,11 @@ class Site:
         (folder / "kubeconfig").write_text(yaml.safe_dump(config), encoding="utf-8")
         begin = {"linerate.rdma.run_begin": {"report_dir": "report"}, "register": "begun"}
         options = {"facts_dir": "report", "run": "{{ begun.run }}", "holder": "{{ begun.holder }}", "kubeconfig": "kubeconfig", "cluster": "{{ cluster }}"}
+        kept = {"facts_dir": "report", "run": "{{ begun.run }}", "kind": "hcas", "value": {"hcas": [], "errors": []}}
+        seen = {"linerate.rdma.fact": {**kept, "node": "{{ item }}"}, "loop": list(servers), "check_mode": False}
         roll = {"linerate.rdma.node_roll": {**options, "bmc_ca_path": str(authority)}, "register": "rolled"}
         show = {"ansible.builtin.copy": {"content": "{{ rolled | to_json }}", "dest": str(folder / "rolled.json"), "mode": "0600"}, "check_mode": False}
-        play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [begin, roll, show]}
+        play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [begin, seen, roll, show]}
         (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
 
     def play(self, *arguments: str) -> typing.Dict[str, typing.Any]:
@@ -110,6 +112,7 @@ def test_a_roll_after_its_check_mode_and_again(site: Site) -> None:
     assert site.servers["worker-2"].value == "Enabled" and site.servers["worker-2"].resets == ["ForceRestart"]
     assert site.fact()["error"] == "" and [one["state"] for one in site.fact()["outcomes"]] == ["nothing", "done"]
     assert "worker-2: done" in site.said, "its progress is shown"
+    assert [path.name for path in (site.folder / "report/facts/hcas_before_reset").iterdir()] == ["worker-2.json"], "of who was reset, and of nobody else"
     assert site.world.object(LEASE) is not None, "the run has taken the Lease, and the report gives it back"
     again = site.play()
     assert not again["changed"] and again["counts"] == {"nothing": 2} and site.servers["worker-2"].resets == ["ForceRestart"]

@@ -196,6 +196,23 @@ def test_moment_is_no_argument_of_the_module() -> None:
     assert action(node_info).kinds(given) == {"hcas": "hcas_later"} and given == {"gather_subset": ["hcas"]}
 
 
+@pytest.mark.parametrize(("later", "lost"), [(["mlx5_0"], ["mlx5_1"]), (["mlx5_0", "mlx5_1"], []), ([], ["mlx5_0", "mlx5_1"])])
+def test_what_is_missing_since_an_earlier_moment(
+    folder: FactFolder, monkeypatch: pytest.MonkeyPatch, later: typing.List[str], lost: typing.List[str]
+) -> None:
+    def hcas(*names: str) -> typing.Dict[str, typing.Any]:
+        return {"hcas": [{"name": name, "rdma_device": name} for name in names], "errors": []}
+
+    plugin = action(node_info)
+    monkeypatch.setattr(plugin, "ask", lambda arguments, task_vars: {"hcas": hcas(*later)})
+    given = {"since": "before_reset", "gather_subset": ["hcas"]}
+    kinds = plugin.kinds(given)
+    assert given == {"gather_subset": ["hcas"]}, "it is no argument of the module"
+    assert "missing" not in plugin._kept(folder, "worker-1", kinds, given, {}), "nothing was kept at that moment"
+    folder.write("hcas_before_reset", "worker-1", hcas("mlx5_0", "mlx5_1"))
+    assert plugin._kept(folder, "worker-1", kinds, given, {})["missing"] == lost
+
+
 @pytest.mark.parametrize(
     ("words", "keys"),
     [

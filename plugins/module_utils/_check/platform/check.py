@@ -15,7 +15,7 @@ from ..._model.bios import ObservedBios
 from ..._model.fabric import ObservedSubnets
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.firmware import NicDevices, ObservedFirmware
-from ..._model.hca import Hca, ObservedHcas
+from ..._model.hca import Hca, NodeHcas, ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.node_roll import NodeOutcome, RollPlan
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
@@ -23,7 +23,7 @@ from ..._model.profiles import is_infiniband, traits
 from ..fleet import answers, why_no_sriov
 from ..fleet.bios import wanted_by
 from ..fleet.hcas_of_fabric import Membership, resolve
-from . import bios, bmc, firmware, roll
+from . import bios, bmc, firmware, returned, roll
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Facts:
     :ivar roll_plan: of the nodes that were to be brought to what is wanted; None where nobody asked for that
     :ivar rolled: what became of them
     :ivar roll_error: why nobody knows
+    :ivar before: what node_info answered before its reset, of each node that was reset
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -52,6 +53,7 @@ class Facts:
     roll_plan: typing.Optional[RollPlan] = None
     rolled: typing.Optional[typing.Tuple[NodeOutcome, ...]] = None
     roll_error: str = ""
+    before: typing.Dict[str, NodeHcas] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -90,7 +92,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         said = bmc.told(facts.bioses.get(name), wishes, any(name in one.members for one in memberships.values()))
         of_node = _check_node(name, observed.value, intent, memberships, fleet, said)
         findings += [*of_node, *bmc.check(name, said, wishes, of_node)]
-    return (*findings, *roll.check(facts.roll_plan, facts.rolled, facts.roll_error))
+    return (*findings, *roll.check(facts.roll_plan, facts.rolled, facts.roll_error), *returned.check(facts.before, facts.nodes))
 
 
 def _check_node(

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a node that was reset has all HCAs and links that it had before. Check id: ``platform.returned``.
+
+The stages before this one judged the boot before the reset. What they found is not true of the node any more unless it came back as it was.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.hca import Hca, NodeHcas, ObservedHcas, Port
+
+_NO_GUID = "0x0000000000000000"
+_CHECK, _EXPECTED = "platform.returned", "all HCAs and links that it had before its reset"
+_REMEDY = (
+    "See on the node: lspci -nn for the HCA, dmesg for why it or its driver did not come, ibstat or ip link for its ports. "
+    "Then run from stage discover on: -e rdma_from=discover."
+)
+
+
+def check(before: typing.Mapping[str, NodeHcas], now: typing.Mapping[str, ObservedHcas]) -> typing.Iterator[Finding]:
+    """One finding for each node that was reset and had HCAs before.
+
+    :param before: by node; of those that were reset
+    """
+    for node, had in before.items():
+        seen = now.get(node, ObservedHcas(error="it was not looked at"))
+        if seen.value is None or seen.error is not None:
+            why = f"What it has since its reset is not known: {seen.error or 'its answer is empty'}."
+            yield Finding(_CHECK, node, UNKNOWN, "no answer", _EXPECTED, why, "Bring the node back, and run from stage discover on: -e rdma_from=discover.")
+            continue
+        lost = missing(had, seen.value)
+        if lost:
+            yield Finding(_CHECK, node, FAIL, f"{len(lost)} missing", _EXPECTED, f"Since its reset it lacks: {'; '.join(lost[:10])}.", _REMEDY)
+        else:
+            yield ok(_CHECK, node, f"{len(_physical(had))} HCAs and their links are there again", _EXPECTED)
+
+
+def missing(before: NodeHcas, now: NodeHcas) -> typing.Tuple[str, ...]:
+    """What a node had and lacks now, in words: physical functions, their RDMA devices, ports that had a link, and how fast those were.
+
+    An HCA is known again by its node GUID, without one by its PCI address: a reset may number the buses anew.
+    """
+    there = {_key(hca): hca for hca in now.hcas}
+    lost: typing.List[str] = []
+    for hca in _physical(before):
+        again = there.get(_key(hca))
+        lost += [_called(hca)] if again is None else _less(hca, again)
+    return tuple(lost)
+
+
+def _physical(node: NodeHcas) -> typing.List[Hca]:
+    # VFs are made anew after a boot, by whom stage virtual_functions asks
+    return [hca for hca in node.hcas if not hca.is_virtual]
+
+
+def _key(hca: Hca) -> str:
+    if hca.node_guid and hca.node_guid != _NO_GUID:
+        return hca.node_guid
+    return hca.pci.address if hca.pci else hca.name
+
+
+def _called(hca: Hca) -> str:
+    return f"{hca.name} ({hca.pci.address})" if hca.pci and hca.pci.address != hca.name else hca.name
+
+
+def _less(had: Hca, has: Hca) -> typing.Iterator[str]:
+    if had.rdma_device and not has.rdma_device:
+        yield f"the RDMA device of {_called(had)}"
+        return
+    ports = {port.number: port for port in has.all_ports}
+    for port in had.all_ports:
+        if port.state != "ACTIVE":
+            continue
+        again = ports.get(port.number, Port(port.number))
+        if again.state != "ACTIVE":
+            yield f"{had.name} port {port.number}, which was ACTIVE and is {again.state or 'not there'}"
+        elif port.rate_gbps and (again.rate_gbps is None or again.rate_gbps < port.rate_gbps):
+            rate = "unknown" if again.rate_gbps is None else f"{again.rate_gbps:g}"
+            yield f"{had.name} port {port.number}, which had {port.rate_gbps:g} Gb/s and has {rate}"
+    # a pod that had some of them is gone by now
+    for name in sorted(set(had.names) - set(has.names)):
+        yield f"the interface {name} of {_called(had)}"
+    states = {netdev.name: netdev.state for netdev in has.netdevs}
+    for netdev in had.netdevs:
+        if netdev.state == "up" and states.get(netdev.name, "up") != "up":
+            yield f"{netdev.name}, which was up and is {states[netdev.name] or 'of an unknown state'}"

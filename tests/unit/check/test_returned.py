@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""platform.returned: what a node has after its reset, against what the stages before have judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.returned import check, missing
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, HeldParts, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
+
+PORT = Port(1, state="ACTIVE", link_layer="InfiniBand", rate_gbps=400.0)
+NETDEV = Netdev("ibs1", "", state="up")
+HCA = Hca("mlx5_0", "mlx5_0", (NETDEV,), PciFunction("0000:17:00.0", "15b3", "1021", "0207"), "0x946dae0300112233", ports=(PORT,))
+NIC = Hca("ens3", None, (Netdev("ens3", "", state="up"),), PciFunction("0000:31:00.0", "8086", "159b", "0200"))
+BEFORE = NodeHcas((HCA, NIC))
+
+
+def now(*hcas: Hca) -> NodeHcas:
+    return NodeHcas(hcas)
+
+
+def with_port(**changes: typing.Any) -> Hca:
+    return dataclasses.replace(HCA, ports=(dataclasses.replace(PORT, **changes),))
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        (now(HCA), "ens3 (0000:31:00.0)"),
+        (now(NIC), "mlx5_0 (0000:17:00.0)"),
+        (now(dataclasses.replace(HCA, rdma_device=None, ports=()), NIC), "the RDMA device of mlx5_0 (0000:17:00.0)"),
+        (now(with_port(state="INIT"), NIC), "mlx5_0 port 1, which was ACTIVE and is INIT"),
+        (now(with_port(state=None), NIC), "mlx5_0 port 1, which was ACTIVE and is not there"),
+        (now(dataclasses.replace(HCA, ports=()), NIC), "mlx5_0 port 1, which was ACTIVE and is not there"),
+        (now(with_port(rate_gbps=200.0), NIC), "mlx5_0 port 1, which had 400 Gb/s and has 200"),
+        (now(with_port(rate_gbps=None), NIC), "mlx5_0 port 1, which had 400 Gb/s and has unknown"),
+        (now(HCA, dataclasses.replace(NIC, netdevs=())), "the interface ens3 of ens3 (0000:31:00.0)"),
+        (now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", "", state="down"),))), "ens3, which was up and is down"),
+        (now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", ""),))), "ens3, which was up and is of an unknown state"),
+    ],
+)
+def test_what_is_missing_is_named(after: NodeHcas, words: str) -> None:
+    assert missing(BEFORE, after) == (words,)
+    (finding,) = check({"a": BEFORE}, {"a": ObservedHcas(after)})
+    assert (finding.check, finding.subject, finding.status) == ("platform.returned", "a", "fail")
+    assert words in finding.why and "rdma_from=discover" in finding.remedy
+
+
+def test_as_it_was() -> None:
+    (finding,) = check({"a": BEFORE}, {"a": ObservedHcas(BEFORE)})
+    assert (finding.status, finding.measured) == ("pass", "2 HCAs and their links are there again")
+
+
+def test_buses_may_be_numbered_anew_and_devices_named_anew() -> None:
+    moved = dataclasses.replace(HCA, name="mlx5_2", rdma_device="mlx5_2", pci=PciFunction("0000:18:00.0", "15b3", "1021", "0207"))
+    assert missing(NodeHcas((HCA,)), NodeHcas((moved,))) == ()
+
+
+def test_a_guid_of_zeros_is_none() -> None:
+    unset = "0x0000000000000000"
+    one, other = dataclasses.replace(HCA, node_guid=unset), dataclasses.replace(NIC, node_guid=unset)
+    assert missing(NodeHcas((one, other)), NodeHcas((one,))) == ("ens3 (0000:31:00.0)",)
+
+
+def test_vfs_and_links_that_were_down_are_not_waited_for() -> None:
+    virtual = Hca("mlx5_4", "mlx5_4", physical_function="0000:17:00.0", vf_index=0)
+    assert missing(NodeHcas((with_port(state="DOWN"), virtual)), NodeHcas((with_port(state="DOWN"),))) == ()
+
+
+def test_what_a_pod_had_is_the_node_s_again() -> None:
+    held = dataclasses.replace(NIC, netdevs=(), held=HeldParts((Netdev("net1", "", state="up"),), ("ens3",)))
+    assert missing(NodeHcas((held,)), NodeHcas((NIC,))) == ()
+
+
+@pytest.mark.parametrize("seen", [{}, {"a": ObservedHcas(error="unreachable: timed out")}, {"a": ObservedHcas()}])
+def test_a_node_that_nobody_looked_at_since_is_unknown(seen: typing.Any) -> None:
+    (finding,) = check({"a": BEFORE}, seen)
+    assert finding.status == "unknown" and finding.remedy
