@@ -41,11 +41,13 @@ class Bmc:
 
     :ivar vendor: whose answers it gives: a file of tests/unit/fixtures/redfish
     :ivar iommu: attribute of its BIOS that decides whether the worker has an IOMMU
+    :ivar sriov: attribute of its BIOS for SR-IOV; the worker boots the same with and without, since no emulated BIOS hides it
     """
 
     vendor: str
     address: str
     iommu: str
+    sriov: str
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,12 +46,13 @@ class Pki:
     def path(self, name: str) -> pathlib.Path:
         return self.folder / name
 
-    def identity(self, name: str, user: str, group: str = "", hosts: typing.Iterable[str] = ()) -> None:
+    def identity(self, name: str, user: str, group: str = "", hosts: typing.Iterable[str] = (), days: int = DAYS) -> None:
         """``<name>.crt``, ``<name>.key`` and ``<name>.kubeconfig`` of a user or a server.
 
         :param user: common name, the user of Kubernetes
         :param group: organisation, the group of Kubernetes
         :param hosts: names and addresses of a server
+        :param days: that it is good for; -1: until yesterday
         """
         if self.path(f"{name}.kubeconfig").exists():
             return
@@ -59,7 +60,7 @@ class Pki:
         assert isinstance(authority_key, ec.EllipticCurvePrivateKey)
         authority = x509.load_pem_x509_certificate(self.path("ca.crt").read_bytes())
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = unsigned(subject_of(user, group), authority.subject, key.public_key()).add_extension(
+        builder = unsigned(subject_of(user, group), authority.subject, key.public_key(), days).add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
         )
         names = [host_name(host) for host in hosts]
@@ -103,7 +104,9 @@ def subject_of(user: str, group: str = "") -> x509.Name:
     return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, user)])
 
 
-def unsigned(subject: x509.Name, issuer: x509.Name, key: typing.Union[ec.EllipticCurvePublicKey, rsa.RSAPublicKey]) -> x509.CertificateBuilder:
+def unsigned(
+    subject: x509.Name, issuer: x509.Name, key: typing.Union[ec.EllipticCurvePublicKey, rsa.RSAPublicKey], days: int = DAYS
+) -> x509.CertificateBuilder:
     """A certificate that only lacks its extensions and its signature."""
     now = datetime.datetime.now(datetime.timezone.utc)
     return (
@@ -113,8 +116,8 @@ def unsigned(subject: x509.Name, issuer: x509.Name, key: typing.Union[ec.Ellipti
         .public_key(key)
         .serial_number(x509.random_serial_number())
         # the guests' clocks may be a little behind
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=DAYS))
+        .not_valid_before(now + datetime.timedelta(days=min(days, 0) - 1, hours=23))
+        .not_valid_after(now + datetime.timedelta(days=days))
     )
 
 

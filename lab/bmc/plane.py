@@ -52,33 +52,28 @@ class Bmc:
             self._credentials.write_text(json.dumps({"user": USER, "password": secrets.token_urlsafe(16)}))
         shutil.copyfile(TREES / f"{self.worker.bmc.vendor}.json", self.folder / "tree.json")
         authority.identity(self.name, self.name, hosts=(self.worker.bmc.address,))
-        certificate = self.folder / "certificate.pem"
-        certificate.touch(mode=0o600)
-        certificate.write_text("".join(authority.path(f"{self.name}.{suffix}").read_text() for suffix in ("crt", "key")))
+        self._certificate(authority, self.name).rename(self.folder / "certificate.pem")
 
-    def start(self, credentials: typing.Optional[pathlib.Path] = None) -> None:
+    def start(self, **others: typing.Any) -> None:
         """Start it, unless it runs.
 
-        :param credentials: in place of those that the inventory has
+        :param others: options of the server that are not as the inventory expects them; then nobody waits until it answers
         :raises StepError: it does not answer
         """
-        files = {"tree": "tree.json", "certificate": "certificate.pem"}
-        options = [word for name, file in files.items() for word in (f"--{name}", self.folder / file)]
-        options += [
-            "--credentials",
-            credentials or self._credentials,
-            "--state",
-            self.folder,
-            "--address",
-            self.worker.bmc.address,
-            "--port",
-            str(PORT),
-            "--forever",
-        ]
+        usual = {
+            "tree": self.folder / "tree.json",
+            "certificate": self.folder / "certificate.pem",
+            "credentials": self._credentials,
+            "state": self.folder,
+            "address": self.worker.bmc.address,
+            "port": PORT,
+        }
+        options = [word for name, value in {**usual, **others}.items() for word in (f"--{name}", str(value))]
+        options.append("--forever")
         # its last argument is the kind of reset
         reset = [sys.executable, "-m", "lab", "reset", self.worker.name]
         self._processes.start(self.name, [sys.executable, "-m", server.__name__, *options, "--reset", *reset], cwd=pathlib.Path(__file__).parents[2])
-        if not credentials and not wait_until(self._answers, _READY_SECONDS):
+        if not others and not wait_until(self._answers, _READY_SECONDS):
             self._processes.check(self.name)
             raise StepError(f"{self.name} does not answer after {_READY_SECONDS:.0f} s", f"see {self._processes.logs / self.name}.log")
 
@@ -91,7 +86,39 @@ class Bmc:
         other.touch(mode=0o600)
         other.write_text(json.dumps({"user": USER, "password": secrets.token_urlsafe(16)}))
         self.stop()
-        self.start(other)
+        self.start(credentials=other)
+
+    def slow_down(self, seconds: float) -> None:
+        """Each of its answers takes that long from now on."""
+        self.stop()
+        self.start(latency=seconds)
+
+    def expire(self, authority: Pki) -> None:
+        """Its certificate was good until yesterday."""
+        name = f"{self.name}-expired"
+        authority.identity(name, self.name, hosts=(self.worker.bmc.address,), days=-1)
+        self.stop()
+        self.start(certificate=self._certificate(authority, name))
+
+    def keep_settings(self, attributes: typing.Iterable[str]) -> None:
+        """Its BIOS says yes to new values of these attributes, and does not take them at a reset."""
+        (self.folder / server.FAULTS).write_text(json.dumps({"stubborn": sorted(attributes)}))
+
+    def alter(self, change: typing.Callable[[server.Bios], None]) -> None:
+        """Change what it answers, as if it had always been so."""
+        self.stop()
+        bios = self._bios
+        change(bios)
+        made = json.loads((self.folder / "tree.json").read_text())
+        (self.folder / server.STATE).write_text(json.dumps({path: resource for path, resource in bios.answers.items() if resource != made.get(path)}))
+        self.start()
+
+    def _certificate(self, authority: Pki, name: str) -> pathlib.Path:
+        """File with certificate and key of an identity."""
+        certificate = self.folder / f"{name}.pem"
+        certificate.touch(mode=0o600)
+        certificate.write_text("".join(authority.path(f"{name}.{suffix}").read_text() for suffix in ("crt", "key")))
+        return certificate
 
     @property
     def has_iommu(self) -> bool:
@@ -112,9 +139,7 @@ class Bmc:
     @property
     def attributes(self) -> typing.Mapping[str, typing.Any]:
         """Of the BIOS as it is; what waits for a reset is not among them."""
-        bios = self._bios
-        found: typing.Mapping[str, typing.Any] = bios.answers[bios.path]["Attributes"]
-        return found
+        return self._bios.attributes
 
     @property
     def _bios(self) -> server.Bios:

@@ -119,6 +119,12 @@ class Bios:
         return found
 
     @property
+    def attributes(self) -> Tree:
+        """What the BIOS runs with."""
+        found: Tree = self._bios["Attributes"]
+        return found
+
+    @property
     def etag(self) -> str:
         """Of the settings object; empty where the vendor has none."""
         return str(self.answers.get(self.settings, {}).get("@odata.etag", ""))
@@ -169,6 +175,24 @@ class Bios:
         self._touch()
         time_ = body.get("@Redfish.SettingsApplyTime", {}).get("ApplyTime")
         return self._schedule() if self.jobs and time_ == "OnReset" else Answer(200, {})
+
+    def lock(self, on: bool) -> None:
+        """Switch lockdown on or off, in Dell's words and in Supermicro's."""
+        for one in self.answers.values():
+            if isinstance(one, dict) and "Lockdown.1.SystemLockdown" in (one.get("Attributes") or {}):
+                one["Attributes"]["Lockdown.1.SystemLockdown"] = "Enabled" if on else "Disabled"
+            elif isinstance(one, dict) and "SysLockdownEnabled" in one:
+                one["SysLockdownEnabled"] = on
+
+    def hold(self) -> None:
+        """A job of somebody else waits, and holds the BIOS."""
+        self._schedule()
+
+    def release(self) -> None:
+        """The job that holds the BIOS is given up."""
+        held = self.job()
+        if held:
+            held["JobState"] = "Failed"
 
     def reset(self) -> None:
         """What waits becomes true, but for what the BIOS does not take. On a BMC with jobs only a job applies it."""

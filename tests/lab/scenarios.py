@@ -311,6 +311,39 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         (Injection("bmc-dead", {"worker": "worker-1"}), Injection("bmc-password", {"worker": "worker-2"})),
     ),
     Scenario(
+        "bmcs-that-can-not-be-asked",
+        PLATFORM,
+        (
+            Expected("a BMC that is too slow", "platform.bios", "worker-1 mlx5_0", ("Its BMC says nothing", "5 s"), "", status="unknown"),
+            Expected("a BMC with an expired certificate", "platform.bios", "worker-2 mlx5_0", ("Its BMC says nothing", "expired"), "", status="unknown"),
+        ),
+        (Injection("bmc-slow", {"worker": "worker-1"}), Injection("bmc-expired", {"worker": "worker-2"})),
+        {"platform_bmc_seconds": 5},
+    ),
+    Scenario(
+        "bios-that-can-not-be-set",
+        PLATFORM,
+        (
+            Expected("SR-IOV is off in the BIOS", "platform.bios", "worker-1 mlx5_0", ("SriovGlobalEnable Disabled",), "racadm jobqueue delete"),
+            Expected("a job that holds the BIOS", "platform.roll", "worker-1", ("BIOS sriov", "JID_"), "Run again"),
+            Expected("a BMC in lockdown", "platform.roll", "worker-2", ("BIOS sriov", "lockdown"), "Run again"),
+        ),
+        (
+            Injection("sriov-off", {"worker": "worker-1"}),
+            Injection("bmc-job", {"worker": "worker-1"}),
+            Injection("bmc-locked", {"worker": "worker-2"}),
+            Injection("sriov-off", {"worker": "worker-2"}),
+        ),
+        {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"sriov": True}, "disruption": "reboot"}},
+    ),
+    Scenario(
+        "thp-of-one-node",
+        "playbooks/tuning.yml",
+        (Expected("THP differs", "tuning.alike", "thp*worker-2*", ("never on worker-2",), "", status="warn"),),
+        (Injection("thp", {"worker": "worker-2"}),),
+        survives=True,
+    ),
+    Scenario(
         "pf-without-sriov",
         PLATFORM,
         (Expected("PF without SR-IOV: sriov_totalvfs absent", "platform.sriov", "worker-1 mlx5_0", ("absent",), "Run lspci -vvv as root on the node"),),
@@ -726,6 +759,48 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
         "no OpenShift",
         "network.drain",
         "tests/unit/check/test_plan.py::test_a_machine_config_pool_that_gets_no_further_stops",
+    ),
+    Elsewhere(
+        "a setting of the BIOS that does not take",
+        "the test resets the node",
+        "platform.roll",
+        "tests/lab/test_roll.py::test_a_setting_that_does_not_take_is_told_and_not_tried_again",
+    ),
+    Elsewhere(
+        "an HCA that does not come back from a reset",
+        "the lab's HCAs are files of the lab, not of the node",
+        "platform.returned",
+        "tests/unit/check/test_returned.py::test_what_is_missing_is_named",
+    ),
+    Elsewhere(
+        "firmware of an HCA whose next settings differ from its current ones",
+        "no firmware in the lab",
+        "platform.firmware",
+        "tests/unit/check/test_firmware.py::test_what_waits_and_what_is_wrong",
+    ),
+    Elsewhere(
+        "one node with another firmware",
+        "no firmware in the lab",
+        "platform.firmware",
+        "tests/unit/check/test_firmware.py::test_the_odd_one_is_named_with_what_is_usual",
+    ),
+    Elsewhere(
+        "governor of one node",
+        "an emulated CPU has no clock that could be set",
+        "tuning.alike",
+        "tests/unit/check/test_tuning.py::test_one_of_a_thousand_with_another_governor_is_found",
+    ),
+    Elsewhere(
+        "ACS on the path between GPU and NIC, and a GPU that is throttled",
+        "no GPU in the lab",
+        "tuning.pci, tuning.gpu",
+        "tests/unit/check/test_tuning.py::test_a_fault_is_named_once",
+    ),
+    Elsewhere(
+        "PFC on one side only",
+        "no NIC with DCB in the lab",
+        "tuning.network",
+        "tests/unit/check/test_tuning.py::test_pfc_on_one_side_only_fails_whatever_is_expected",
     ),
     Elsewhere(
         "two HCAs with one GUID", "the simulator takes no second one", "fabric.guids", "tests/unit/check/test_check_fabric.py::test_guids_that_two_devices_have"

@@ -14,8 +14,8 @@ from .conftest import SETTINGS, Lab
 PLATFORM, NODE = "playbooks/platform.yml", "worker-2"
 
 
-def asked(disruption: str) -> typing.Dict[str, typing.Any]:
-    return {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"iommu": True}, "disruption": disruption}}
+def asked(disruption: str, key: str = "iommu") -> typing.Dict[str, typing.Any]:
+    return {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {key: True}, "disruption": disruption}}
 
 
 def node_of(lab: Lab) -> typing.Tuple[str, bool]:
@@ -46,3 +46,17 @@ def test_what_differs_in_the_bios_is_brought_about_by_one_reboot(lab: Lab) -> No
 
         again = lab.playbook(PLATFORM, variables=asked("reboot"))
         assert again.code == 0 and node_of(lab) == after, again.end
+
+
+@pytest.mark.thorough
+def test_a_setting_that_does_not_take_is_told_and_not_tried_again(lab: Lab) -> None:
+    with lab.fault("sriov-off", worker=NODE), lab.fault("bios-stubborn", worker=NODE):
+        before = node_of(lab)
+        done = lab.playbook(PLATFORM, variables=asked("reboot", "sriov"))
+        after = node_of(lab)
+        assert done.code != 0 and after[0] != before[0] and after[1], done.end
+        assert "did not take" in str(done.finding("platform", "platform.roll", NODE))
+
+        again = lab.playbook(PLATFORM, variables=asked("reboot", "sriov"))
+        assert again.code != 0 and node_of(lab) == after, again.end
+        assert "not reset again" in str(again.finding("platform", "platform.roll", NODE))

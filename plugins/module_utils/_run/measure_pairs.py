@@ -130,9 +130,8 @@ class Bench:
             return self._tcp(fabric, client, server, port, dataclasses.replace(result, transport="TCP", streams=commands.STREAMS))
         address = server.address or ""
         limit = min(PING_LIMIT, fabric.pods.limit_seconds)
-        ran, failure = self._both(
-            (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit)), commands.PING_SERVER_UP, limit, False, _ping_failure
-        )
+        there, here = (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit))
+        ran, failure = self._both(there, here, commands.PING_SERVER_UP, limit, False, _ping_failure)
         result = dataclasses.replace(result, pings=rping.parse(ran.output).count if ran else None, commands=(_line(ran),) if ran else ())
         if failure is not None:
             return dataclasses.replace(result, ping_failure=failure.kind, ping_evidence=failure.evidence, failure="ping", evidence=failure.evidence)

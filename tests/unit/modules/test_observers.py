@@ -197,9 +197,7 @@ def test_moment_is_no_argument_of_the_module() -> None:
 
 
 @pytest.mark.parametrize(("later", "lost"), [(["mlx5_0"], ["mlx5_1"]), (["mlx5_0", "mlx5_1"], []), ([], ["mlx5_0", "mlx5_1"])])
-def test_what_is_missing_since_an_earlier_moment(
-    folder: FactFolder, monkeypatch: pytest.MonkeyPatch, later: typing.List[str], lost: typing.List[str]
-) -> None:
+def test_what_is_missing_since_an_earlier_moment(folder: FactFolder, monkeypatch: pytest.MonkeyPatch, later: typing.List[str], lost: typing.List[str]) -> None:
     def hcas(*names: str) -> typing.Dict[str, typing.Any]:
         return {"hcas": [{"name": name, "rdma_device": name} for name in names], "errors": []}
 

@@ -21,6 +21,7 @@ _NEEDED: Wanted = dict.fromkeys((*_FOR_FUNCTIONS, "iommu"), (True,))
 #: findings that tell what the BMC says where they are no pass
 _TELLING = ("platform.bios", "platform.iommu")
 _BAD = ("wrong", "read_only", "pending")
+_SETTLES = "rdma_cluster.bios with platform_settle: true does all of it, node after node"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +152,7 @@ def _remedies(said: Told, bad: typing.Iterable[BiosState]) -> str:
 def _remedy(said: Told, state: BiosState) -> str:
     if state.state == "pending":
         if said.bios.jobs == ():
-            return "Run the module linerate.rdma.bios, so that a job applies it, then drain and reset the node."
+            return f"Run the module linerate.rdma.bios, so that a job applies it, then drain and reset the node; {_SETTLES}."
         where = f"the job {state.job} in the job queue of the BMC" if state.job else "the log of the BMC"
         return f"Drain the node and reset it. If it still waits after that, see {where}."
     if state.state == "read_only":
@@ -160,4 +161,4 @@ def _remedy(said: Told, state: BiosState) -> str:
         return f"Look it up on the setup screen, and set it by its name there; or leave {state.key} out of rdma_cluster.bios."
     if said.bios.last_apply:
         return f"Set {_expected(state)} on the setup screen, since it did not take; see the log of the BMC, and update the BIOS."
-    return f"Set {_expected(state)} by the module linerate.rdma.bios or on the setup screen, then drain and reset the node."
+    return f"Set {_expected(state)} by the module linerate.rdma.bios or on the setup screen, then drain and reset the node; {_SETTLES}."
