@@ -325,8 +325,8 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         PLATFORM,
         (
             Expected("SR-IOV is off in the BIOS", "platform.bios", "worker-1 mlx5_0", ("SriovGlobalEnable Disabled",), "racadm jobqueue delete"),
-            Expected("a job that holds the BIOS", "platform.roll", "worker-1", ("BIOS sriov", "JID_"), "Run again"),
-            Expected("a BMC in lockdown", "platform.roll", "worker-2", ("BIOS sriov", "lockdown"), "Run again"),
+            Expected("a job that holds the BIOS", "platform.roll", "worker-1", ("BIOS sriov", "JID_"), "run the stage again"),
+            Expected("a BMC in lockdown", "platform.roll", "worker-2", ("BIOS sriov", "lockdown"), "run the stage again"),
         ),
         (
             Injection("sriov-off", {"worker": "worker-1"}),
