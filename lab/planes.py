@@ -142,6 +142,7 @@ class Lab:
         worker, disks = self.worker(name), self.build()
         self.start_worker(worker, disks)
         workers.wait_ready(self.processes, [worker], self.authority, lambda one: self.start_worker(one, disks))
+        workers.put_boot(self.folder, worker, self.agent(name))
         self.refresh()
 
     def switch_iommu(self, name: str, on: bool) -> None:
@@ -157,7 +158,9 @@ class Lab:
 
         :param kind: of DMTF's Resource.ResetType
         """
-        self.processes.stop(self.worker(name).name)
+        worker = self.worker(name)
+        workers.keep_boot(self.folder, worker, self.agent(name))
+        self.processes.stop(worker.name)
         if kind in RESTARTS:
             with open(self.processes.logs / f"{name}.boot.log", "ab") as log:
                 subprocess.Popen([sys.executable, "-m", "lab", "boot", name], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)

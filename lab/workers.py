@@ -110,7 +110,7 @@ def _environment(description: Description, worker: Worker) -> str:
 
 
 def start(description: Description, folder: pathlib.Path, processes: Processes, worker: Worker, disk: pathlib.Path, iommu: bool) -> None:
-    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node.
+    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node, but for its boot entry.
 
     :param iommu: as its BIOS says
     """
@@ -123,6 +123,8 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
         # the kernel counts timer interrupts for a moment and panics when there are too few, as on a host that just then has other work to do
         f"no_timer_check lab.number={worker.number}"
     )
+    if (_kept(folder, worker) / "arguments").exists():
+        command_line = (_kept(folder, worker) / "arguments").read_text().strip() or command_line
     libraries = qemu / "usr/lib/x86_64-linux-gnu"
     number = f"{worker.number:02x}"
     processes.start(
@@ -147,6 +149,31 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
         ],
         env={"QEMU_MODULE_DIR": str(libraries / "qemu"), "TMPDIR": str(_temporary(folder))},
     )
+
+
+def keep_boot(folder: pathlib.Path, worker: Worker, agent: GuestAgent) -> None:
+    """Before a reset: what the worker's disk has of its boot entry, and of who set it. Of a worker that hangs, what was kept last stays."""
+    there = "cd / && { [ ! -e boot/arguments ] || %s; }"
+    try:
+        arguments = agent.check(there % "cat boot/arguments")
+        files = agent.check(there % "tar -c boot etc/linerate-rdma 2>/dev/null | base64")
+    except StepError:
+        return
+    kept = _kept(folder, worker)
+    kept.mkdir(parents=True, exist_ok=True)
+    (kept / "arguments").write_text(arguments)
+    (kept / "files").write_text(files)
+
+
+def put_boot(folder: pathlib.Path, worker: Worker, agent: GuestAgent) -> None:
+    """After a reset: the same on the fresh disk."""
+    files = _kept(folder, worker) / "files"
+    if files.exists():
+        agent.check("base64 -d | tar -x -C /", stdin=files.read_bytes())
+
+
+def _kept(folder: pathlib.Path, worker: Worker) -> pathlib.Path:
+    return folder / "boot" / worker.name
 
 
 def _temporary(folder: pathlib.Path) -> pathlib.Path:
