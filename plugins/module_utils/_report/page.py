@@ -10,7 +10,7 @@ import typing
 
 from .._check.sources import SOURCES, OfCluster
 from .._model.records import Record
-from . import comparisons, drawing, grid, plans
+from . import comparisons, drawing, grid, node_page, nodes, plans
 from .data import record_path
 from .exhibits import Charts, Seen, Undrawable, charts, compared, fleet, matrices, plan
 from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
@@ -95,8 +95,19 @@ def _main(report: Report, seen: Seen) -> Html:
         _changes(report),
         _filter(report),
         *[_stage(stage, report, seen, known) for stage in report.stages],
+        _nodes(report, seen, known),
         id="findings",
     )
+
+
+def _nodes(report: Report, seen: Seen, known: Charts) -> typing.Optional[Html]:
+    """Sheets of the nodes, as far as this run has looked at any."""
+    records = {stage.name: stage.record for stage in report.stages if stage.record}
+    try:
+        found = nodes.nodes(records, seen, known)
+    except Undrawable as error:
+        return element("section", element("h2", "nodes"), element("p", str(error), class_="more"), id="nodes", class_="card stage")
+    return node_page.section(found) if found is not None else None
 
 
 def _filter(report: Report) -> Html:
