@@ -26,6 +26,8 @@ from .sheet import Sheet, sheet
 
 _WORDS = re.compile(r"[\s,]+")
 Records = typing.Mapping[str, Record]
+#: of a node: by HCA its rail on each fabric
+Rails = typing.Mapping[str, typing.Mapping[str, int]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,18 +91,20 @@ def nodes(records: Records, facts: Seen, known: Charts) -> typing.Optional[Nodes
     missing = [name for name in seen.nodes if name not in kinds]
     if missing and of_nodes:
         notes.append(f"In no group, since nothing is known of how they are tuned: {folded(missing)}.")
+    rails: typing.Mapping[str, Rails] = {}
     try:
         rails = _rails(records, facts, known)
     except Undrawable as error:
-        rails = {}
         notes.append(f"No rail is known: {error}")
     judged = _by_node(records, seen.nodes)
     odd = _odd_of(seen.nodes, (*of_nodes, *of_hcas))
     missed = ObservedTuning(error="stage tuning has left no facts")
     sheets = []
     for name, hcas in seen.nodes.items():
-        wanted, moved = _wanted(intent, hcas)
-        about = (rails.get(name, {}), wanted, moved, judged.get(name, ()), kinds.get(name, ""), tuple(odd.get(name, ())))
+        of_node = rails.get(name, {})
+        wanted, moved = _wanted(intent, hcas, of_node)
+        words = {hca: ", ".join(f"{fabric} rail {rail}" for fabric, rail in found.items()) for hca, found in of_node.items()}
+        about = (words, wanted, moved, judged.get(name, ()), kinds.get(name, ""), tuple(odd.get(name, ())))
         sheets.append(sheet(Shown(name, hcas, tunings.tunings.get(name, missed), *about)))
     return Nodes(tuple(sheets), (*of_nodes, *of_hcas), tuple(notes))
 
@@ -158,26 +162,26 @@ def _odd_of(names: typing.Container[str], groups: typing.Iterable[Group]) -> typ
     return found
 
 
-def _rails(records: Records, facts: Seen, known: Charts) -> typing.Dict[str, typing.Dict[str, str]]:
-    """Fabric and rail by node and HCA."""
-    found: typing.Dict[str, typing.Dict[str, str]] = {}
+def _rails(records: Records, facts: Seen, known: Charts) -> typing.Dict[str, Rails]:
+    """By node."""
+    found: typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]] = {}
     for membership in memberships(records.get("fabric"), facts, known):
         for node, members in membership.members.items():
             for member in members:
-                before = found.setdefault(node, {}).get(member.hca.name)
-                rail = f"{membership.fabric} rail {member.rail}"
-                found[node][member.hca.name] = f"{before}, {rail}" if before else rail
+                found.setdefault(node, {}).setdefault(member.hca.name, {})[membership.fabric] = member.rail
     return found
 
 
-def _wanted(intent: Intent, hcas: ObservedHcas) -> typing.Tuple[typing.Set[str], typing.Set[str]]:
-    """Names of the HCAs that the intent may mean, and of those whose interfaces go into pods."""
+def _wanted(intent: Intent, hcas: ObservedHcas, rails: Rails) -> typing.Tuple[typing.Set[str], typing.Set[str]]:
+    """Names of the HCAs that the intent means, and of those whose interfaces go into pods. Where members of a fabric are missing, any that could be one."""
     value = hcas.value or NodeHcas(())
     wanted, moved = set(), set()
     for fabric in intent.fabrics:
         # one without a port shows no link layer, and may be meant all the same
         mute = (hca for hca in value.hcas if not hca.all_ports and (hca.rdma_device or _is_infiniband(hca)) and selects(fabric.select, hca))
-        names = {hca.name for hca in (*candidates(fabric, value), *mute)}
+        names = {name for name, found in rails.items() if fabric.name in found}
+        if len(names) < fabric.select.hcas_per_node:
+            names |= {hca.name for hca in (*candidates(fabric, value), *mute) if hca.name not in rails}
         wanted |= names
         moved |= names if moves(fabric) else set()
     return wanted, moved

@@ -188,6 +188,7 @@ class _Tree:
         self.ways = {name: way for name, way in ways if way is not None}
         self.models, self.numa, self.lanes = self._by("gpu_model"), self._by("gpu_numa"), self._by("gpu_link_width")
         self.nearest = {name.partition(" ")[0]: (name.partition(" ")[2], value) for name, value in self._by("gpu_nic_path").items()}
+        self.cpus = {name.rpartition(" ")[2]: cpus for name, cpus in self._by("numa_cpus").items()}
         self.acs = self._by("acs")
         self.between = {bridge for card, (hca, _far) in self.nearest.items() for bridge in self._between(card, hca)}
 
@@ -228,11 +229,10 @@ class _Tree:
                 leaves.setdefault((number, way.root), []).append((way.functions[:-1], item))
         for (number, root), items in sorted(leaves.items()):
             found[number].append(Item("root", f"host bridge {root or UNKNOWN}", (), self._below(items)))
-        cpus = self._by("numa_cpus")
-        for name in cpus:
-            found.setdefault(name.rpartition(" ")[2], [])
+        for number in self.cpus:
+            found.setdefault(number, [])
         return tuple(
-            Block(f"NUMA node {number}", _cpus(number, cpus), tuple(items)) for number, items in sorted(found.items(), key=lambda at: (len(at[0]), at[0]))
+            Block(f"NUMA node {number}", self._of_cpus(number), tuple(items)) for number, items in sorted(found.items(), key=lambda at: (len(at[0]), at[0]))
         )
 
     @property
@@ -257,7 +257,7 @@ class _Tree:
 
     def _gpu(self, card: str) -> typing.Tuple[str, str, Item]:
         said = [Said(self.models[card]), self._lanes(card), self._path(card)]
-        return _number(self.numa.get(card)), card, Item("gpu", f"GPU {card}", tuple(said))
+        return self._numa_of_gpu(card), card, Item("gpu", f"GPU {card}", tuple(said))
 
     def _lanes(self, card: str) -> Said:
         lanes = self.lanes.get(card)
@@ -275,7 +275,7 @@ class _Tree:
         return Said(f"{far} to {hca}" if far in pci_path.DISTANCES else f"way to {hca} unknown", "" if far in pci_path.DISTANCES else "unknown")
 
     def gpus(self) -> typing.Tuple[Device, ...]:
-        return tuple(Device(card, (Said(self.models[card]), _or_unknown(self.numa.get(card)), self._lanes(card), self._path(card))) for card in self.cards)
+        return tuple(Device(card, (Said(self.models[card]), _or_unknown(self._numa_of_gpu(card)), self._lanes(card), self._path(card))) for card in self.cards)
 
     def _hca(self, hca: Hca) -> typing.Tuple[str, str, Item]:
         said = [*(self._state(hca, port) for port in hca.all_ports), *self._link(hca)]
@@ -283,8 +283,27 @@ class _Tree:
             said.insert(0, Said("no port shown", "unknown"))
         rail = self.seen.rails.get(hca.name)
         words = rail or ("rail unknown" if hca.name in self.seen.wanted else "on no fabric of the intent")
-        place = _number(None if hca.pci is None or hca.pci.numa_node is None else str(hca.pci.numa_node))
-        return place, hca.name, Item("hca", f"HCA {hca.name}", (Said(words, "" if rail or hca.name not in self.seen.wanted else "unknown"), *said))
+        return (
+            self._numa_of_hca(hca),
+            hca.name,
+            Item("hca", f"HCA {hca.name}", (Said(words, "" if rail or hca.name not in self.seen.wanted else "unknown"), *said)),
+        )
+
+    def _numa_of_gpu(self, card: str) -> str:
+        return self._number(self.numa.get(card))
+
+    def _numa_of_hca(self, hca: Hca) -> str:
+        return self._number(None if hca.pci is None or hca.pci.numa_node is None else str(hca.pci.numa_node))
+
+    def _number(self, numa: typing.Optional[str]) -> str:
+        """Of a NUMA node. Some platforms do not say it; where there is one only, it is that."""
+        if numa is not None and numa != "none":
+            return numa
+        return next(iter(self.cpus)) if len(self.cpus) == 1 and self._why("numa_cpus") is None else UNKNOWN
+
+    def _of_cpus(self, number: str) -> Said:
+        known = self.cpus.get(number)
+        return Said(f"CPUs {known}") if known else Said("CPUs unknown", "unknown")
 
     def _toned(self, hca: Hca, said: Said) -> Said:
         """What the intent does not ask for is in nobody's way."""
@@ -331,7 +350,7 @@ class _Tree:
                 Said(hca.hca_type or (f"{hca.pci.vendor}:{hca.pci.device}" if hca.pci else UNKNOWN)),
                 _or_unknown(hca.board),
                 _or_unknown(hca.firmware),
-                _or_unknown(None if hca.pci is None or hca.pci.numa_node is None else str(hca.pci.numa_node)),
+                _or_unknown(self._numa_of_hca(hca)),
                 Said(rail) if rail else Said(UNKNOWN, "unknown") if wanted else Said("none"),
             )
             link = next(self._link(hca), Said("no link"))
@@ -345,7 +364,7 @@ class _Tree:
 
 
 def _or_unknown(text: typing.Optional[str]) -> Said:
-    return Said(text) if text else Said(UNKNOWN, "unknown")
+    return Said(text) if text and text != UNKNOWN else Said(UNKNOWN, "unknown")
 
 
 def _way(value: str) -> typing.Optional[pci_path.Path]:
@@ -353,13 +372,3 @@ def _way(value: str) -> typing.Optional[pci_path.Path]:
     root, _blank, functions = value.partition(" ")
     found = tuple(functions.split())
     return pci_path.Path(root, found) if 0 < len(found) <= _MOST_BRIDGES else None
-
-
-def _number(numa: typing.Optional[str]) -> str:
-    """Of a NUMA node; some platforms do not say it."""
-    return UNKNOWN if numa in (None, "none") else str(numa)
-
-
-def _cpus(number: str, cpus: typing.Mapping[str, str]) -> Said:
-    known = cpus.get(f"node {number}")
-    return Said(f"CPUs {known}") if known else Said("CPUs unknown", "unknown")

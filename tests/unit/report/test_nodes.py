@@ -188,6 +188,32 @@ def test_a_port_that_the_intent_does_not_ask_for_is_in_nobodys_way() -> None:
     assert item.tone == "" and [said.text for said in item.said][:2] == ["on no fabric of the intent", "port 1 DOWN, Disabled"]
 
 
+@pytest.mark.parametrize(("members", "tone"), [(4, ""), (3, "bad")])
+def test_an_infiniband_port_that_is_down_counts_where_members_are_missing(members: int, tone: str) -> None:
+    """Which fabric it would be on nobody knows; with all members there it is one too many."""
+    down = Hca("mlx5_9", "mlx5_9", (), PciFunction("0000:99:00.0", "15b3", "1021", "0207", numa_node=1), ports=(Port(1, "DOWN", "Polling", "InfiniBand"),))
+
+    def spare(shown: Servers) -> Servers:
+        value = shown.hcas[ILL].value
+        assert value is not None
+        return dataclasses.replace(shown, hcas={**shown.hcas, ILL: ObservedHcas(NodeHcas((*value.hcas[:members], down)))})
+
+    (item,) = [item for item in items(sheets(spare)[ILL].blocks) if item.name == "HCA mlx5_9"]
+    assert item.tone == tone and "port 1 DOWN, Polling" in [said.text for said in item.said]
+
+
+def test_where_there_is_one_numa_node_all_is_on_it() -> None:
+    def single(shown: Servers) -> Servers:
+        shown = shown.row(ILL, "numa_cpus", Reading("0-3", ("node 0",))).row(ILL, "gpu_numa", Reading("none", tuple(map(gpu, range(4)))))
+        for number in range(WORLD.rails):
+            shown = shown.hca(ILL, number, lambda hca: dataclasses.replace(hca, pci=hca.pci and dataclasses.replace(hca.pci, numa_node=None)))
+        return shown
+
+    drawn = sheets(single)[ILL]
+    assert [block.name for block in drawn.blocks] == ["NUMA node 0"] and drawn.unknown == ()
+    assert {device.cells[3].text for device in drawn.hcas} == {"0"}
+
+
 def says(check: str, subject: str, status: str, waived: bool = False) -> Judged:
     finding = Finding(check, subject, status, "bad", "good", "why", "remedy")  # type: ignore[arg-type]
     return Judged(finding, Waiver(check, "known") if waived else None)
