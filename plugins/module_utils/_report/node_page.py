@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 
 from .markup import Html, element, join
@@ -49,7 +50,9 @@ def _alike(sheets: typing.Iterable[Sheet]) -> Alike:
     """Nodes of which the same is said, whatever they are called; what is worst first."""
     found: typing.Dict[typing.Tuple[typing.Tuple[str, ...], ...], typing.List[Sheet]] = {}
     for sheet in sorted(sheets, key=lambda sheet: sheet.rank):
-        said = tuple(tuple(text.replace(sheet.node, "this node") for text in texts) for texts in (sheet.wrong, sheet.unknown, sheet.odd))
+        # the name as a whole: node-1 is not in node-10
+        name = re.compile(rf"(?<![\w.-]){re.escape(sheet.node)}(?![\w.-])")
+        said = tuple(tuple(name.sub("this node", text) for text in texts) for texts in (sheet.wrong, sheet.unknown, sheet.odd))
         found.setdefault(said, []).append(sheet)
     return found
 
@@ -59,6 +62,7 @@ def _drawn(nodes: Nodes, alike: Alike) -> typing.List[Sheet]:
     plain = {sheet.node: sheet for sheet in nodes.sheets if sheet.rank == 3}
     # of a group the example is a node with which nothing is wrong, where it has one
     examples = [next((plain[member] for member in group.members if member in plain), None) for group in nodes.groups if group.what == "nodes"]
+    # a fleet with many sorts of trouble keeps room for its examples, half of it at most
     others = nodes.sheets if len(nodes.sheets) <= MOST_SHEETS else ()
     chosen = {sheet.node: sheet for sheet in (*first[: MOST_SHEETS - min(len(examples), MOST_SHEETS // 2)], *examples, *first, *others) if sheet is not None}
     return sorted(list(chosen.values())[:MOST_SHEETS], key=lambda sheet: sheet.rank)
