@@ -2,9 +2,9 @@
 
 """Time and size of the report of a large fleet: build/venv/bin/python tests/benchmarks/report.py [--nodes 100 1000]
 
-A made-up fleet of nodes with 8 HCAs each, one of them slow, a leaf cut off; facts of stages fabric, reachability and bandwidth, findings of the real
-checks. Each format is made of the same report in memory; seconds are of the processor, the fastest of some rounds. The baseline of the same run is
-``json.dumps`` of all findings as plain data, which is C and leaves nothing out.
+A made-up fleet of nodes with 8 HCAs and 8 GPUs each, one of them slow, a leaf cut off; facts of stages discover, fabric, reachability, platform, tuning and
+bandwidth, findings of the real checks. Each format is made of the same report in memory; seconds are of the processor, the fastest of some rounds. The
+baseline of the same run is ``json.dumps`` of all findings as plain data, which is C and leaves nothing out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
-from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
+from ansible_collections.linerate.rdma.tests.unit.report.node_world import run
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import World
 
 NODES, SMALLEST = (16, 100, 1_000), (8,)
 BASELINE = "json.dumps of all findings"
@@ -44,7 +45,7 @@ def fastest(work: typing.Callable[[], str]) -> typing.Tuple[float, float]:
 
 
 def report_of(nodes: int) -> Report:
-    made = records(World(nodes=nodes, rails=RAILS, on_leaf=min(ON_LEAF, nodes // 4), slow=3, cut=(0, 1)))
+    made = run(World(nodes=nodes, rails=RAILS, on_leaf=min(ON_LEAF, nodes // 4), slow=3, cut=(0, 1)))
     return build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source)
 
 

@@ -153,6 +153,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row("idle_arguments", "cpu", "arguments of the kernel about idle states", _OTHER, _OF_ITS_LIKE),
     Row("isolated", "cpu", "CPUs that are isolated", _OTHER, "Compare isolcpus of the kernel, or the PerformanceProfile of its pool."),
     Row("nohz_full", "cpu", "CPUs without a tick", _OTHER, "Compare nohz_full of the kernel, or the PerformanceProfile of its pool."),
+    Row("numa_cpus", "cpu", "CPUs of the NUMA nodes", _OTHER, "Compare NPS or SNC in the BIOS, and look for a socket or a core that is missing."),
     Row("irqbalance", "cpu", "irqbalance", _OTHER, "systemctl enable --now irqbalance, or disable it, as the others have it."),
     # memory
     Row(
@@ -345,8 +346,12 @@ ROWS: typing.Tuple[Row, ...] = (
         "on",
         source="NVIDIA GPUDirect Storage, mlx5",
     ),
+    Row("pci_way", "pci", "way to each GPU and HCA on PCI: host bridge, root port, bridges", _OTHER, "Compare the slots of the cards; lspci -tv.", alike=False),
     Row("gpus", "pci", "GPUs on PCI", "A GPU has left the bus.", "Look for it in dmesg (Xid 79), then power-cycle the node."),
     Row("gpu_model", "pci", "model of the GPUs", _OTHER, _OF_ITS_LIKE, alike=False),
+    Row(
+        "gpu_numa", "pci", "NUMA nodes of the GPUs", "A rank would use a GPU across the sockets.", "Compare the slots of the GPUs, and NPS or SNC in the BIOS."
+    ),
     Row(
         "gpu_link_width",
         "pci",

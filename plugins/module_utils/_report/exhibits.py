@@ -110,6 +110,16 @@ def charts(record: typing.Optional[Record], facts: Seen) -> Charts:
     return result
 
 
+def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> typing.Tuple[Membership, ...]:
+    """Who is on each fabric; nobody where stage fabric did not look.
+
+    :param record: of stage fabric, if there is one
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("nodes", "subnets", "topologies"))
+    return tuple(known[wanted.name].membership if wanted.name in known else _membership(wanted, loaded[1]) for wanted in loaded[0].fabrics) if loaded else ()
+
+
 def matrices(record: Record, facts: Seen, known: Charts) -> typing.Tuple[Matrix, ...]:
     """The matrices of a stage; none of a stage that has no pairs, or did not come so far.
 

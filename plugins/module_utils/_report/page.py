@@ -10,7 +10,7 @@ import typing
 
 from .._check.sources import SOURCES, OfCluster
 from .._model.records import Record
-from . import comparisons, drawing, grid, plans
+from . import comparisons, drawing, grid, node_page, nodes, plans
 from .data import record_path
 from .exhibits import Charts, Seen, Undrawable, charts, compared, fleet, matrices, plan
 from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
@@ -36,6 +36,8 @@ _STATE_WORDS = {
 
 def render_html(report: Report) -> str:
     seen = Seen(report.facts)
+    known = _charts(report, seen)
+    sheets = _nodes(report, seen, known)
     page = element(
         "html",
         element(
@@ -46,7 +48,13 @@ def render_html(report: Report) -> str:
             element("title", f"linerate.rdma: {report.summary}"),
             Html(f"<style>{STYLE}</style>"),
         ),
-        element("body", element("a", "To the findings", href="#findings", class_="skip"), _header(report), _main(report, seen), _footer(report, seen)),
+        element(
+            "body",
+            element("a", "To the findings", href="#findings", class_="skip"),
+            _header(report, sheets is not None),
+            _main(report, seen, known, sheets),
+            _footer(report, seen),
+        ),
         lang="en",
     )
     return f"<!DOCTYPE html>\n{page}\n"
@@ -59,7 +67,7 @@ def policy() -> Html:
     return element("meta", http_equiv="Content-Security-Policy", content=policy)
 
 
-def _header(report: Report) -> Html:
+def _header(report: Report, with_nodes: bool) -> Html:
     tone = "bad" if not report.success else "neutral" if report.check_mode else "waived" if report.waived else "good"
     # the summary starts with the verdict, which the heading says already
     summary = report.summary.partition(" - ")[2] or report.summary
@@ -68,26 +76,31 @@ def _header(report: Report) -> Html:
         element("p", "linerate.rdma", class_="brand"),
         element("h1", report.verdict),
         element("p", summary, class_="summary"),
-        _strip(report),
+        _strip(report, with_nodes),
         class_=tone,
     )
 
 
-def _strip(report: Report) -> Html:
-    """All stages on one line; each leads to its section."""
+def _strip(report: Report, with_nodes: bool) -> Html:
+    """All stages on one line, and the nodes; each leads to its section."""
     chips = []
     for stage in report.stages:
         words = (element("span", stage.name.replace("_", " ")), element("small", _STATE_WORDS[stage.state]))
         chips.append(element("li", element("a", *words, href=f"#{stage.name}"), class_=stage.state))
+    if with_nodes:
+        chips.append(element("li", element("a", element("span", "nodes"), element("small", "sheets and groups"), href="#nodes")))
     return element("nav", element("ol", *chips), aria_label="Stages")
 
 
-def _main(report: Report, seen: Seen) -> Html:
+def _charts(report: Report, seen: Seen) -> Charts:
     try:
-        known: Charts = charts(next((stage.record for stage in report.stages if stage.name == "fabric"), None), seen)
+        return charts(next((stage.record for stage in report.stages if stage.name == "fabric"), None), seen)
     except Undrawable:
         # its own section says so
-        known = {}
+        return {}
+
+
+def _main(report: Report, seen: Seen, known: Charts, sheets: typing.Optional[Html]) -> Html:
     return element(
         "main",
         _attention(report),
@@ -95,8 +108,19 @@ def _main(report: Report, seen: Seen) -> Html:
         _changes(report),
         _filter(report),
         *[_stage(stage, report, seen, known) for stage in report.stages],
+        sheets,
         id="findings",
     )
+
+
+def _nodes(report: Report, seen: Seen, known: Charts) -> typing.Optional[Html]:
+    """Sheets of the nodes, as far as this run has looked at any."""
+    records = {stage.name: stage.record for stage in report.stages if stage.record}
+    try:
+        found = nodes.nodes(records, seen, known)
+    except Undrawable as error:
+        return element("section", element("h2", "nodes"), element("p", str(error), class_="more"), id="nodes", class_="card stage")
+    return node_page.section(found) if found is not None else None
 
 
 def _filter(report: Report) -> Html:

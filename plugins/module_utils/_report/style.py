@@ -132,6 +132,17 @@ font-size:11px;line-height:17px;color:var(--ink);border:1px solid var(--line)}
 .map line.bad{stroke:var(--bad);stroke-width:2.6;stroke-dasharray:7 4;opacity:1}
 .marked{margin:8px 0 0;padding-left:20px;font-size:13.5px}
 
+.sheet{border-top:1px solid var(--line);padding-top:8px;scroll-margin-top:12px}.sheet>summary{color:var(--ink)}
+.sheet h4{margin:8px 0 2px}.sheet ul{margin:0;padding-left:20px}
+.sheet>figure{margin-top:12px}td ul{margin:0;padding-left:16px}
+.said.bad{color:var(--bad);font-weight:600}.said.unknown{color:var(--warn)}
+.tree{display:block;width:100%;height:auto;min-width:900px;margin-top:8px}
+.tree text{font-size:11.5px;fill:var(--ink)}.tree .head{font-size:12.5px;font-weight:620}
+.tree path{fill:none;stroke:var(--line)}.tree .numa{fill:none;stroke:var(--line)}
+.tree .root,.tree .bridge{fill:var(--card);stroke:var(--soft)}.tree .gpu{fill:var(--soft)}.tree .hca{fill:var(--wait)}
+.tree rect.bad{fill:var(--bad);stroke:var(--bad)}.tree rect.unknown{fill:var(--warn-bg);stroke:var(--warn);stroke-dasharray:2 2}
+.tree text.bad{fill:var(--bad);font-weight:600}.tree text.unknown{fill:var(--warn)}
+
 footer{padding:4px 24px 40px;color:var(--soft);font-size:13px}
 footer dl{display:flex;flex-wrap:wrap;gap:4px 24px;margin:0 0 8px}footer dd{color:var(--ink);font-variant-numeric:tabular-nums}
 

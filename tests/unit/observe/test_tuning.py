@@ -46,6 +46,9 @@ class Server:
         write = self.tree.write
         write("devices/system/cpu/online", f"0-{CPUS - 1}")
         write("devices/system/cpu/smt/active", "1")
+        write("devices/system/node/possible", "0-1")
+        for node, cpus in enumerate(("0-127", "128-255")):
+            write(f"devices/system/node/node{node}/cpulist", cpus)
         for cpu in range(CPUS):
             write(f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor", "performance")
             write(f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_driver", "intel_pstate")
@@ -178,6 +181,8 @@ def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
         "tuned": {"hpc-compute": ()},
         "kernel_log": {"none": ()},
         "ib_umad": {"absent": ()},
+        "numa_cpus": {"0-127": ("node 0",), "128-255": ("node 1",)},
+        "pci_way": {f"pci0000:17 {ROOT_PORT} {UPSTREAM} {DOWN_GPU} {GPU}": (GPU,), f"pci0000:17 {ROOT_PORT} {UPSTREAM} {DOWN_HCA} {HCA}": ("mlx5_0",)},
         "hca_model": {"1021": ("mlx5_0",)},
         "max_read_request": {"4096": ("mlx5_0",)},
         "max_payload": {"256": ("mlx5_0",)},
@@ -186,6 +191,7 @@ def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
         "irq_locality": {"local": ("mlx5_0",)},
         "gpus": {"1": ()},
         "gpu_model": {"10de:2330": (GPU,)},
+        "gpu_numa": {"0": (GPU,)},
         "gpu_link_width": {"full": (GPU,)},
         "gpu_nic_path": {"PIX": (f"{GPU} mlx5_0",)},
         "acs": {"direct": (DOWN_GPU, DOWN_HCA)},
@@ -250,6 +256,7 @@ def test_what_a_plain_user_can_not_read_is_no_value(server: Server) -> None:
         ("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", ["governor"]),
         ("sys/devices/system/cpu/online", ["cpu_driver", "cpus_online", "governor", "idle_latency"]),
         ("sys/devices/system/cpu/cpu3/cpuidle/state1/disable", ["idle_latency"]),
+        ("sys/devices/system/node/node1/cpulist", ["numa_cpus"]),
         ("sys/kernel/mm/transparent_hugepage/enabled", ["thp"]),
         ("sys/class/net/ens1np0/mtu", ["mtu"]),
         ("sys/class/net/ens1np0/qos/trust", ["roce_trust"]),

@@ -136,7 +136,8 @@ _BIOS = NodeBios(
 #: how the nodes are tuned, by row: of a node as a whole, of its CPUs, GPUs and HCAs
 _NODE_ROWS = {
     "cpu_model": "AMD EPYC 9654", "cpus_online": "0-255", "turbo": "on", "smt": "on", "held_latency": "none", "idle_arguments": "none", "isolated": "none",
-    "nohz_full": "none", "irqbalance": "runs", "swap_kib": "0", "swappiness": "10", "dirty_ratio": "10", "dirty_background_ratio": "3", "thp": "always",
+    "nohz_full": "none", "numa_cpus": "0-255", "irqbalance": "runs", "swap_kib": "0", "swappiness": "10", "dirty_ratio": "10", "dirty_background_ratio": "3",
+    "thp": "always",
     "thp_defrag": "madvise", "numa_balancing": "0", "zone_reclaim_mode": "0", "min_free_kbytes": "135168", "kernel": "6.12.95", "pci_realloc": "unset",
     "ib_umad": "loaded", "rdma_shared": "on", "tuned": "hpc-compute", "kernel_log": "none", "gpus": "2", "cpu_manager": "static", "memory_manager": "none",
     "topology_manager": "single-numa-node", "reserved_cpus": "none", "gc_thresh1": "4096", "gc_thresh2": "8192", "gc_thresh3": "16384",
@@ -145,8 +146,8 @@ _NODE_ROWS = {
 _CPU_ROWS = {"governor": "performance", "cpu_driver": "amd-pstate-epp", "idle_latency": "1"}
 _GPUS = ("0000:18:00.0", "0000:2a:00.0")
 _GPU_ROWS = {
-    "gpu_model": "10de:2330", "gpu_link_width": "full", "gpu_nic_path": "PIX", "acs": "direct", "gpu_driver": "570.86.15", "gpu_persistence": "Enabled",
-    "gpu_ecc": "Enabled", "gpu_mig": "Disabled", "gpu_max_clock": "1980 MHz", "gpu_slowed": "none",
+    "gpu_model": "10de:2330", "gpu_link_width": "full", "gpu_nic_path": "PIX", "gpu_numa": "0", "acs": "direct", "gpu_driver": "570.86.15",
+    "gpu_persistence": "Enabled", "gpu_ecc": "Enabled", "gpu_mig": "Disabled", "gpu_max_clock": "1980 MHz", "gpu_slowed": "none",
 }  # fmt: skip
 _HCA_ROWS = {
     "hca_numa": "0", "irq_locality": "local", "max_read_request": "4096", "max_payload": "512", "relaxed_ordering": "on", "iommu": "identity",
@@ -457,6 +458,8 @@ class _Made:
         rows.update({name: (Reading(value, ("0-255",)),) for name, value in _CPU_ROWS.items()})
         rows.update({name: (Reading(value, _GPUS),) for name, value in _GPU_ROWS.items()})
         rows.update({name: (Reading(value, hcas),) for name, value in _HCA_ROWS.items()})
+        ways = {**{address: address for address in _GPUS}, **{f"mlx5_{at.place}": self._address(at) for at in self._hcas(node)}}
+        rows["pci_way"] = tuple(Reading(f"pci0000:00 0000:00:01.0 {address}", (name,)) for name, address in ways.items())
         rows["hca_model"] = (Reading("1023" if self.shape.mixed and node % 2 else "1021", hcas),)
         rows.update({name: () if self.shape.infiniband else (Reading(value, hcas),) for name, value in _ROCE_ROWS.items()})
         return NodeTuning(rows)

@@ -195,7 +195,8 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("clock",), ("node.error_seconds",), "The difference is measured."),
     Row(("tuning",), _rows(_ADVICE, "", "[]", "[].value"), "It costs speed, which stage bandwidth measures; what the intent expects would fail.", warns=True),
     Row(("tuning",), _rows((*_ADVICE, "cpu_model", "hca_model", "kernel_log"), "[].where*"), "It tells the reader where on the node it is so."),
-    Row(("tuning",), _rows((*_KIND, "kernel_log"), ""), "What could not be read is told.", ("left out",), warns=True),
+    Row(("tuning",), _rows(("pci_way",), "[]", "[].value", "[].where*"), "It is drawn in the report, and nothing is judged by it."),
+    Row(("tuning",), _rows((*_KIND, "pci_way", "kernel_log"), ""), "What could not be read is told.", ("left out",), warns=True),
     Row(("tuning",), _rows(_KIND, "[]", "[].value"), "The node is then of a kind of its own, and there is none to compare it with."),
     Row(
         ("tuning",),

@@ -110,7 +110,7 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[
     ]
     for hca in (*hcas, *mute):
         findings.append(_spared(_check_driver(name, hca, True, node), len(hcas), wanted))
-    usable = sum(any(_trouble(port) is None for port in hca.all_ports if port.link_layer == "InfiniBand") for hca in hcas)
+    usable = sum(any(trouble(port) is None for port in hca.all_ports if port.link_layer == "InfiniBand") for hca in hcas)
     for hca in hcas:
         for port in hca.all_ports:
             if port.link_layer == "InfiniBand":
@@ -196,38 +196,40 @@ def _why_too_few(node: NodeHcas) -> typing.Tuple[str, str]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Trouble:
+class Trouble:
+    """:ivar known: the state was read"""
+
     measured: str
     why: str
     remedy: str
     known: bool = True
 
 
-def _trouble(port: Port) -> typing.Optional[_Trouble]:
+def trouble(port: Port) -> typing.Optional[Trouble]:
     """What keeps a port from use, named as what it is; None when it is in use."""
     seen = f"{port.state or 'state unread'}, {port.physical_state or 'link unread'}"
     if port.state is None or port.physical_state is None:
-        return _Trouble(seen, "The port's state could not be read.", "See the finding discover.read of this node.", known=False)
+        return Trouble(seen, "The port's state could not be read.", "See the finding discover.read of this node.", known=False)
     if port.physical_state == "Disabled":
-        return _Trouble(
+        return Trouble(
             seen, "The port is switched off by hand or by the subnet manager.", "Switch it on: ibportstate, or the switch's own tool for the far end."
         )
     if port.physical_state in ("Polling", "Sleep", "PortConfigurationTraining"):
-        return _Trouble(
+        return Trouble(
             seen, "The port looks for a partner and finds none: no cable, a bad cable or transceiver, or the far port is off.",
             "Check the cable and the switch port at its other end.",
         )  # fmt: skip
     if port.physical_state != "LinkUp":
-        return _Trouble(seen, "The link is up and down, or under test.", "Replace the cable or transceiver; see the port's error counters.")
+        return Trouble(seen, "The link is up and down, or under test.", "Replace the cable or transceiver; see the port's error counters.")
     if port.state == "INIT" and port.sm_lid is None:
-        return _Trouble(
+        return Trouble(
             f"{seen}, no subnet manager", "The link is up, but no subnet manager has given the port a LID.",
             "Start a subnet manager on this fabric: opensm on a server, UFM, or the switch's own.",
         )  # fmt: skip
     if port.state != "ACTIVE":
-        return _Trouble(seen, "A subnet manager knows the port and has not made it active.", "See the subnet manager's log for this port.")
+        return Trouble(seen, "A subnet manager knows the port and has not made it active.", "See the subnet manager's log for this port.")
     if port.lid is None or port.sm_lid is None:
-        return _Trouble(
+        return Trouble(
             f"{seen}, LID {port.lid or 0}, SM LID {port.sm_lid or 0}", "The port is active without a LID.", "Read again; see the subnet manager's log."
         )
     return None
@@ -235,11 +237,11 @@ def _trouble(port: Port) -> typing.Optional[_Trouble]:
 
 def _check_port(subject: str, port: Port) -> Finding:
     expected = "ACTIVE, LinkUp, with a LID"
-    trouble = _trouble(port)
-    if trouble is None:
+    wrong = trouble(port)
+    if wrong is None:
         rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unread"
         return ok("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)
-    return Finding("discover.port", subject, FAIL if trouble.known else UNKNOWN, trouble.measured, expected, trouble.why, trouble.remedy)
+    return Finding("discover.port", subject, FAIL if wrong.known else UNKNOWN, wrong.measured, expected, wrong.why, wrong.remedy)
 
 
 def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Finding]:

@@ -58,15 +58,13 @@ class Facts:
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     """One finding at least for each node, and for each HCA that shall make VFs."""
-    nodes = {name: observed.value for name, observed in facts.nodes.items() if observed.value is not None and observed.error is None}
-    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None and observed.error is None}
+    nodes = _answered(facts.nodes)
     findings: typing.List[Finding] = []
     if not facts.nodes:
         why = "No node was asked, so nothing is known."
         remedy = "Put the nodes into the inventory's group rdma_nodes."
         findings.append(Finding("platform.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, remedy))
-    memberships = {fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if traits(fabric).functions}
-    fleet = firmware.fleet(intent, memberships.values(), facts.firmware, facts.nics)
+    memberships, fleet = _compared(intent, facts)
     findings += firmware.unread(facts.nics)
     wishes = wanted_by(intent.cluster.bios)
     for fabric in intent.fabrics:
@@ -93,6 +91,23 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         of_node = _check_node(name, observed.value, intent, memberships, fleet, said)
         findings += [*of_node, *bmc.check(name, said, wishes, of_node)]
     return (*findings, *roll.check(facts.roll_plan, facts.rolled, facts.roll_error), *returned.check(facts.before, facts.nodes))
+
+
+def groups(intent: Intent, facts: Facts) -> typing.Tuple[firmware.Group, ...]:
+    """HCAs of one model on the fabrics that make VFs, and whose firmware is odd: what ``platform.firmware`` tells of."""
+    memberships, fleet = _compared(intent, facts)
+    return firmware.groups(memberships.values(), fleet)
+
+
+def _compared(intent: Intent, facts: Facts) -> typing.Tuple[typing.Dict[str, Membership], firmware.Fleet]:
+    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None and observed.error is None}
+    nodes = _answered(facts.nodes)
+    memberships = {fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if traits(fabric).functions}
+    return memberships, firmware.fleet(intent, memberships.values(), facts.firmware, facts.nics)
+
+
+def _answered(nodes: typing.Mapping[str, ObservedHcas]) -> typing.Dict[str, NodeHcas]:
+    return {name: observed.value for name, observed in nodes.items() if observed.value is not None and observed.error is None}
 
 
 def _check_node(

@@ -62,6 +62,34 @@ class _Wish(typing.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
+class Odd:
+    """What an HCA has otherwise than most of its model.
+
+    :ivar what: firmware, or the name of a setting
+    :ivar count: HCAs that have what is usual, ``of`` those that were compared
+    """
+
+    what: str
+    value: str
+    usual: str
+    count: int
+    of: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """HCAs of one model.
+
+    :ivar hcas: node and name of each
+    :ivar odd: of those that have something otherwise
+    """
+
+    model: str
+    hcas: typing.Tuple[typing.Tuple[str, str], ...]
+    odd: typing.Mapping[typing.Tuple[str, str], typing.Tuple[Odd, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
 class Fleet:
     """What all nodes show.
 
@@ -167,14 +195,12 @@ def _unread(hca: Hca, expected: str) -> typing.Iterator[_Objection]:
 
 
 def _version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
-    if {"fw_ver", "board_id"} & set(hca.unread):
-        return
-    counts, usual = _usual(hca, fleet)
-    if hca.firmware != usual:
-        why = f"{counts[usual or '']} of {sum(counts.values())} HCAs of its model ({hca.board or 'no PSID'}) run {usual}. One with another behaves otherwise."
+    odd = _odd_version(hca, fleet)
+    if odd is not None:
+        why = f"{odd.count} of {odd.of} HCAs of its model ({hca.board or 'no PSID'}) run {odd.usual}. One with another behaves otherwise."
         address = hca.pci.address if hca.pci else hca.name
-        remedy = f"Bring it to {usual} (mstflint -d {address} -i ... burn, then mstfwreset or a power cycle), or the others to {hca.firmware}."
-        yield _Objection(WARN, f"firmware {hca.firmware}", f"firmware {usual}", why, remedy)
+        remedy = f"Bring it to {odd.usual} (mstflint -d {address} -i ... burn, then mstfwreset or a power cycle), or the others to {odd.value}."
+        yield _Objection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
 
 
 def _wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[_Wish]:
@@ -240,20 +266,50 @@ def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: _Wish) -> str
 
 def _odd(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.Iterator[_Objection]:
     """Settings that most HCAs of its model on the fabric have otherwise."""
-    model = _model(hca)
-    odd = []
-    for setting in seen.settings if model is not None else ():
-        counts = fleet.values.get((fabric.name, model, setting.name), {}) if model is not None and _compared(setting) else {}
-        usual = max(counts, key=lambda value: (counts[value], value)) if counts else ""
-        if counts and not same(_in_force(setting), usual):
-            odd.append((setting, usual, counts[usual], sum(counts.values())))
+    odd = _odd_settings(fabric.name, hca, seen, fleet)
     if odd:
-        measured = ", ".join(f"{setting.name} {_in_force(setting)}" for setting, *_rest in odd)
-        why = "; ".join(f"{setting.name} is {usual} on {count} of {of} HCAs of its model" for setting, usual, count, of in odd)
-        usually = " ".join(f"{setting.name}={number(usual) if number(usual) is not None else usual}" for setting, usual, *_rest in odd)
-        expected = ", ".join(f"{setting.name} {usual}" for setting, usual, *_rest in odd)
+        measured = ", ".join(f"{one.what} {one.value}" for one in odd)
+        why = "; ".join(f"{one.what} is {one.usual} on {one.count} of {one.of} HCAs of its model" for one in odd)
+        usually = " ".join(f"{one.what}={number(one.usual) if number(one.usual) is not None else one.usual}" for one in odd)
+        expected = ", ".join(f"{one.what} {one.usual}" for one in odd)
         remedy = f"Set it like the others ({seen.address}: {usually}), or the others like it."
         yield _Objection(WARN, measured, expected, f"{why} ({hca.board or 'no PSID'}) on fabric '{fabric.name}'.", remedy)
+
+
+def _odd_version(hca: Hca, fleet: Fleet) -> typing.Optional[Odd]:
+    if {"fw_ver", "board_id"} & set(hca.unread):
+        return None
+    counts, usual = _usual(hca, fleet)
+    if hca.firmware is None or usual is None or hca.firmware == usual:
+        return None
+    return Odd("firmware", hca.firmware, usual, counts[usual], sum(counts.values()))
+
+
+def _odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.List[Odd]:
+    model, odd = _model(hca), []
+    for setting in seen.settings if model is not None else ():
+        counts = fleet.values.get((fabric, model, setting.name), {}) if model is not None and _compared(setting) else {}
+        usual = max(counts, key=lambda value: (counts[value], value)) if counts else ""
+        if counts and not same(_in_force(setting), usual):
+            odd.append(Odd(setting.name, _in_force(setting), usual, counts[usual], sum(counts.values())))
+    return odd
+
+
+def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> typing.Tuple[Group, ...]:
+    """HCAs of one model on the fabrics, and what is odd on which of them."""
+    hcas: typing.Dict[_Model, typing.Dict[typing.Tuple[str, str], typing.Dict[Odd, None]]] = {}
+    for membership in memberships:
+        for node, members in membership.members.items():
+            for hca in (member.hca for member in members):
+                model, seen = _model(hca), fleet.of(node, hca.pci.address if hca.pci else "")
+                if model is not None:
+                    version = _odd_version(hca, fleet)
+                    odd = [*([version] if version else []), *(_odd_settings(membership.fabric, hca, seen, fleet) if seen else ())]
+                    hcas.setdefault(model, {}).setdefault((node, hca.name), {}).update(dict.fromkeys(odd))
+    return tuple(
+        Group(f"{vendor}:{device}, PSID {board or 'unknown'}", tuple(found), {hca: tuple(odd) for hca, odd in found.items() if odd})
+        for (vendor, device, board), found in hcas.items()
+    )
 
 
 def _waits(hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice]) -> typing.Iterator[_Objection]:

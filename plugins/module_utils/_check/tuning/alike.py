@@ -8,6 +8,7 @@ Of one kind are nodes whose CPUs, GPUs and HCAs are of the same models. What mos
 from __future__ import annotations
 
 import collections
+import dataclasses
 import typing
 
 from ..._model.findings import WARN, Finding, ok
@@ -21,20 +22,74 @@ _Values = typing.FrozenSet[str]
 _Kind = typing.Tuple[_Values, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Odd:
+    """A row of which nodes of one kind show different things.
+
+    :ivar nodes: that show what is not usual; all of the kind where nothing is
+    :ivar value: that they show
+    :ivar usual: that most show; None where as many show one thing as another
+    :ivar most: nodes that show what is usual, and ``known``, those that were compared
+    """
+
+    row: Row
+    nodes: typing.Tuple[str, ...]
+    value: str
+    usual: typing.Optional[str]
+    most: int
+    known: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Nodes of one kind.
+
+    :ivar kind: CPUs, GPUs and HCAs in words
+    """
+
+    kind: str
+    nodes: typing.Tuple[str, ...]
+    odd: typing.Tuple[Odd, ...]
+
+
 def check(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> typing.Iterator[Finding]:
     """:param told: by row the nodes of which was said already that it is wrong or unread: each cause is told once"""
+    for group in groups(nodes, told):
+        yield from map(_finding, group.odd)
+        if not group.odd:
+            members = group.nodes
+            alone = "1 node: there is none to compare it with" if len(members) == 1 else f"{len(members)} nodes show the same"
+            yield ok(CHECK, names(members), alone, f"nodes of one kind are alike: {group.kind}")
+
+
+def groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> typing.Tuple[Group, ...]:
+    """Nodes of one kind, and what is odd on whom.
+
+    :param told: by row the nodes that are left out of the comparison of this row
+    """
     kinds: typing.Dict[_Kind, typing.List[str]] = {}
     for name, node in nodes.items():
         kinds.setdefault(tuple(_values(node, row) for row in _KIND), []).append(name)
-    for kind, members in kinds.items():
-        found = [finding for row in ROWS if row.alike for finding in _row(row, {name: nodes[name] for name in members}, told.get(row.name, ()))]
-        yield from found
-        if not found:
-            alone = "1 node: there is none to compare it with" if len(members) == 1 else f"{len(members)} nodes show the same"
-            yield ok(CHECK, names(members), alone, f"nodes of one kind are alike: {_words(kind)}")
+    return tuple(
+        Group(
+            _words(kind),
+            tuple(members),
+            tuple(odd for row in ROWS if row.alike for odd in _row(row, {name: nodes[name] for name in members}, told.get(row.name, ()))),
+        )
+        for kind, members in kinds.items()
+    )
 
 
-def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[Finding]:
+def _finding(odd: Odd) -> Finding:
+    row, subject = odd.row, f"{odd.row.name} of {names(odd.nodes)}"
+    if odd.usual is None:
+        why = f"As many of {odd.known} nodes of one kind show the one as the other, so neither is usual. {row.harm}"
+        return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: the same on nodes of one kind", why, row.remedy)
+    why = f"{odd.most} of {odd.known} nodes of its kind show {odd.usual}. {row.harm}"
+    return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as its like", why, row.remedy)
+
+
+def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[Odd]:
     """Nodes of which more is known than what was told are held against each other."""
     by_values: typing.Dict[_Values, typing.List[str]] = {}
     for name, node in nodes.items():
@@ -46,13 +101,11 @@ def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterato
     (usual, most), (_second, next_most) = collections.Counter({values: len(members) for values, members in by_values.items()}).most_common(2)
     if most == next_most:
         measured = ", ".join(f"{_said(values)} on {names(members)}" for values, members in by_values.items())
-        why = f"As many of {known} nodes of one kind show the one as the other, so neither is usual. {row.harm}"
-        yield Finding(CHECK, f"{row.name} of {names(nodes)}", WARN, measured, f"{row.what}: the same on nodes of one kind", why, row.remedy)
+        yield Odd(row, tuple(nodes), measured, None, most, known)
         return
     for values, members in by_values.items():
         if values != usual:
-            why = f"{most} of {known} nodes of its kind show {_said(usual)}. {row.harm}"
-            yield Finding(CHECK, f"{row.name} of {names(members)}", WARN, _said(values), f"{row.what}: {_said(usual)}, as its like", why, row.remedy)
+            yield Odd(row, tuple(members), _said(values), _said(usual), most, known)
 
 
 def _values(node: NodeTuning, row: str) -> _Values:

@@ -54,3 +54,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += check_roce(intent, facts.nodes, seen)
     findings += alike.check(seen, {one.row.name: one.told for one in judged})
     return tuple(findings)
+
+
+def groups(facts: Facts) -> typing.Tuple[alike.Group, ...]:
+    """Nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another finding tells already."""
+    return alike.groups({name: observed.value for name, observed in facts.tunings.items() if observed.value is not None and observed.error is None}, {})

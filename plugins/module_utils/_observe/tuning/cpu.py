@@ -15,6 +15,8 @@ from ..sysfs import Reader
 from .rows import Rows
 
 _CPUS = "devices/system/cpu"
+_NODES = "devices/system/node"
+_NODE = re.compile(r"\Anode([0-9]{1,4})\Z")
 #: what /dev/cpu_dma_latency says while nobody holds it (include/linux/pm_qos.h, PM_QOS_CPU_LATENCY_DEFAULT_VALUE)
 _NOT_HELD = 2_000_000_000
 _MODEL = re.compile(r"^(?:model name|CPU part|cpu)\s*:\s*(.{1,80}?)\s*$", re.MULTILINE)
@@ -30,6 +32,7 @@ def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader) -> None:
     rows.file("turbo", sysfs, f"{_CPUS}/intel_pstate/no_turbo", lambda text: {"on": "off", "off": "on"}[parse.on_off(text)])
     rows.file("turbo", sysfs, f"{_CPUS}/cpufreq/boost", parse.on_off)
     rows.file("idle_arguments", proc, "cmdline", parse.idle_arguments)
+    _of_numa_nodes(rows, sysfs)
     held = _held(rows, devices)
     online = sysfs.value(f"{_CPUS}/online", parse.cpu_list)
     if online is None:
@@ -40,6 +43,15 @@ def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader) -> None:
         rows.file("governor", sysfs, f"{folder}/cpufreq/scaling_governor", parse.word, cpu)
         rows.file("cpu_driver", sysfs, f"{folder}/cpufreq/scaling_driver", parse.word, cpu)
         _idle(rows, sysfs, folder, cpu, held)
+
+
+def _of_numa_nodes(rows: Rows, sysfs: Reader) -> None:
+    """A kernel without NUMA shows no node."""
+    rows.absent("numa_cpus")
+    for name in sysfs.names(_NODES):
+        node = _NODE.match(name)
+        if node:
+            rows.file("numa_cpus", sysfs, f"{_NODES}/{name}/cpulist", lambda text: ranges(parse.cpu_list(text)) or "none", f"node {node.group(1)}")
 
 
 def _held(rows: Rows, devices: Reader) -> int:

@@ -67,15 +67,18 @@ def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> typing.List[Function]:
 
 
 def read(rows: Rows, proc: Reader, hcas: typing.Sequence[Function], cards: typing.Sequence[Function]) -> None:
-    rows.absent("hca_model", "hca_numa", "max_read_request", "max_payload", "relaxed_ordering", "iommu", "irq_locality")
+    rows.absent("pci_way", "hca_model", "hca_numa", "max_read_request", "max_payload", "relaxed_ordering", "iommu", "irq_locality")
+    for function in (*cards, *hcas):
+        rows.add("pci_way", " ".join((function.path.root, *function.path.functions)), function.name)
     for hca in hcas:
         rows.file("hca_model", hca.sysfs, f"{hca.folder}/device", lambda text: f"{parse.hexadecimal(text):04x}", hca.name)
         rows.file("hca_numa", hca.sysfs, f"{hca.folder}/numa_node", _numa, hca.name)
         rows.file("iommu", hca.sysfs, f"{hca.folder}/iommu_group/type", word, hca.name)
         _requests(rows, hca)
         _interrupts(rows, proc, hca)
-    rows.absent("gpu_link_width", "gpu_nic_path", "acs")
+    rows.absent("gpu_numa", "gpu_link_width", "gpu_nic_path", "acs")
     for card in cards:
+        rows.file("gpu_numa", card.sysfs, f"{card.folder}/numa_node", _numa, card.name)
         _width(rows, card)
         _nearest(rows, card, hcas)
 
