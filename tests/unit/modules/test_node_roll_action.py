@@ -53,8 +53,15 @@ class Site:
         begin = {"linerate.rdma.run_begin": {"report_dir": "report"}, "register": "begun"}
         options = {"facts_dir": "report", "run": "{{ begun.run }}", "holder": "{{ begun.holder }}", "kubeconfig": "kubeconfig", "cluster": "{{ cluster }}"}
         roll = {"linerate.rdma.node_roll": {**options, "bmc_ca_path": str(authority)}, "register": "rolled"}
+        self.facts: typing.Dict[str, typing.Any] = {}
+        told = {"facts_dir": "report", "run": "{{ begun.run }}", "kind": "kernel_arguments"}
+        fact = {"linerate.rdma.fact": {**told, "node": "{{ item.key }}", "value": "{{ item.value }}"}, "loop": "{{ looked | dict2items }}"}
+        # as the stage does: another look, then the proof
+        again = {**fact, "loop": "{{ looked_again | dict2items }}"}
+        proof = {"linerate.rdma.node_roll": {**options, "bmc_ca_path": str(authority), "prove": True}, "when": "looked_again is defined", "register": "proved"}
+        again["when"] = "looked_again is defined"
         show = {"ansible.builtin.copy": {"content": "{{ rolled | to_json }}", "dest": str(folder / "rolled.json"), "mode": "0600"}, "check_mode": False}
-        play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [begin, roll, show]}
+        play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [begin, fact, roll, show, again, proof]}
         (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
 
     def play(self, *arguments: str) -> typing.Dict[str, typing.Any]:
@@ -63,7 +70,7 @@ class Site:
             name: {"rdma_bmc_address": "localhost", "rdma_bmc_port": server.port, "rdma_bmc_user": USER, "rdma_bmc_password": PASSWORD}
             for name, server in self.servers.items()
         }
-        inventory = {"all": {"vars": {"cluster": self.cluster}, "children": {"rdma_nodes": {"hosts": bmcs}}}}
+        inventory = {"all": {"vars": {"cluster": self.cluster, "looked": {}, **self.facts}, "children": {"rdma_nodes": {"hosts": bmcs}}}}
         (self.folder / "hosts.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE", "RDMA_"))},
@@ -125,3 +132,25 @@ def test_what_is_not_allowed_is_refused(site: Site) -> None:
 def test_nothing_asked_is_nothing_done(site: Site) -> None:
     del site.cluster["bios"]
     assert not site.play()["changed"] and site.world.object(LEASE) is None and not any(server.asked for server in site.servers.values())
+
+
+def test_kernel_arguments_take_the_same_reset_and_the_look_after_it_proves_them(site: Site) -> None:
+    site.cluster["host"] = {"kernel_arguments": ["iommu=pt"]}
+    seen = {name: {"missing": ["iommu=pt"] if name == "worker-2" else [], "refusal": "", "boot": f"boot-{name}"} for name in NODES[:2]}
+    site.facts = {"looked": seen, "looked_again": {"worker-2": {"missing": [], "refusal": "", "boot": "boot-worker-2+"}}}
+    done = site.play()
+    assert done["counts"] == {"nothing": 1, "unproven": 1} and done["reset"] == ["worker-2"] and site.servers["worker-2"].resets == ["ForceRestart"]
+    assert [one["state"] for one in site.fact()["outcomes"]] == ["nothing", "done"] and site.world.note("worker-2") is None
+    assert {step["node"]: len(step["differences"]) for step in site.fact()["plan"]["steps"]} == {"worker-1": 0, "worker-2": 2}
+    assert any("kernel argument iommu=pt set (now absent), by its boot loader" in line for line in done["plan"])
+
+
+def test_a_proof_that_fails_leaves_what_is_known(site: Site) -> None:
+    del site.cluster["bios"]
+    site.cluster["host"] = {"kernel_arguments": ["iommu=pt"]}
+    seen = {name: {"missing": ["iommu=pt"], "refusal": "", "boot": f"boot-{name}"} for name in NODES[:1]}
+    site.facts = {"looked": seen, "looked_again": {"worker-1": {"missing": ["iommu=pt"], "refusal": "", "boot": "boot-worker-1+"}}}
+    site.play()
+    first, second = site.fact()["outcomes"]
+    assert first["state"] == "failed" and "did not take at the reset" in first["why"] and second["state"] == "unknown"
+    assert site.servers["worker-1"].resets == ["ForceRestart"] and site.world.note("worker-1")["reset"]
