@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_roll
-short_description: Bring nodes to what is wanted of their BIOS and kernel, with a drain and one reset of each
+short_description: Bring nodes to what is wanted of their BIOS, kernel and firmware, with a drain and one reset of each
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
@@ -31,10 +31,16 @@ description:
   - The first C(SIGINT) or C(SIGTERM) ends the roll after the nodes of the wave. The second one ends it at once.
   - Takes address and credentials of each BMC from the variables of its node, as M(linerate.rdma.bmcs_info) does. They are no options, so that no log and no
     result ever has them.
+  - Settings in the firmware of HCAs that the intent wants, and that wait for a reset, take the same one, by the facts C(firmware) and C(platform). It is a
+    power cycle then, because a warm reboot does not always load them. Settings that are not set at all are not its task, see M(linerate.rdma.nic_firmware).
+    HCAs on which the NIC configuration operator of NVIDIA or the Arm cores of a BlueField decide are left out.
   - What a fact shows is seen again only by a new look at the node. Until then RV(counts) counts a node that was reset for it as V(unproven), and the
     annotation stays. Look at the nodes of RV(reset) again, then call the module with O(prove=true).
   - Does not fail if a node fails. The fact C(node_roll) holds the plan and the result of each node, which stage C(platform) judges.
 options:
+  fabrics:
+    description: The variable C(rdma_fabrics). Without it, the firmware of HCAs is left out.
+    type: raw
   cluster:
     description: The variable C(rdma_cluster).
     type: raw

@@ -50,6 +50,7 @@ class Seen:
 
     :ivar refusals: why something that differs can't be set, each with what to do
     :ivar error: why it is not known what differs
+    :ivar blind: why something can't be seen that may differ; it counts only for a node that was reset, and has to show what came of it
     :ivar boots: ids of the boots in which that was seen; empty where it holds of now
     """
 
@@ -57,10 +58,11 @@ class Seen:
     refusals: typing.Tuple[str, ...] = ()
     error: str = ""
     boots: typing.Tuple[str, ...] = ()
+    blind: str = ""
 
     def __add__(self, other: Seen) -> Seen:
-        errors = "; ".join(filter(None, (self.error, other.error)))
-        return Seen(self.differences + other.differences, self.refusals + other.refusals, errors, self.boots + other.boots)
+        error, blind = ("; ".join(filter(None, pair)) for pair in ((self.error, other.error), (self.blind, other.blind)))
+        return Seen(self.differences + other.differences, self.refusals + other.refusals, error, self.boots + other.boots, blind)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -116,6 +116,8 @@ def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cl
         return _blocked(step, "unknown", "it has booted since it was looked at, and what differs now is not known. Begin a new run, which looks again")
     if seen.error:
         return _blocked(step, "unknown", f"{seen.error.rstrip('.')}. It is not known what differs")
+    if mark is not None and mark.reset and not mark.cordoned and seen.blind:
+        return _blocked(step, "unknown", f"{seen.blind.rstrip('.')}. Whether its reset helped is not known")
     if mark is not None and not differences:
         return dataclasses.replace(step, phase="finish")
     again = untaken(differences, mark, node.boot_id)

@@ -174,7 +174,7 @@ class Roller:
         for source in (source for source in self._sources if source.live or not live_only):
             for node, seen in source.look([node for node in named if source.of_pools or node not in self._pooled]).items():
                 found[node] = found.get(node, Seen()) + seen
-                if not source.live and (seen.differences or seen.error):
+                if not source.live and (seen.differences or seen.error or seen.blind):
                     self._unproven.add(node)
         # in the order of the inventory
         return {node: found[node] for node in named if node in found}

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -15,9 +16,15 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.action.node_roll import _firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NodeFirmware, Setting
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Server, World
+from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/linerate-rdma"
@@ -154,3 +161,20 @@ def test_a_proof_that_fails_leaves_what_is_known(site: Site) -> None:
     first, second = site.fact()["outcomes"]
     assert first["state"] == "failed" and "did not take at the reset" in first["why"] and second["state"] == "unknown"
     assert site.servers["worker-1"].resets == ["ForceRestart"] and site.world.note("worker-1")["reset"]
+
+
+def test_firmware_that_waits_for_a_reset_by_the_facts_of_the_run(tmp_path: pathlib.Path) -> None:
+    fleet, folder = healthy(PAIR), FactFolder(str(tmp_path), "r1")
+    facts, nodes = fleet.of("platform"), fleet.shape.names
+    folder.begin(RunStart("r1", "2026-01-01T00:00:00.000Z", nodes=nodes))
+    options = {"fabrics": to_data(fleet.intent.fabrics), "cluster": {"firmware": {"ats_enabled": False}}}
+    for kind, seen in (("hcas", facts.nodes), ("subnets", facts.subnets), ("platform", facts.platforms), ("firmware", facts.firmware)):
+        for node, observed in seen.items():
+            folder.write(kind, node, observed.value, observed.error)
+    assert all(seen.differences == () and seen.error == seen.blind == "" for seen in _firmware(folder, nodes, options).values())
+    hcas = tuple(dataclasses.replace(hca, settings=(Setting("ATS_ENABLED", "0", "1"), *hca.settings)) for hca in facts.firmware[nodes[0]].value.hcas)
+    folder.write("firmware", nodes[0], NodeFirmware(hcas))
+    folder.write("firmware", nodes[1], error="unreachable")
+    first, second = (_firmware(folder, nodes, options)[node] for node in nodes)
+    assert {one.key.partition(" ")[2] for one in first.differences} == {"ATS_ENABLED"}
+    assert "unreachable" in second.blind and _firmware(folder, nodes, {**options, "fabrics": None}) == {}

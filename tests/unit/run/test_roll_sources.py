@@ -214,3 +214,15 @@ def test_a_node_of_a_machine_config_pool_has_them_by_its_machine_config(site: Si
 @pytest.mark.parametrize("observed", [ObservedKernelArguments(), ObservedKernelArguments(error="unreachable")])
 def test_what_was_not_looked_at_is_unknown(observed: ObservedKernelArguments) -> None:
     assert "not known" in of_kernel(observed, WANTED).error and of_kernel(observed, ()) == Seen()
+
+
+def test_a_tool_that_fails_after_the_reset_is_no_proof(site: Site) -> None:
+    power_cycle(site, "worker-1")
+    done = site.run()
+    assert of(done, "worker-1").state == "unproven"
+    look(site)
+    site.facts["worker-1"] += Seen(blind="mstconfig ended with 3")
+    shown = site.prove()
+    assert of(shown, "worker-1").state == "unknown" and "ended with 3" in of(shown, "worker-1").why and site.world.note("worker-1") is not None
+    look(site)
+    assert of(proven(done, site.prove()), "worker-1").state == "done" and site.resets() == {"worker-1": 1}
