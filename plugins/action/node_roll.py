@@ -13,16 +13,26 @@ from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import trust_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_by
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import fleet
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevices, ObservedFirmware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeRoll
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeRoll, Seen, proven
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import traits
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_firmware, of_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
+from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS
@@ -40,40 +50,48 @@ class ActionModule(ControllerAction):
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = cluster_spec(
         **FOLDER_SPEC,
         **LEASE_SPEC,
+        fabrics={"type": "raw"},
         cluster={"type": "raw"},
         bmc_validate_certs={"type": "bool", "default": True},
         bmc_ca_path={"type": "path"},
         bmc_seconds={"type": "float", "default": SECONDS},
         parallel={"type": "int", "default": PARALLEL},
         delete_unmanaged={"type": "bool", "default": False},
+        prove={"type": "bool", "default": False},
         drain_seconds={"type": "int", "default": 1800},
         reset_seconds={"type": "int", "default": 1800},
     )
 
     def work(self, options: Result, variables: Result) -> Result:
         folder = FactFolder(options["facts_dir"], options["run"])
-        # a run that is killed has not found out what became of its nodes
-        folder.write(FACT, value=to_data(NodeRoll(error="it did not come to its end")))
-        try:
-            done = self._roll(options, variables, folder.start().nodes)
-        except RdmaError as error:
-            folder.write(FACT, value=to_data(NodeRoll(error=str(error))))
-            raise
-        folder.write(FACT, value=to_data(done))
+        if options["prove"]:
+            before: NodeRoll = load(NodeRoll, folder.value(FACT), FACT)
+            done = self._roll(options, variables, folder, tuple(one.node for one in before.outcomes if one.state == "unproven"))
+            folder.write(FACT, value=to_data(proven(before, done)))
+        else:
+            # a run that is killed has not found out what became of its nodes
+            folder.write(FACT, value=to_data(NodeRoll(error="it did not come to its end")))
+            try:
+                done = self._roll(options, variables, folder, folder.start().nodes)
+            except RdmaError as error:
+                folder.write(FACT, value=to_data(NodeRoll(error=str(error))))
+                raise
+            folder.write(FACT, value=to_data(done))
         states = [outcome.state for outcome in done.outcomes]
-        reset = [outcome.node for outcome in done.outcomes if any(word.startswith("reset") for word in outcome.did)]
-        for node in reset:
+        reset = [outcome.node for outcome in done.outcomes if outcome.state == "unproven" or any(word.startswith("reset") for word in outcome.did)]
+        for node in () if options["prove"] else reset:
             _keep(folder, node)
         after = "".join(f"{change}\n" for change in done.changes)
         diff = {"diff": {"before": "", "after": after}} if done.changes else {}
         counts = {state: states.count(state) for state in dict.fromkeys(states)}
         return {"changed": bool(done.changes), "plan": list(lines(done.plan)), "changes": list(done.changes), "reset": reset, "counts": counts, **diff}
 
-    def _roll(self, options: Result, variables: Result, nodes: typing.Tuple[str, ...]) -> NodeRoll:
+    def _roll(self, options: Result, variables: Result, folder: FactFolder, nodes: typing.Tuple[str, ...]) -> NodeRoll:
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
-        wanted = wanted_by(intent.bios)
-        bmcs, errors = bmcs_of_nodes(nodes, variables) if wanted else (typing.cast(typing.List[Bmc], []), {})
-        if not bmcs and not errors:
+        wanted, kernel, firmware = wanted_by(intent.bios), _kernel(folder, nodes, intent), _firmware(folder, nodes, options)
+        waits = kernel or any(seen.differences or seen.error for seen in firmware.values())
+        bmcs, errors = bmcs_of_nodes(nodes, variables) if wanted or waits or options["prove"] else (typing.cast(typing.List[Bmc], []), {})
+        if not nodes or not (bmcs or errors or waits):
             # nothing is asked for, or nobody could be asked
             return NodeRoll()
         show = Display().display
@@ -87,11 +105,42 @@ class ActionModule(ControllerAction):
             def say(line: str) -> None:
                 show(f"  {line}")
 
-            roller = Roller(held.cluster, [bioses], bioses, time.monotonic, time.sleep, say, stop, limits, options["delete_unmanaged"])
+            roller = Roller(
+                held.cluster,
+                [bioses, Looked(kernel, of_pools=False), Looked(firmware)],
+                bioses,
+                time.monotonic,
+                time.sleep,
+                say,
+                stop,
+                limits,
+                options["delete_unmanaged"],
+            )
             planned = roller.plan(nodes, intent)
             for line in lines(planned):
                 say(line)
-            return roller.roll(planned, caller.check_mode)
+            return roller.prove(planned) if options["prove"] else roller.roll(planned, caller.check_mode)
+
+
+def _kernel(folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent) -> typing.Dict[str, Seen]:
+    """What the nodes say of the kernel arguments that are wanted of them; nothing where none is."""
+    wanted = intent.host.kernel_arguments
+    seen = folder.of_nodes("kernel_arguments", nodes) if wanted else {}
+    return {node: of_kernel(load(ObservedKernelArguments, data, f"kernel_arguments of {node}"), wanted) for node, data in seen.items()}
+
+
+def _firmware(folder: FactFolder, nodes: typing.Iterable[str], options: Result) -> typing.Dict[str, Seen]:
+    """What of the firmware of their HCAs waits for a reset; without the nodes of which no tool says so."""
+    if not options["fabrics"]:
+        return {}
+    intent, ground = parse_intent(options["fabrics"], None, options["cluster"]), ground_of(folder)
+    memberships = [resolve(fabric, ground.hcas, ground.subnets) for fabric in intent.fabrics if traits(fabric).functions]
+    firmware = load(typing.Dict[str, ObservedFirmware], folder.of_nodes("firmware", nodes), "firmware")
+    platforms = load(typing.Dict[str, ObservedPlatform], folder.of_nodes("platform", nodes), "platform")
+    nics: NicDevices = load(NicDevices, (folder.value("nic_devices") or {}).get("nics") or {}, "nic_devices")
+    known = fleet(intent, memberships, firmware, nics)
+    found = {node: of_firmware(node, memberships, platform, known) for node, platform in platforms.items()}
+    return {node: seen for node, seen in found.items() if seen is not None}
 
 
 def _keep(folder: FactFolder, node: str) -> None:

@@ -286,6 +286,11 @@ platform:
       type: list
       elements: str
       sample: [DMAR]
+    boot:
+      description: ID of the running boot.
+      returned: success
+      type: str
+      sample: 1f1c2ad1-3b0e-4b4e-a86e-6f8f7f7f0c55
     functions:
       description:
         - Network functions, the same as in RV(hcas.hcas).

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_roll
-short_description: Bring nodes to what is wanted of their BIOS, with a drain and one reset of each
+short_description: Bring nodes to what is wanted of their BIOS, kernel and firmware, with a drain and one reset of each
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Compares the BIOS of all nodes of a run with C(rdma_cluster.bios), through their BMCs, and plans what each node needs. It shows the plan first.
+  - Compares all nodes of a run with the intent, and plans what each node needs. It shows the plan first. All that differs on a node takes one reset.
+  - The BIOS is compared with C(rdma_cluster.bios), through the BMC of the node.
+  - The kernel arguments are compared with C(rdma_cluster.host.kernel_arguments), by the fact C(kernel_arguments), which the result of
+    M(linerate.rdma.kernel_arguments) is kept as. Nodes of a C(MachineConfigPool) are left out, because a C(MachineConfig) sets theirs.
   - Then works on the nodes in waves. It sets the BIOS of a node, cordons and drains it, resets it through its BMC, waits until it is C(Ready) with another boot
     ID, and reads the BIOS again.
   - If C(rdma_cluster.disruption) is not V(reboot), a plan that needs a reset is refused before anything is changed.
@@ -28,9 +31,17 @@ description:
   - The first C(SIGINT) or C(SIGTERM) ends the roll after the nodes of the wave. The second one ends it at once.
   - Takes address and credentials of each BMC from the variables of its node, as M(linerate.rdma.bmcs_info) does. They are no options, so that no log and no
     result ever has them.
+  - Settings in the firmware of HCAs that the intent wants, and that wait for a reset, take the same one, by the facts C(firmware) and C(platform). It is a
+    power cycle then, because a warm reboot does not always load them. Settings that are not set at all are not its task, see M(linerate.rdma.nic_firmware).
+    HCAs on which the NIC configuration operator of NVIDIA or the Arm cores of a BlueField decide are left out.
+  - What a fact shows is seen again only by a new look at the node. Until then RV(counts) counts a node that was reset for it as V(unproven), and the
+    annotation stays. Look at the nodes of RV(reset) again, then call the module with O(prove=true).
   - Keeps the HCAs that a node had before its reset as the fact C(hcas_before_reset), so that M(linerate.rdma.node_info) can wait until they are there again.
   - Does not fail if a node fails. The fact C(node_roll) holds the plan and the result of each node, which stage C(platform) judges.
 options:
+  fabrics:
+    description: The variable C(rdma_fabrics). Without it, the firmware of HCAs is left out.
+    type: raw
   cluster:
     description: The variable C(rdma_cluster).
     type: raw
@@ -51,6 +62,12 @@ options:
     default: 512
   delete_unmanaged:
     description: Let a drain delete pods that no controller makes again. Otherwise a node with such a pod is left out.
+    type: bool
+    default: false
+  prove:
+    description:
+      - Only see whether nodes that are V(unproven) are as wanted now, by the new facts of this run. It resets nothing.
+      - A node that still differs is V(failed), and no later run resets it for the same difference.
     type: bool
     default: false
   drain_seconds:
@@ -126,14 +143,16 @@ changes:
   sample:
     - "worker-2: BIOS ProcVtd Disabled -> Enabled, cordoned, 14 pods evicted, reset (ForceRestart), uncordoned"
 reset:
-  description: Names of the nodes that were reset.
+  description: Names of the nodes that were reset, and that have to be looked at again.
   returned: success
   type: list
   elements: str
   sample: [worker-2]
 counts:
   description:
-    - Number of nodes in each state. The states are V(nothing), V(planned), V(done), V(failed), V(blocked), V(left) and V(unknown).
+    - Number of nodes in each state. The states are V(nothing), V(planned), V(done), V(failed), V(blocked), V(left), V(unknown) and
+      V(unproven).
+    - V(unproven) is a node that was reset, and that nobody has looked at since.
     - V(left) is a node whose turn did not come, because the roll ended before.
   returned: success
   type: dict

@@ -8,13 +8,23 @@ import json
 import pathlib
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome, NodeRoll, RollPlan, Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
+from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
+from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
 
-from .bmc_server import BmcServer, tree
+from .bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from .fake_api import FakeApi, Resource
 
 NODES = ("worker-1", "worker-2", "worker-3")
 ATTRIBUTE = "SriovGlobalEnable"
+REBOOT = ClusterIntent(disruption="reboot")
 
 
 class Killed(BaseException):
@@ -156,3 +166,80 @@ class Server(BmcServer):
     @property
     def value(self) -> str:
         return str(self.bios.answers[self.bios.path]["Attributes"][ATTRIBUTE])
+
+
+class Site:
+    """A cluster and its BMCs."""
+
+    def __init__(self, certificates: Certificates, servers: typing.Mapping[str, Server], world: World) -> None:
+        self.world, self.servers, self._trust = world, servers, Trust(True, str(certificates.authority))
+        self.said: typing.List[str] = []
+        self.stop: typing.Callable[[], bool] = lambda: False
+        self.wanted: typing.Dict[str, typing.Any] = {"sriov": True}
+        self.limits = Limits(drain=60, back=300, settle=10, grace=30)
+        self.delete_unmanaged = False
+        self.facts: typing.Dict[str, Seen] = {}
+        self.cluster = FakeApi.client(world.url)
+
+    def roller(self) -> Roller:
+        bmcs = [Bmc(name, "localhost", server.port, USER, PASSWORD) for name, server in self.servers.items()]
+        source = Bioses(bmcs, {}, wanted_of(self.wanted), self._trust, 30)
+        world = self.world
+        return Roller(
+            self.cluster,
+            [source, Looked(self.facts, of_pools=False)],
+            source,
+            lambda: world.now,
+            world.pause,
+            self.said.append,
+            self.stop,
+            self.limits,
+            self.delete_unmanaged,
+        )
+
+    def plan(self, intent: ClusterIntent = REBOOT) -> RollPlan:
+        return self.roller().plan(NODES, intent)
+
+    def run(self, intent: ClusterIntent = REBOOT, check_mode: bool = False) -> NodeRoll:
+        roller = self.roller()
+        done = roller.roll(roller.plan(NODES, intent), check_mode)
+        told = json.dumps(to_data(done)) + "\n".join(self.said)
+        assert not any(secret in told for secret in (PASSWORD, TOKEN, BASIC))
+        return done
+
+    def prove(self) -> NodeRoll:
+        """After the look that follows a roll."""
+        roller = self.roller()
+        return roller.prove(roller.plan(NODES, REBOOT))
+
+    def resets(self) -> typing.Dict[str, int]:
+        return {name: len(server.resets) for name, server in self.servers.items() if server.resets}
+
+
+def states(done: NodeRoll) -> typing.Dict[str, str]:
+    return {outcome.node: outcome.state for outcome in done.outcomes}
+
+
+def of(done: NodeRoll, name: str) -> NodeOutcome:
+    return next(outcome for outcome in done.outcomes if outcome.node == name)
+
+
+def only(site: Site, *names: str) -> None:
+    """Only these have something that differs."""
+    for name, server in site.servers.items():
+        if name not in names:
+            server.bios.answers[server.bios.path]["Attributes"][ATTRIBUTE] = "Enabled"
+
+
+def kill_at_once(site: Site) -> None:
+    """The run dies with what follows what it does not outlive: with its next request, or its next pause."""
+    original = site.cluster._call
+
+    def call(*arguments: typing.Any, **more: typing.Any) -> typing.Any:
+        if site.world.killed:
+            site.world.killed = False
+            site.cluster._call = original  # type: ignore[method-assign]
+            raise Killed
+        return original(*arguments, **more)
+
+    site.cluster._call = call  # type: ignore[method-assign]

@@ -54,7 +54,7 @@ class Kubelet:
 @dataclasses.dataclass(frozen=True)
 class HostNeeds:
     """:ivar memlock: None leaves what the runtime has
-    :ivar kernel_arguments: of the nodes, by a MachineConfig
+    :ivar kernel_arguments: of the nodes, by a MachineConfig, or by their own boot loader before the roll of stage platform
     :ivar kubelet: None leaves what the kubelet has
     :ivar machine_role: of these objects: worker, or the name of the nodes' own MachineConfigPool
     :ivar gpudirect: how NICs reach the memory of GPUs: DMA-BUF, nvidia-peermem, the better one of what each node can do, or not at all

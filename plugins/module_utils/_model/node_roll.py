@@ -14,15 +14,16 @@ Needs = typing.Literal["nothing", "reboot", "power_cycle"]
 StepAction = typing.Literal["nothing", "set", "reboot", "power_cycle", "unknown"]
 #: where a node is taken up. wait: it was reset and is not back. finish: it is back, or was never reset and has nothing left to do
 Phase = typing.Literal["begin", "wait", "finish"]
-#: left: the roll ended before its turn. blocked: something is in its way. nothing: it is as wanted
-OutcomeState = typing.Literal["nothing", "planned", "done", "failed", "blocked", "left", "unknown"]
+#: left: the roll ended before its turn. blocked: something is in its way. nothing: it is as wanted. unproven: it was reset and is back, and who looks at
+#: nodes has to look again before anybody knows whether that helped
+OutcomeState = typing.Literal["nothing", "planned", "done", "failed", "blocked", "left", "unknown", "unproven"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
     """What a node has, against what is wanted of it.
 
-    :ivar source: what it is of: ``BIOS``
+    :ivar source: what it is of: ``BIOS``, ``kernel argument``
     :ivar now: in words, as wanted is
     :ivar how: what is done about it, in words
     """
@@ -49,11 +50,19 @@ class Seen:
 
     :ivar refusals: why something that differs can't be set, each with what to do
     :ivar error: why it is not known what differs
+    :ivar blind: why something can't be seen that may differ; it counts only for a node that was reset, and has to show what came of it
+    :ivar boots: ids of the boots in which that was seen; empty where it holds of now
     """
 
     differences: typing.Tuple[Difference, ...] = ()
     refusals: typing.Tuple[str, ...] = ()
     error: str = ""
+    boots: typing.Tuple[str, ...] = ()
+    blind: str = ""
+
+    def __add__(self, other: Seen) -> Seen:
+        error, blind = ("; ".join(filter(None, pair)) for pair in ((self.error, other.error), (self.blind, other.blind)))
+        return Seen(self.differences + other.differences, self.refusals + other.refusals, error, self.boots + other.boots, blind)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,3 +160,18 @@ class NodeRoll:
     outcomes: typing.Tuple[NodeOutcome, ...] = ()
     error: str = ""
     changes: typing.Tuple[str, ...] = ()
+
+
+def proven(before: NodeRoll, later: NodeRoll) -> NodeRoll:
+    """A roll, with what a look after its resets has shown of the nodes that nobody had looked at. Of the others nothing changes."""
+    found = {outcome.node: outcome for outcome in later.outcomes}
+
+    def of(one: NodeOutcome) -> NodeOutcome:
+        shown = found.get(one.node)
+        if one.state != "unproven" or shown is None:
+            return one
+        # it was reset, and what was seen since is as wanted: nothing to do is done
+        state: OutcomeState = "done" if shown.state == "nothing" else shown.state
+        return dataclasses.replace(shown, state=state, did=one.did + shown.did, seconds=one.seconds + shown.seconds)
+
+    return dataclasses.replace(before, outcomes=tuple(of(one) for one in before.outcomes))

@@ -103,6 +103,7 @@ class NodePlatform:
     :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS hands over
     :ivar machine: x86_64, aarch64...
     :ivar gpu: None where the module nvidia is not loaded
+    :ivar boot: id of the boot in which all of it was seen
     """
 
     kernel: str
@@ -114,6 +115,7 @@ class NodePlatform:
     functions: typing.Tuple[PciEvidence, ...] = ()
     errors: typing.Tuple[str, ...] = ()
     gpu: typing.Optional[GpuDriver] = None
+    boot: typing.Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,6 +50,7 @@ def read_platform(
         # the configuration space is read for the HCAs as well
         errors=tuple(dict.fromkeys(errors)),
         gpu=gpu,
+        boot=command_line.value("sys/kernel/random/boot_id", str),
     )
 
 

@@ -8,14 +8,11 @@ import dataclasses
 import typing
 
 from .._check.controllers.sriov_operator import describe, held_pods, leaves, machine_pool_of, rolls
-from .._check.fleet.bios import Wanted, in_words, states
-from .._model.bios import NodeBios
 from .._model.disruption import Budget, ClusterPod, MachinePool
 from .._model.intent import ClusterIntent
 from .._model.kubernetes import ClusterNode
 from .._model.node_roll import Difference, Mark, Needs, NodeStep, RollPlan, Seen, StepAction
 from .._parse.kubernetes.roll_mark import ANNOTATION
-from .bios import plan as plan_bios
 
 _RANK: typing.Dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
 _ACTIONS: typing.Tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
@@ -36,20 +33,6 @@ class Cluster:
     budgets: typing.Tuple[Budget, ...] = ()
     machine_pools: typing.Tuple[MachinePool, ...] = ()
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-
-def of_bios(bios: NodeBios, wanted: Wanted) -> Seen:
-    """What of a BIOS is not as wanted, and what of that nobody can set."""
-    planned = plan_bios(bios, wanted)
-    waits_not = {key for key in wanted if all(not write.reset_required for write in planned.writes if write.key == key)}
-    found = []
-    for state in states(bios, wanted):
-        if state.state in ("wrong", "pending"):
-            written = any(write.key == state.key for write in planned.writes)
-            needs: Needs = "nothing" if state.state == "wrong" and written and state.key in waits_not else "reboot"
-            how = "set by its BMC" if written else "waits for a reset"
-            found.append(Difference("BIOS", state.key, state.measured, in_words(state.wanted), needs, how))
-    return Seen(tuple(found), tuple(f"BIOS {one.key}: {one.why.rstrip('.')}. {one.remedy.rstrip('.')}." for one in planned.refusals))
 
 
 def plan(seen: typing.Mapping[str, Seen], cluster: Cluster, intent: ClusterIntent, delete_unmanaged: bool = False) -> RollPlan:
@@ -128,9 +111,13 @@ def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cl
     mark = cluster.marks.get(name)
     if mark is not None and mark.reset and (node.boot_id == mark.boot or not node.ready):
         # whatever its BMC says meanwhile: that is looked at when it is back
-        return dataclasses.replace(step, action="reboot", phase="wait")
+        return dataclasses.replace(step, action="power_cycle" if step.action == "power_cycle" else "reboot", phase="wait")
+    if node.boot_id and any(boot != node.boot_id for boot in seen.boots):
+        return _blocked(step, "unknown", "it has booted since it was looked at, and what differs now is not known. Begin a new run, which looks again")
     if seen.error:
         return _blocked(step, "unknown", f"{seen.error.rstrip('.')}. It is not known what differs")
+    if mark is not None and mark.reset and not mark.cordoned and seen.blind:
+        return _blocked(step, "unknown", f"{seen.blind.rstrip('.')}. Whether its reset helped is not known")
     if mark is not None and not differences:
         return dataclasses.replace(step, phase="finish")
     again = untaken(differences, mark, node.boot_id)

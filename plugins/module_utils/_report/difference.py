@@ -20,8 +20,8 @@ Data = typing.Dict[str, typing.Any]
 
 #: kinds of facts of nodes that are compared, and how a reader calls them. HCAs after the network was made show its VFs
 KINDS = {"hcas_after_network": "", "hcas": "", "platform": "platform", "firmware": "firmware", "subnets": "subnet manager of", "containerd": "containerd"}
-#: differ between any two runs and mean nothing: counts that rise by themselves, numbers that a device draws anew when it is made, and what pods have just now
-IGNORED = ("activity", "queue_pair", "changes", "held")
+#: differ between any two runs and mean nothing: counts that rise by themselves, numbers that a device or a boot draws anew, and what pods have just now
+IGNORED = ("activity", "queue_pair", "changes", "held", "boot")
 # a list of such things is compared thing by thing: the first of these keys that all have names one
 _NAMES = (("rdma_device", "port"), ("name",), ("address",), ("number",))
 # word for one thing of a list

@@ -12,7 +12,7 @@ from .._observe.redfish.bmc import Bmc, BmcError
 from .._observe.redfish.session import Session
 from .._observe.redfish.trust import Trust
 from .._parse.redfish.resources import reset_types
-from .._plan.node_roll import of_bios
+from .._plan.node_sources import of_bios
 from .read_bios import PARALLEL, Asked, Registries, read, system_of
 from .set_bios import SECONDS, set_one
 
@@ -28,7 +28,8 @@ class Bioses:
     :param seconds: that one BMC has in all, each time
     """
 
-    name = "BIOS"
+    live = True
+    of_pools = True
 
     def __init__(
         self,
@@ -63,6 +64,12 @@ class Bioses:
             return ""
         done = set_one(self._bmcs[node], self._wanted, self._trust, self._registries, seconds=self._seconds)
         return ", ".join(f"BIOS {write.attribute} {write.before} -> {write.after}" for write in done.writes)
+
+    def missing(self, node: str) -> str:
+        """Why a node can't be reset, with what to do; empty where it can."""
+        if node in self._bmcs:
+            return ""
+        return self._errors.get(node) or "the inventory names no BMC that could reset it. Give it rdma_bmc_address, or reset it by hand."
 
     def reset(self, node: str, power_cycle: bool) -> str:
         """Reset a node; the kind of reset. Ordered once.

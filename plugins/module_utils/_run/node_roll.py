@@ -11,13 +11,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.sriov_operator import leaves
-from .._model.disruption import ClusterPod
+from .._check.controllers.sriov_operator import machine_pool_of
 from .._model.errors import ParseError, RdmaError
 from .._model.intent import ClusterIntent
 from .._model.kubernetes import ClusterNode
 from .._model.lease import LeaseLost
-from .._model.node_roll import Difference, Mark, NodeOutcome, NodeRoll, NodeStep, RollPlan, Seen
+from .._model.node_roll import Difference, Mark, NodeOutcome, NodeRoll, NodeStep, OutcomeState, RollPlan, Seen
 from .._observe import many
 from .._observe.kubernetes import ApiError, Clock, Resource
 from .._observe.kubernetes import Cluster as Api
@@ -25,8 +24,9 @@ from .._observe.redfish.bmc import BmcError
 from .._parse.kubernetes import core, machine_config
 from .._parse.kubernetes.resource import name_of
 from .._parse.kubernetes.roll_mark import ANNOTATION, mark
-from .._plan.node_roll import Cluster, line, plan
+from .._plan.node_roll import Cluster, action_of, line, plan
 from .._render.roll_mark import marked
+from .drain import Drain, NodeFailed
 
 Say = typing.Callable[[str], None]
 #: causes after which nobody knows whether a BMC took a reset
@@ -36,10 +36,12 @@ _UNKNOWN = ("closed", "timeout", "busy")
 class Source(typing.Protocol):
     """Something that may differ on nodes and is set before a reset.
 
-    :ivar name: as its differences have it
+    :ivar live: a look shows the node as it is now. Otherwise it shows what was seen before the roll, and nothing of what came of a reset
+    :ivar of_pools: it is asked of the nodes of MachineConfigPools as well, which have it by a MachineConfig otherwise
     """
 
-    name: str
+    live: bool
+    of_pools: bool
 
     def look(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
         """What differs now; without the nodes that it knows nothing of."""
@@ -53,6 +55,9 @@ class Source(typing.Protocol):
 
 class Power(typing.Protocol):
     """Who resets nodes."""
+
+    def missing(self, node: str) -> str:
+        """Why it can't reset a node, with what to do; empty where it can."""
 
     def reset(self, node: str, power_cycle: bool) -> str:
         """Order it once; its kind.
@@ -79,10 +84,6 @@ class Limits:
     grace: float = 120.0
 
 
-class _Failed(RdmaError):
-    """A node that gets no further."""
-
-
 class Roller:
     """Rolls the nodes of one cluster.
 
@@ -105,7 +106,10 @@ class Roller:
         self._cluster, self._sources, self._power = cluster, tuple(sources), power
         self._clock, self._sleep, self._say, self._stop, self._limits = clock, pause, say, stop, limits
         self._delete_unmanaged = delete_unmanaged
+        self._drain = Drain(cluster, clock, self._pause, say, limits.drain, delete_unmanaged)
         self._over = False
+        self._pooled: typing.Set[str] = set()
+        self._unproven: typing.Set[str] = set()
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
         """What is to be done now.
@@ -113,7 +117,19 @@ class Roller:
         :raises ApiError: the nodes can't be listed
         :raises ResourceError: an object that is none of its kind
         """
-        return plan(self._look(nodes), self._read(), intent, self._delete_unmanaged)
+        cluster = self._read()
+        self._pooled = {node.name for node in cluster.nodes if node.machine_config or machine_pool_of(node, cluster.machine_pools) is not None}
+        seen = {node: self._with_power(node, one) for node, one in self._look(nodes).items()}
+        return plan(seen, cluster, intent, self._delete_unmanaged)
+
+    def prove(self, planned: RollPlan) -> NodeRoll:
+        """Only what a look after the resets has shown: the end of nodes that were reset. Nothing is begun.
+
+        :raises LeaseLost: another run changes the cluster
+        """
+        later = ("something else differs now. Run again: it is planned then.",)
+        steps = (step if not step.is_due or step.phase == "finish" else dataclasses.replace(step, blockers=later, wave=0) for step in planned.steps)
+        return self.roll(RollPlan(tuple(steps), planned.at_once, planned.limit))
 
     def roll(self, planned: RollPlan, check_mode: bool = False) -> NodeRoll:
         """Do it, and what became of each node.
@@ -153,15 +169,20 @@ class Roller:
 
     # What there is
 
-    def _look(self, nodes: typing.Iterable[str]) -> typing.Dict[str, Seen]:
+    def _look(self, nodes: typing.Iterable[str], live_only: bool = False) -> typing.Dict[str, Seen]:
         named, found = tuple(nodes), typing.cast(typing.Dict[str, Seen], {})
-        for source in self._sources:
-            for node, seen in source.look(named).items():
-                before = found.get(node, Seen())
-                errors = "; ".join(filter(None, (before.error, seen.error)))
-                found[node] = Seen(before.differences + seen.differences, before.refusals + seen.refusals, errors)
+        for source in (source for source in self._sources if source.live or not live_only):
+            for node, seen in source.look([node for node in named if source.of_pools or node not in self._pooled]).items():
+                found[node] = found.get(node, Seen()) + seen
+                if not source.live and (seen.differences or seen.error or seen.blind):
+                    self._unproven.add(node)
         # in the order of the inventory
         return {node: found[node] for node in named if node in found}
+
+    def _with_power(self, name: str, seen: Seen) -> Seen:
+        """A reset that nobody could order is told before anything is touched."""
+        why = self._power.missing(name) if action_of(seen.differences) in ("reboot", "power_cycle") else ""
+        return seen + Seen(refusals=(why,)) if why else seen
 
     def _read(self) -> Cluster:
         resources = self._cluster.list("Node").items
@@ -197,17 +218,22 @@ class Roller:
 
     def _turn(self, step: NodeStep) -> NodeOutcome:
         begin, did = self._clock(), typing.cast(typing.List[str], [])
-        state: typing.Literal["done", "failed"] = "done"
+        state: OutcomeState = "done"
         why = remedy = ""
         try:
-            self._work(step, did)
+            if not self._work(step, did):
+                state, why, remedy = "unproven", "it was reset, and nobody has looked at it since", "Run again: it is looked at, and not reset again"
         except LeaseLost:
             raise
         except RdmaError as error:
             state, why, remedy = "failed", error.seen, error.remedy
         return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
 
-    def _work(self, step: NodeStep, did: typing.List[str]) -> None:
+    def _work(self, step: NodeStep, did: typing.List[str]) -> bool:
+        """Whether it is known to be as wanted.
+
+        :raises RdmaError: it is not
+        """
         node, noted = self._node(step.node)
         if step.phase == "finish":
             self._finish(step, noted or Mark(), step.untaken, did)
@@ -223,7 +249,10 @@ class Roller:
             if left.error:
                 self._finish(step, noted, (), did, keep=True)
             self._check(step, left)
-            self._finish(step, noted, left.differences, did)
+            unproven = step.node in self._unproven
+            self._finish(step, noted, left.differences, did, keep=unproven)
+            return not unproven
+        return True
 
     def _begin(self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: typing.List[str]) -> typing.Tuple[Mark, bool]:
         """Up to the reset: the note, and whether it is sure that it was taken. What goes wrong before it leaves the node as it was,
@@ -239,7 +268,7 @@ class Roller:
                 mine = dataclasses.replace(mine, cordoned=True)
                 self._mark(step.node, mine, True)
                 did.append("cordoned")
-            self._drain(step.node, did)
+            self._drain.work(step.node, did)
             now, _noted = self._node(step.node)
             if now.boot_id != mine.boot:
                 # somebody else has reset it meanwhile, which is as good
@@ -280,49 +309,6 @@ class Roller:
         did.append(f"reset ({kind})")
         return True
 
-    def _drain(self, name: str, did: typing.List[str]) -> None:
-        """Evict what a drain takes, and wait until it is gone. A PodDisruptionBudget that holds a pod is waited for.
-
-        :raises RdmaError: pods are left after the limit
-        """
-        end, asked, told = self._clock() + self._limits.drain, typing.cast(typing.Set[str], set()), ""
-        while True:
-            pods = self._pods(name)
-            if not pods:
-                did += [f"{len(asked)} pods evicted"] if asked else []
-                return
-            alone = [f"{pod.namespace}/{pod.name}" for pod in pods if not pod.owner]
-            if alone and not self._delete_unmanaged:
-                raise _Failed(f"nothing makes these pods again: {', '.join(alone[:5])}", "End them, or set platform_delete_unmanaged")
-            held = [why for pod in pods for why in [self._evict(pod, asked)] if why]
-            words = "; ".join(held[:3]) or f"{len(pods)} pods end, such as {pods[0].namespace}/{pods[0].name}"
-            if self._clock() >= end:
-                remedy = "Let the PodDisruptionBudget allow an eviction (a replica more), or end the pods, and run again; the node takes pods again"
-                raise _Failed(f"not drained after {self._limits.drain:.0f} s: {words}", remedy)
-            if words != told:
-                self._say(f"{name}: draining: {words}")
-            told = words
-            self._pause()
-
-    def _pods(self, name: str) -> typing.List[ClusterPod]:
-        """Those that a drain takes and that still run."""
-        pods = map(core.pod, self._cluster.list("Pod", fields=f"spec.nodeName={name}").items)
-        return [pod for pod in pods if pod.node == name and leaves(pod, True, "") and not pod.ended]
-
-    def _evict(self, pod: ClusterPod, asked: typing.Set[str]) -> str:
-        """Why it is not let go now; empty where it is."""
-        name = f"{pod.namespace}/{pod.name}"
-        if name in asked:
-            return ""
-        try:
-            self._cluster.evict(pod.namespace, pod.name)
-        except ApiError as error:
-            if error.status != 429:
-                raise
-            return f"{name} is held: {error.text}"
-        asked.add(name)
-        return ""
-
     def _wait(self, step: NodeStep, noted: Mark, did: typing.List[str], sure: bool) -> None:
         """Until it is Ready with another boot.
 
@@ -345,15 +331,15 @@ class Roller:
                 if not again and node.ready and now >= self._limits.grace:
                     if not sure:
                         self._undo(step.node, noted, did)
-                        raise _Failed("its BMC did not take the reset: the node is still up", "See the log of the BMC, and run again")
+                        raise NodeFailed("its BMC did not take the reset: the node is still up", "See the log of the BMC, and run again")
                     if not ordered:
                         # the run that noted it was killed before it could order it
                         ordered, begin = True, self._clock()
-                        self._drain(step.node, did)
+                        self._drain.work(step.node, did)
                         sure = self._reset(step, did)
             if now >= self._limits.back:
                 remedy = f"See its console, then its kubelet. Run again when it is back: it is not reset again. It is cordoned: kubectl uncordon {step.node}"
-                raise _Failed(f"not back {now:.0f} s after its reset: {words}", remedy)
+                raise NodeFailed(f"not back {now:.0f} s after its reset: {words}", remedy)
             if words != told:
                 self._say(f"{step.node}: {words} ({now:.0f} s)")
             told = words
@@ -363,14 +349,14 @@ class Roller:
         """What still differs, once the BMC has had its time."""
         end = self._clock() + self._limits.settle
         while True:
-            seen = self._look([name]).get(name, Seen())
+            seen = self._look([name], live_only=True).get(name, Seen())
             if not (seen.error or seen.differences) or self._clock() >= end:
                 return seen
             self._pause()
 
     def _check(self, step: NodeStep, seen: Seen) -> None:
         if seen.error:
-            raise _Failed(f"whether it took what was set is not known: {seen.error}", "Have the BMC answer, and run again: the node is not reset again")
+            raise NodeFailed(f"whether it took what was set is not known: {seen.error}", "Have the BMC answer, and run again: the node is not reset again")
         if step.action == "set" and seen.differences:
             raise _not_taken(step.node, seen.differences, "when it was set")
 
@@ -406,7 +392,7 @@ class Roller:
 def _not_taken(name: str, left: typing.Sequence[Difference], when: str) -> RdmaError:
     told = ", ".join(map(str, left))
     remedy = "See the log of its BMC, and its setup screen; the node is not reset again for that. To have it tried once more: "
-    return _Failed(f"did not take {when}: {told}", f"{remedy}kubectl annotate node {name} {ANNOTATION}-")
+    return NodeFailed(f"did not take {when}: {told}", f"{remedy}kubectl annotate node {name} {ANNOTATION}-")
 
 
 def _untouched(step: NodeStep, planned: RollPlan, check_mode: bool) -> NodeOutcome:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -15,9 +16,15 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.action.node_roll import _firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NodeFirmware, Setting
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Server, World
+from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/linerate-rdma"
@@ -55,8 +62,15 @@ class Site:
         kept = {"facts_dir": "report", "run": "{{ begun.run }}", "kind": "hcas", "value": {"hcas": [], "errors": []}}
         seen = {"linerate.rdma.fact": {**kept, "node": "{{ item }}"}, "loop": list(servers), "check_mode": False}
         roll = {"linerate.rdma.node_roll": {**options, "bmc_ca_path": str(authority)}, "register": "rolled"}
+        self.facts: typing.Dict[str, typing.Any] = {}
+        told = {"facts_dir": "report", "run": "{{ begun.run }}", "kind": "kernel_arguments"}
+        fact = {"linerate.rdma.fact": {**told, "node": "{{ item.key }}", "value": "{{ item.value }}"}, "loop": "{{ looked | dict2items }}"}
+        # as the stage does: another look, then the proof
+        again = {**fact, "loop": "{{ looked_again | dict2items }}"}
+        proof = {"linerate.rdma.node_roll": {**options, "bmc_ca_path": str(authority), "prove": True}, "when": "looked_again is defined", "register": "proved"}
+        again["when"] = "looked_again is defined"
         show = {"ansible.builtin.copy": {"content": "{{ rolled | to_json }}", "dest": str(folder / "rolled.json"), "mode": "0600"}, "check_mode": False}
-        play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [begin, seen, roll, show]}
+        play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [begin, seen, fact, roll, show, again, proof]}
         (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
 
     def play(self, *arguments: str) -> typing.Dict[str, typing.Any]:
@@ -65,7 +79,7 @@ class Site:
             name: {"rdma_bmc_address": "localhost", "rdma_bmc_port": server.port, "rdma_bmc_user": USER, "rdma_bmc_password": PASSWORD}
             for name, server in self.servers.items()
         }
-        inventory = {"all": {"vars": {"cluster": self.cluster}, "children": {"rdma_nodes": {"hosts": bmcs}}}}
+        inventory = {"all": {"vars": {"cluster": self.cluster, "looked": {}, **self.facts}, "children": {"rdma_nodes": {"hosts": bmcs}}}}
         (self.folder / "hosts.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE", "RDMA_"))},
@@ -128,3 +142,42 @@ def test_what_is_not_allowed_is_refused(site: Site) -> None:
 def test_nothing_asked_is_nothing_done(site: Site) -> None:
     del site.cluster["bios"]
     assert not site.play()["changed"] and site.world.object(LEASE) is None and not any(server.asked for server in site.servers.values())
+
+
+def test_kernel_arguments_take_the_same_reset_and_the_look_after_it_proves_them(site: Site) -> None:
+    site.cluster["host"] = {"kernel_arguments": ["iommu=pt"]}
+    seen = {name: {"missing": ["iommu=pt"] if name == "worker-2" else [], "refusal": "", "boot": f"boot-{name}"} for name in NODES[:2]}
+    site.facts = {"looked": seen, "looked_again": {"worker-2": {"missing": [], "refusal": "", "boot": "boot-worker-2+"}}}
+    done = site.play()
+    assert done["counts"] == {"nothing": 1, "unproven": 1} and done["reset"] == ["worker-2"] and site.servers["worker-2"].resets == ["ForceRestart"]
+    assert [one["state"] for one in site.fact()["outcomes"]] == ["nothing", "done"] and site.world.note("worker-2") is None
+    assert {step["node"]: len(step["differences"]) for step in site.fact()["plan"]["steps"]} == {"worker-1": 0, "worker-2": 2}
+    assert any("kernel argument iommu=pt set (now absent), by its boot loader" in line for line in done["plan"])
+
+
+def test_a_proof_that_fails_leaves_what_is_known(site: Site) -> None:
+    del site.cluster["bios"]
+    site.cluster["host"] = {"kernel_arguments": ["iommu=pt"]}
+    seen = {name: {"missing": ["iommu=pt"], "refusal": "", "boot": f"boot-{name}"} for name in NODES[:1]}
+    site.facts = {"looked": seen, "looked_again": {"worker-1": {"missing": ["iommu=pt"], "refusal": "", "boot": "boot-worker-1+"}}}
+    site.play()
+    first, second = site.fact()["outcomes"]
+    assert first["state"] == "failed" and "did not take at the reset" in first["why"] and second["state"] == "unknown"
+    assert site.servers["worker-1"].resets == ["ForceRestart"] and site.world.note("worker-1")["reset"]
+
+
+def test_firmware_that_waits_for_a_reset_by_the_facts_of_the_run(tmp_path: pathlib.Path) -> None:
+    fleet, folder = healthy(PAIR), FactFolder(str(tmp_path), "r1")
+    facts, nodes = fleet.of("platform"), fleet.shape.names
+    folder.begin(RunStart("r1", "2026-01-01T00:00:00.000Z", nodes=nodes))
+    options = {"fabrics": to_data(fleet.intent.fabrics), "cluster": {"firmware": {"ats_enabled": False}}}
+    for kind, seen in (("hcas", facts.nodes), ("subnets", facts.subnets), ("platform", facts.platforms), ("firmware", facts.firmware)):
+        for node, observed in seen.items():
+            folder.write(kind, node, observed.value, observed.error)
+    assert all(seen.differences == () and seen.error == seen.blind == "" for seen in _firmware(folder, nodes, options).values())
+    hcas = tuple(dataclasses.replace(hca, settings=(Setting("ATS_ENABLED", "0", "1"), *hca.settings)) for hca in facts.firmware[nodes[0]].value.hcas)
+    folder.write("firmware", nodes[0], NodeFirmware(hcas))
+    folder.write("firmware", nodes[1], error="unreachable")
+    first, second = (_firmware(folder, nodes, options)[node] for node in nodes)
+    assert {one.key.partition(" ")[2] for one in first.differences} == {"ATS_ENABLED"}
+    assert "unreachable" in second.blind and _firmware(folder, nodes, {**options, "fabrics": None}) == {}

@@ -86,6 +86,12 @@ def own_words(text: str) -> typing.Any:
     return None if said == text.strip() else said
 
 
+def own_arguments(text: str) -> typing.Any:
+    """All of it, but for the spaces between, is what it says: no news."""
+    said = parser("node.kernel_arguments.command_line")(text)
+    return None if "".join("".join(said).split()) == "".join(text.split()) else said
+
+
 def own_status(text: str) -> typing.Any:
     """What is no Status is its own message, and nothing else."""
     said = parser("kubernetes.core.status")(text)
@@ -191,6 +197,12 @@ TEXT: typing.Dict[str, Text] = {
         ["L\x00\x00\x00\xa0\x86\x01\x00\x01\x03\x00\x01\x00\x00\x00\x04" + "\x00" * 32 + "\x40\x04\x00\x00" * 12],
         (parser("node.ethtool.LinkModes")(None, None),),
     ),
+    "node.kernel_arguments.command_line": Text(own_arguments, ['BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro dyndbg="file x +p"'], (None,)),
+    "node.kernel_arguments.grub_entries": Text(parser("node.kernel_arguments.grub_entries"), ["\tlinux\t/boot/vmlinuz-6.1 root=UUID=7 ro quiet iommu=pt\n"]),
+    "node.kernel_arguments.grubby_entries": Text(
+        parser("node.kernel_arguments.grubby_entries"), ['index=0\nkernel="/boot/vmlinuz-5.14"\nargs="ro crashkernel=1G iommu=pt"\nroot="/dev/sda3"\n']
+    ),
+    "node.kernel_arguments.drop_in": Text(parser("node.kernel_arguments.drop_in"), ['# x\nGRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX iommu=pt"\n']),
     "node.mstconfig.parse": Text(parser("node.mstconfig.parse"), seeds("mstflint/mstconfig_*_*.txt")),
     "node.mstconfig.parse_json": Text(parser("node.mstconfig.parse_json"), seeds("mstflint/*connectx6.json")),
     "node.mstconfig.version": Text(parser("node.mstconfig.version"), seeds("mstflint/mstconfig_4.21_version.txt")),

@@ -6,66 +6,25 @@ taken up again, held by a budget, a setting that does not take, a node that neve
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome, NodeRoll, RollPlan
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
-from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
-from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Killed, Server, World, merged, ready
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
+from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Killed, Server, Site, World, kill_at_once, merged, of, only, ready, states
 from lab.bmc.server import Fault
 
 SYSTEM = "/redfish/v1/Systems/System.Embedded.1"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
-REBOOT = ClusterIntent(disruption="reboot")
 
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("certificates"))
-
-
-class Site:
-    """A cluster and its BMCs."""
-
-    def __init__(self, certificates: Certificates, servers: typing.Mapping[str, Server], world: World) -> None:
-        self.world, self.servers, self._trust = world, servers, Trust(True, str(certificates.authority))
-        self.said: typing.List[str] = []
-        self.stop: typing.Callable[[], bool] = lambda: False
-        self.wanted: typing.Dict[str, typing.Any] = {"sriov": True}
-        self.limits = Limits(drain=60, back=300, settle=10, grace=30)
-        self.delete_unmanaged = False
-        self.cluster = FakeApi.client(world.url)
-
-    def roller(self) -> Roller:
-        bmcs = [Bmc(name, "localhost", server.port, USER, PASSWORD) for name, server in self.servers.items()]
-        source = Bioses(bmcs, {}, wanted_of(self.wanted), self._trust, 30)
-        world = self.world
-        return Roller(self.cluster, [source], source, lambda: world.now, world.pause, self.said.append, self.stop, self.limits, self.delete_unmanaged)
-
-    def plan(self, intent: ClusterIntent = REBOOT) -> RollPlan:
-        return self.roller().plan(NODES, intent)
-
-    def run(self, intent: ClusterIntent = REBOOT, check_mode: bool = False) -> NodeRoll:
-        roller = self.roller()
-        done = roller.roll(roller.plan(NODES, intent), check_mode)
-        told = json.dumps(to_data(done)) + "\n".join(self.said)
-        assert not any(secret in told for secret in (PASSWORD, TOKEN, BASIC))
-        return done
-
-    def resets(self) -> typing.Dict[str, int]:
-        return {name: len(server.resets) for name, server in self.servers.items() if server.resets}
 
 
 @pytest.fixture
@@ -76,21 +35,6 @@ def site(certificates: Certificates) -> typing.Iterator[Site]:
         stack.callback(world.stop)
         file = certificates.of()
         yield Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
-
-
-def states(done: NodeRoll) -> typing.Dict[str, str]:
-    return {outcome.node: outcome.state for outcome in done.outcomes}
-
-
-def of(done: NodeRoll, name: str) -> NodeOutcome:
-    return next(outcome for outcome in done.outcomes if outcome.node == name)
-
-
-def only(site: Site, *names: str) -> None:
-    """Only these have something that differs."""
-    for name, server in site.servers.items():
-        if name not in names:
-            server.bios.answers[server.bios.path]["Attributes"][ATTRIBUTE] = "Enabled"
 
 
 def test_each_node_is_reset_once_and_the_second_run_does_nothing(site: Site) -> None:
@@ -157,20 +101,6 @@ def test_killed_at_each_point_and_taken_up_again(site: Site, point: str) -> None
     assert of(done, "worker-1").state == "done", done
     assert site.resets() == {"worker-1": 1} and site.servers["worker-1"].value == "Enabled"
     assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
-
-
-def kill_at_once(site: Site) -> None:
-    """The run dies with what follows what it does not outlive: with its next request, or its next pause."""
-    original = site.cluster._call
-
-    def call(*arguments: typing.Any, **more: typing.Any) -> typing.Any:
-        if site.world.killed:
-            site.world.killed = False
-            site.cluster._call = original  # type: ignore[method-assign]
-            raise Killed
-        return original(*arguments, **more)
-
-    site.cluster._call = call  # type: ignore[method-assign]
 
 
 def test_a_budget_holds_a_pod_for_a_while(site: Site) -> None:

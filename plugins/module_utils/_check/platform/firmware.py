@@ -39,7 +39,7 @@ class _Objection(typing.NamedTuple):
     remedy: str
 
 
-class _Wish(typing.NamedTuple):
+class Wish(typing.NamedTuple):
     """A setting that is wanted.
 
     :ivar least: more will do
@@ -203,33 +203,38 @@ def _version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
         yield _Objection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
 
 
-def _wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[_Wish]:
+def wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[Wish]:
     """What the fabric needs and the intent asks for, by the names that this firmware has for it."""
     each = seen.setting("PF_NUM_OF_VF_VALID")
     name = "PF_NUM_OF_VF" if each is not None and number(each.next) == 1 else "NUM_OF_VFS"
-    yield _Wish("SRIOV_EN", "True")
-    yield _Wish(name, str(fabric.virtual_functions), least=True)
+    yield Wish("SRIOV_EN", "True")
+    yield Wish(name, str(fabric.virtual_functions), least=True)
     if (intent.cluster.firmware.num_of_vfs or 0) > fabric.virtual_functions:
-        yield _Wish(name, str(intent.cluster.firmware.num_of_vfs), least=True, needed=False)
+        yield Wish(name, str(intent.cluster.firmware.num_of_vfs), least=True, needed=False)
     # a card with one setting has one port; with several, function 0 has the first
     port = int(seen.address[-1:] or "0") + 1 if seen.setting(f"{_PORTS}2") else 1
-    yield _Wish(f"{_PORTS}{port}", "IB" if is_infiniband(fabric) else "ETH")
+    yield Wish(f"{_PORTS}{port}", "IB" if is_infiniband(fabric) else "ETH")
     for wished, value in intent.cluster.firmware.settings().items():
-        yield _Wish(wished, value, needed=False)
+        yield Wish(wished, value, needed=False)
+
+
+def in_force(wish: Wish, setting: Setting, fabric: Fabric, function: PciEvidence) -> typing.Optional[bool]:
+    """Whether a wish is met now: VFs that are offered prove their settings, whatever a tool says. None where nobody knows."""
+    needed = int(wish.value) if wish.least else fabric.virtual_functions
+    if wish.needed and not wish.name.startswith(_PORTS) and (function.sriov_total or 0) >= needed:
+        return True
+    return wish.met(setting.current)
 
 
 def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet) -> typing.Iterator[_Objection]:
     """What is set against what is wanted. That VFs are offered proves their settings whatever a tool says; what the next reset brings only the tool knows."""
-    wishes = tuple(_wishes(fabric, seen, fleet.intent))
-    for wish in wishes:
+    wished = tuple(wishes(fabric, seen, fleet.intent))
+    for wish in wished:
         setting = seen.setting(wish.name)
         later = wish.met(setting.next) if setting is not None else None
         if setting is None or later is None:
             continue
-        proven = (
-            wish.needed and not wish.name.startswith(_PORTS) and (function.sriov_total or 0) >= (int(wish.value) if wish.least else fabric.virtual_functions)
-        )
-        now = True if proven else wish.met(setting.current)
+        now = in_force(wish, setting, fabric, function)
         wanted = f"{wish.name} {'of ' if wish.least else ''}{wish.value}{' or more' if wish.least else ''}"
         grave: typing.Literal["fail", "warn"] = FAIL if wish.needed else WARN
         if later and now is False:
@@ -243,7 +248,7 @@ def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typ
             if not wish.needed:
                 why = f"Firmware: {wish.name} is {setting.next}, and the intent asks for {wish.value} (rdma_cluster.firmware)."
             yield _Objection(grave, _values_of(setting), wanted, why, f"{_set(seen, nic, wish)} {way_of_reset(seen.device, seen.address)}")
-    judged = {wish.name for wish in wishes}
+    judged = {wish.name for wish in wished}
     others = [setting for setting in seen.settings if setting.pending and setting.name not in judged]
     if others:
         measured = ", ".join(map(_values_of, others[:8])) + (f" and {len(others) - 8} more" if len(others) > 8 else "")
@@ -255,7 +260,7 @@ def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typ
         yield _Objection(WARN, "settings unread", "settings of the firmware", why, f"Run mstconfig -d {seen.address} -e query on the node, as root.")
 
 
-def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: _Wish) -> str:
+def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: Wish) -> str:
     """How a setting is made, by whom it is made there."""
     if nic is not None and nic.configured:
         return f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which decides on it."

@@ -40,7 +40,7 @@ def _of_node(outcome: NodeOutcome) -> Finding:
         # check mode: what is not done yet
         return Finding(_CHECK, outcome.node, UNKNOWN, "planned", _EXPECTED, "It is not done in check mode.", "Run without --check.")
     did = f" ({'; '.join(outcome.did)})" if outcome.did else ""
-    status: typing.Literal["fail", "unknown"] = UNKNOWN if outcome.state == "unknown" else FAIL
+    status: typing.Literal["fail", "unknown"] = UNKNOWN if outcome.state in ("unknown", "unproven") else FAIL
     return Finding(
         _CHECK, outcome.node, status, f"{outcome.state}{did}", _EXPECTED, f"{outcome.why.rstrip('.')}.", f"{(outcome.remedy or _AGAIN).rstrip('.')}."
     )

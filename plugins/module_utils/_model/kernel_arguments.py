@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Arguments of a node's kernel: what is asked of them, and what the node makes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelArguments:
+    """What a node says of the arguments that are wanted of it.
+
+    :ivar missing: of those, what the running kernel was not given
+    :ivar refusal: why it can't be written for the next boot, with what to do
+    :ivar boot: id of the boot that runs
+    """
+
+    missing: typing.Tuple[str, ...] = ()
+    refusal: str = ""
+    boot: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedKernelArguments:
+    """The same of one node, or why there is no answer."""
+
+    value: typing.Optional[KernelArguments] = None
+    error: typing.Optional[str] = None

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Arguments of the kernel: of the one that runs, and of those that the boot loader will start."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.errors import ParseError
+
+Arguments = typing.Tuple[str, ...]
+
+#: parted by spaces that are not in double quotes [linux lib/cmdline.c next_arg]
+_ARGUMENT = re.compile(r'(?:[^\s"]|"[^"]*(?:"|\Z))+')
+#: a line of grub.cfg that starts a kernel; linuxefi and linux16 are those of older releases
+_LINUX = re.compile(r"\A\s*linux(?:efi|16)?\s+\S+(.*)\Z", re.DOTALL)
+_GRUBBY = re.compile(r'\Aargs="(.*)"\s*\Z', re.DOTALL)
+_DROP_IN = re.compile(r'\AGRUB_CMDLINE_LINUX="\$GRUB_CMDLINE_LINUX((?: [^\s"$`\\]+)*)"\s*\Z')
+
+
+def command_line(text: str) -> Arguments:
+    """Arguments of /proc/cmdline, in their order."""
+    return tuple(_ARGUMENT.findall(text))
+
+
+def grub_entries(text: str) -> typing.Tuple[Arguments, ...]:
+    """Arguments of each entry of grub.cfg that boots a system: it names its root, which a memory test does not.
+
+    :raises ParseError: there is none
+    """
+    found = [command_line(match.group(1)) for line in text.splitlines() for match in [_LINUX.match(line)] if match]
+    systems = tuple(arguments for arguments in found if any(argument.startswith("root=") for argument in arguments))
+    if not systems:
+        raise ParseError("grub.cfg", text[-200:], "a file with a line 'linux ... root=...'")
+    return systems
+
+
+def grubby_entries(text: str) -> typing.Tuple[Arguments, ...]:
+    """Arguments of each entry that ``grubby --info=ALL`` shows.
+
+    :raises ParseError: it shows none
+    """
+    found = tuple(command_line(match.group(1)) for line in text.splitlines() for match in [_GRUBBY.match(line)] if match)
+    if not found:
+        raise ParseError("grubby --info=ALL", text, 'a list with a line args="..."')
+    return found
+
+
+def drop_in(text: str) -> Arguments:
+    """Arguments that our drop-in of GRUB's settings has; see _render/kernel_arguments.py.
+
+    :raises ParseError: it is not ours
+    """
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    matches = [_DROP_IN.match(line) for line in lines]
+    if len(matches) != 1 or matches[0] is None:
+        raise ParseError("the drop-in of GRUB", text, "what this collection writes there")
+    return tuple(matches[0].group(1).split())

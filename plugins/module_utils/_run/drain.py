@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Empties a node by evictions, so that PodDisruptionBudgets are obeyed, and waits until all pods that a drain takes are gone."""
+
+from __future__ import annotations
+
+import typing
+
+from .._check.controllers.sriov_operator import leaves
+from .._model.disruption import ClusterPod
+from .._model.errors import RdmaError
+from .._observe.kubernetes import ApiError, Clock, Cluster
+from .._parse.kubernetes import core
+
+
+class NodeFailed(RdmaError):
+    """A node that gets no further."""
+
+
+class Drain:
+    """Drains nodes of one cluster.
+
+    :param pause: until the next look; raises what ends the drain
+    :param seconds: until all pods of a node are gone
+    :param delete_unmanaged: whether pods that nothing makes again may go
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        pause: typing.Callable[[], None],
+        say: typing.Callable[[str], None],
+        seconds: float,
+        delete_unmanaged: bool,
+    ) -> None:
+        self._cluster, self._clock, self._pause, self._say, self._seconds = cluster, clock, pause, say, seconds
+        self._delete_unmanaged = delete_unmanaged
+
+    def work(self, name: str, did: typing.List[str]) -> None:
+        """Evict what a drain takes, and wait until it is gone. A PodDisruptionBudget that holds a pod is waited for.
+
+        :param did: takes what was done, in words
+        :raises RdmaError: pods are left after the limit
+        """
+        end, asked, told = self._clock() + self._seconds, typing.cast(typing.Set[str], set()), ""
+        while True:
+            pods = self._pods(name)
+            if not pods:
+                did += [f"{len(asked)} pods evicted"] if asked else []
+                return
+            alone = [f"{pod.namespace}/{pod.name}" for pod in pods if not pod.owner]
+            if alone and not self._delete_unmanaged:
+                raise NodeFailed(f"nothing makes these pods again: {', '.join(alone[:5])}", "End them, or set platform_delete_unmanaged")
+            held = [why for pod in pods for why in [self._evict(pod, asked)] if why]
+            words = "; ".join(held[:3]) or f"{len(pods)} pods end, such as {pods[0].namespace}/{pods[0].name}"
+            if self._clock() >= end:
+                remedy = "Let the PodDisruptionBudget allow an eviction (a replica more), or end the pods, and run again; the node takes pods again"
+                raise NodeFailed(f"not drained after {self._seconds:.0f} s: {words}", remedy)
+            if words != told:
+                self._say(f"{name}: draining: {words}")
+            told = words
+            self._pause()
+
+    def _pods(self, name: str) -> typing.List[ClusterPod]:
+        """Those that a drain takes and that still run."""
+        pods = map(core.pod, self._cluster.list("Pod", fields=f"spec.nodeName={name}").items)
+        return [pod for pod in pods if pod.node == name and leaves(pod, True, "") and not pod.ended]
+
+    def _evict(self, pod: ClusterPod, asked: typing.Set[str]) -> str:
+        """Why it is not let go now; empty where it is."""
+        name = f"{pod.namespace}/{pod.name}"
+        if name in asked:
+            return ""
+        try:
+            self._cluster.evict(pod.namespace, pod.name)
+        except ApiError as error:
+            if error.status != 429:
+                raise
+            return f"{name} is held: {error.text}"
+        asked.add(name)
+        return ""

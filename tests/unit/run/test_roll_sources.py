@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What only a look at the nodes shows, beside the BIOS: one reset for all of it, and what came of it is known when somebody has looked again, never before."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.roll import check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import KernelArguments, ObservedKernelArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, NodeRoll, Seen, proven
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_kernel
+from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
+from ansible_collections.linerate.rdma.tests.unit.roll_world import (
+    ATTRIBUTE,
+    NODES,
+    REBOOT,
+    Killed,
+    Server,
+    Site,
+    World,
+    kill_at_once,
+    merged,
+    of,
+    only,
+    states,
+)
+
+WANTED = ("intel_iommu=on", "iommu=pt")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def site(certificates: Certificates) -> typing.Iterator[Site]:
+    world = World()
+    world.start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(world.stop)
+        file = certificates.of()
+        found = Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
+        only(found)
+        look(found)
+        yield found
+
+
+def look(site: Site, missing: typing.Sequence[str] = (), *names: str, refusal: str = "", error: typing.Optional[str] = None) -> None:
+    """The look at all nodes: those named run without some arguments."""
+    for name in NODES:
+        boot = site.world.seen(name)["status"]["nodeInfo"]["bootID"]
+        seen = ObservedKernelArguments(KernelArguments(tuple(missing) if name in names else (), refusal, boot))
+        site.facts[name] = of_kernel(ObservedKernelArguments(error=error) if error and name in names else seen, WANTED)
+
+
+def differ(site: Site) -> None:
+    """The BIOS of worker-1 is not as wanted."""
+    bios = site.servers["worker-1"].bios
+    bios.answers[bios.path]["Attributes"][ATTRIBUTE] = "Disabled"
+
+
+def power_cycle(site: Site, name: str) -> None:
+    """Something of it needs that."""
+    extra = Difference("firmware", "NUM_OF_VFS", "8", "16", "power_cycle")
+    site.facts[name] = dataclasses.replace(site.facts[name], differences=(*site.facts[name].differences, extra))
+
+
+def findings(done: NodeRoll) -> typing.Dict[str, str]:
+    return {finding.subject: finding.status for finding in check(done.plan, done.outcomes, done.error)}
+
+
+def test_one_reset_for_three_differences_and_the_look_after_it_proves_them(site: Site) -> None:
+    differ(site)
+    look(site, WANTED, "worker-1")
+    planned = site.plan()
+    (step,) = (step for step in planned.steps if step.is_due)
+    assert [one.source for one in step.differences] == ["BIOS", "kernel argument", "kernel argument"] and step.action == "reboot"
+    done = site.run()
+    assert states(done) == {"worker-1": "unproven", "worker-2": "nothing", "worker-3": "nothing"} and site.resets() == {"worker-1": 1}
+    assert findings(done)["worker-1"] == "unknown", "nobody has looked yet"
+    assert not site.world.cordoned("worker-1") and site.world.note("worker-1")["reset"]
+    look(site)
+    shown = site.prove()
+    assert site.world.note("worker-1") is None and site.resets() == {"worker-1": 1}
+    merged_roll = proven(done, shown)
+    assert states(merged_roll) == {"worker-1": "done", "worker-2": "nothing", "worker-3": "nothing"} and findings(merged_roll)["worker-1"] == "pass"
+    assert "reset (ForceRestart)" in of(merged_roll, "worker-1").did
+    before = list(site.world.did)
+    assert set(states(site.run()).values()) == {"nothing"} and site.world.did == before
+
+
+def test_what_did_not_take_is_a_finding_and_never_a_second_reset(site: Site) -> None:
+    look(site, WANTED, "worker-1")
+    done = site.run()
+    look(site, WANTED[:1], "worker-1")
+    shown = proven(done, site.prove())
+    assert of(shown, "worker-1").state == "failed" and "did not take at the reset: kernel argument intel_iommu=on" in of(shown, "worker-1").why
+    assert findings(shown)["worker-1"] == "fail"
+    again = site.run()
+    assert of(again, "worker-1").state == "failed" and site.resets() == {"worker-1": 1} and not site.world.cordoned("worker-1")
+    # set by hand and rebooted: the note goes
+    look(site)
+    assert of(site.run(), "worker-1").state == "done" and site.world.note("worker-1") is None
+
+
+def test_nobody_looked_after_the_reset(site: Site) -> None:
+    look(site, WANTED, "worker-1")
+    done = site.run()
+    # what is known is of the boot before
+    late = site.prove()
+    assert of(late, "worker-1").state == "unknown" and "booted since it was looked at" in of(late, "worker-1").why
+    assert findings(proven(done, late))["worker-1"] == "unknown" and site.resets() == {"worker-1": 1} and site.world.note("worker-1") is not None
+    look(site, WANTED, "worker-1", error="unreachable")
+    assert of(site.run(), "worker-1").state == "unknown" and site.resets() == {"worker-1": 1}
+    look(site)
+    assert of(site.run(), "worker-1").state == "done" and site.world.note("worker-1") is None
+
+
+@pytest.mark.parametrize(
+    "point", ["note worker-1 begun", "set worker-1", "cordon worker-1", "evict web-1", "note worker-1 reset", "reset worker-1", "uncordon worker-1"]
+)
+def test_killed_at_each_point_and_taken_up_again(site: Site, point: str) -> None:
+    differ(site)
+    look(site, WANTED, "worker-1")
+    site.world.add("web-1", "worker-1")
+    site.world.kill = point
+    with pytest.raises(Killed):
+        kill_at_once(site)
+        site.run()
+        # the last one came before the end of the roll
+        site.cluster.list("Node")
+    site.world.kill = ""
+    was_reset = bool(site.resets())
+    if was_reset:
+        # the next run looks while the node boots, or when it is back
+        look(site, WANTED, "worker-1", error="unreachable")
+    done = site.run()
+    assert of(done, "worker-1").state == ("unknown" if point == "uncordon worker-1" else "unproven"), done
+    look(site)
+    shown = site.run() if point == "uncordon worker-1" else proven(done, site.prove())
+    assert of(shown, "worker-1").state == "done" and site.resets() == {"worker-1": 1}
+    assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+
+
+def test_a_proof_begins_nothing(site: Site) -> None:
+    look(site, WANTED, "worker-1")
+    done = site.run()
+    differ(site)
+    look(site)
+    shown = site.prove()
+    assert of(shown, "worker-1").state == "blocked" and "differs now" in of(shown, "worker-1").why
+    assert site.resets() == {"worker-1": 1} and of(proven(done, shown), "worker-2").state == "nothing"
+
+
+def test_a_power_cycle_where_any_difference_needs_it(site: Site) -> None:
+    for server in site.servers.values():
+        server.answers["/redfish/v1/Systems/System.Embedded.1"]["Actions"]["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = [
+            "ForceRestart",
+            "PowerCycle",
+        ]
+    differ(site)
+    look(site, WANTED, "worker-1", "worker-2")
+    power_cycle(site, "worker-1")
+    assert [step.action for step in site.plan().steps] == ["power_cycle", "reboot", "nothing"]
+    site.run()
+    assert [server.resets for server in site.servers.values()] == [["PowerCycle"], ["ForceRestart"], []]
+
+
+def test_a_power_cycle_that_was_noted_and_not_ordered(site: Site) -> None:
+    resets = site.servers["worker-1"].answers["/redfish/v1/Systems/System.Embedded.1"]["Actions"]["#ComputerSystem.Reset"]
+    resets["ResetType@Redfish.AllowableValues"] = ["ForceRestart", "PowerCycle"]
+    look(site, WANTED, "worker-1")
+    power_cycle(site, "worker-1")
+    site.world.kill = "note worker-1 reset"
+    kill_at_once(site)
+    with pytest.raises(Killed):
+        site.run()
+    site.world.kill = ""
+    site.run()
+    assert site.servers["worker-1"].resets == ["PowerCycle"]
+
+
+def test_a_boot_loader_that_nobody_can_set_is_refused_and_nothing_reboots(site: Site) -> None:
+    look(site, WANTED, "worker-1", refusal="an observer changes nothing on its node.")
+    done = site.run()
+    assert of(done, "worker-1").state == "blocked" and "an observer changes nothing" in of(done, "worker-1").why and site.world.did == []
+
+
+def test_a_node_without_a_bmc_is_told_before_it_is_drained(site: Site, certificates: Certificates) -> None:
+    look(site, WANTED, "worker-1")
+    roller = site.roller()
+    roller._power = Bioses([], {"worker-1": "no password for the BMC."}, {}, Trust(True, ""), 30)
+    done = roller.roll(roller.plan(NODES, REBOOT))
+    assert of(done, "worker-1").state == "blocked" and "no password" in of(done, "worker-1").why and site.world.did == []
+    roller._power = Bioses([], {}, {}, Trust(True, ""), 30)
+    assert "rdma_bmc_address" in of(roller.roll(roller.plan(NODES, REBOOT)), "worker-1").why
+
+
+def test_a_node_of_a_machine_config_pool_has_them_by_its_machine_config(site: Site) -> None:
+    look(site, WANTED, "worker-1", refusal="the node's system is an image.")
+    annotations = {f"machineconfiguration.openshift.io/{name}": value for name, value in (("currentConfig", "a"), ("desiredConfig", "a"), ("state", "Done"))}
+    site.world.put("Node", merged(site.world.seen("worker-1"), {"metadata": {"annotations": annotations}}))
+    assert set(states(site.run()).values()) == {"nothing"} and site.world.did == []
+
+
+@pytest.mark.parametrize("observed", [ObservedKernelArguments(), ObservedKernelArguments(error="unreachable")])
+def test_what_was_not_looked_at_is_unknown(observed: ObservedKernelArguments) -> None:
+    assert "not known" in of_kernel(observed, WANTED).error and of_kernel(observed, ()) == Seen()
+
+
+def test_a_tool_that_fails_after_the_reset_is_no_proof(site: Site) -> None:
+    power_cycle(site, "worker-1")
+    done = site.run()
+    assert of(done, "worker-1").state == "unproven"
+    look(site)
+    site.facts["worker-1"] += Seen(blind="mstconfig ended with 3")
+    shown = site.prove()
+    assert of(shown, "worker-1").state == "unknown" and "ended with 3" in of(shown, "worker-1").why and site.world.note("worker-1") is not None
+    look(site)
+    assert of(proven(done, site.prove()), "worker-1").state == "done" and site.resets() == {"worker-1": 1}
