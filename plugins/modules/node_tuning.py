@@ -121,9 +121,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     found, plain = TuningSet("nothing"), typing.cast(typing.List[str], [])
     folder = folder_of(module)
     if wanted.rows:
-        nodes = nodes_of(module)
+        nodes, cluster = nodes_of(module), connect(module)
         try:
-            with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
+            with working(module, cluster) as held, progress(options["progress_file"]) as say:
                 setter = TuningSetter(held.cluster, intent, nodes, time.monotonic, time.sleep, say)
                 found, outcomes, look = setter.run(wanted, module.check_mode, options["wait_seconds"])
         except RdmaError as error:

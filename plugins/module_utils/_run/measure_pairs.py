@@ -131,12 +131,7 @@ class Bench:
         address = server.address or ""
         limit = min(PING_LIMIT, fabric.pods.limit_seconds)
         ran, failure = self._both(
-            (server, commands.ping_server(address, port, limit)),
-            (client, commands.ping_client(address, port, limit)),
-            commands.PING_SERVER_UP,
-            limit,
-            False,
-            _ping_failure,
+            (server, commands.ping_server(address, port, limit)), (client, commands.ping_client(address, port, limit)), commands.PING_SERVER_UP, limit, False, _ping_failure
         )
         result = dataclasses.replace(result, pings=rping.parse(ran.output).count if ran else None, commands=(_line(ran),) if ran else ())
         if failure is not None:
