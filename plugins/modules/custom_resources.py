@@ -57,6 +57,7 @@ options:
       - SriovNetworkPoolConfig
       - IPPool.nv-ipam.nvidia.com
       - CIDRPool.nv-ipam.nvidia.com
+      - Tuned
       - Namespace
       - ConfigMap
       - SecurityContextConstraints
@@ -76,6 +77,7 @@ options:
       - SriovNetworkPoolConfig
       - IPPool.nv-ipam.nvidia.com
       - CIDRPool.nv-ipam.nvidia.com
+      - Tuned
       - Namespace
   find_leftovers:
     description:
@@ -221,7 +223,7 @@ NETWORKS = ["SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", 
 Wanted = typing.Sequence[typing.Tuple[str, Resource]]
 JOBS = ["PyTorchJob", "TrainJob", "TrainingRuntime"]
 OF_FABRICS = [*NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS]
-KINDS = [*JOBS, "Pod", *OF_FABRICS, "Namespace"]
+KINDS = [*JOBS, "Pod", *OF_FABRICS, "Tuned", "Namespace"]
 #: not with the others: nobody should have to be allowed to list the ConfigMaps of all namespaces
 NIC_MAP = "ConfigMap"
 #: with the account that may use them

@@ -106,7 +106,15 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         # what the stages before have judged
         "before": Planned("hcas_before_reset"),
     },
-    "tuning": {"nodes": HCAS, "tunings": TUNING, "by_pods": BY_PODS},
+    "tuning": {
+        "nodes": HCAS,
+        "tunings": TUNING,
+        "by_pods": BY_PODS,
+        # only where something was to be set; of the nodes that no operator sets
+        "set": OfCluster("node_tuning", "set"),
+        "kernel_settings": Chosen("kernel_settings", "kernel_settings_nodes"),
+        "check_mode": OfRun("check_mode"),
+    },
     "operators": {
         "nodes": NODES,
         "operators": OfCluster("operators", "operators"),
@@ -156,6 +164,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "rolls": OfCluster("rolls", "rolls"),
         "roll_error": OfCluster("roll_prepared", "error"),
         "drop_ins": OfNodes("drop_in", key="state"),
+        "kernel_settings": OfNodes("kernel_settings"),
         "by_pods": BY_PODS,
         "check_mode": OfRun("check_mode"),
     },
@@ -164,6 +173,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
 #: stage: kinds whose values say under ``changes`` what was made, one line of text each
 CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
     "platform": (OfCluster("node_roll", "changes"),),
+    "tuning": (OfCluster("node_tuning", "changes"), OfNodes("kernel_settings", key="changes", chosen="kernel_settings_nodes")),
     "operators": (OfCluster("operator_namespace", "changes"),),
     "network": (OfCluster("disruption", "lines"), OfCluster("roll_prepared", "changes"), OfCluster("applied", "changes")),
     "virtual_functions": (OfCluster("vf_pods", "changes"),),

@@ -11,6 +11,7 @@ from .._model.apply import AppliedObject
 from .._model.findings import FAIL, UNKNOWN, Finding, ok
 from .._model.host import DROP_IN, ObservedText, Roll
 from .._model.intent import Intent
+from .._model.node_tuning import COLLECTION, INSTALL, ObservedSettings
 from .._model.profiles import traits
 from .._model.sriov_operator import OperatorFacts
 from .._model.wait import SyncFacts
@@ -29,6 +30,7 @@ class Facts:
     :ivar rolls: how the MachineConfigPools took it that MachineConfigs and KubeletConfigs went
     :ivar roll_error: why the pools did not get ready for that
     :ivar drop_ins: state of containerd's drop-in on each node, in the words of the module file
+    :ivar kernel_settings: what the role kernel_settings took back on each node, where the intent had something set
     :ivar by_pods: names of the nodes that are reached by observers, which look and take nothing back
     :ivar check_mode: nothing was taken back
     """
@@ -41,6 +43,7 @@ class Facts:
     rolls: typing.Tuple[Roll, ...] = ()
     roll_error: str = ""
     drop_ins: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
+    kernel_settings: typing.Dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
     by_pods: typing.Tuple[str, ...] = ()
     check_mode: bool = False
 
@@ -59,6 +62,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
     findings += machine_config.findings(facts.rolls, facts.roll_error, "teardown.roll")
     findings += [_drop_in(name, facts) for name in facts.nodes]
+    if intent.cluster.tuning.set:
+        findings += [_settings(name, facts.kernel_settings.get(name)) for name in facts.nodes if name not in facts.by_pods]
     if facts.operator_removed:
         findings.append(_operator(facts.operators))
     return tuple(findings)
@@ -110,6 +115,15 @@ def _drop_in(name: str, facts: Facts) -> Finding:
         remedy = f"Correct what the text names, so that its observer answers, and run the teardown again; or look on the node: ls {DROP_IN}"
         return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
     return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, "Bring the node back and run the teardown again, or remove the file.")
+
+
+def _settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
+    expected = "nothing of ours in the settings of the role kernel_settings"
+    if seen is not None and seen.value is not None and seen.error is None:
+        return ok("teardown.settings", name, "taken back" if seen.value.get("changes") else "none", expected)
+    error = "was not asked" if seen is None else seen.error or "empty answer"
+    remedy = f"On the controller: {INSTALL}" if COLLECTION in error else "Bring the node back and run the teardown again."
+    return Finding("teardown.settings", name, UNKNOWN, "not known", expected, f"Whether they are gone is not known: {error}.", remedy)
 
 
 def _operator(operators: typing.Optional[OperatorFacts]) -> Finding:

@@ -21,6 +21,20 @@ Level = typing.Literal["fail", "warn"]
 
 
 @dataclasses.dataclass(frozen=True)
+class Setting:
+    """How a row is set without a reboot: a key in a section of a profile of TuneD.
+
+    :ivar best: value to choose where a rule takes several, such as what OpenShift's own profile has; empty: the bound of the rule, or its first value
+    :ivar word: what TuneD writes for ``best``, where that is another word; no other value can then be set
+    """
+
+    section: typing.Literal["cpu", "vm", "sysctl", "modules"]
+    key: str
+    best: str = ""
+    word: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Row:
     """One thing that a node shows.
 
@@ -33,6 +47,7 @@ class Row:
     :ivar level: of a node that does not fit the profile, or of which it could not be read; with a rule of the intent's own it is ``fail``
     :ivar source: who expects it; for a row of which nothing is expected, what experts say against each other
     :ivar alike: nodes of one kind are held against each other
+    :ivar setting: how it is set without a reboot; None: it is not
     """
 
     name: str
@@ -45,6 +60,7 @@ class Row:
     level: Level = "warn"
     source: str = ""
     alike: bool = True
+    setting: typing.Optional[Setting] = None
 
 
 def fits(rule: str, value: str) -> bool:
@@ -60,6 +76,19 @@ def _fits(option: str, value: str) -> bool:
     if not number:
         return value == "unlimited" and bound.group(1) == ">="
     return int(number.group(1)) >= int(bound.group(2)) if bound.group(1) == ">=" else int(number.group(1)) <= int(bound.group(2))
+
+
+def chosen(rule: str, best: str = "") -> typing.Tuple[str, str]:
+    """The one value to set for a rule, with ``>`` or ``<`` before it where the rule is a bound: what fits it already is then left as it is.
+
+    :param best: taken where the rule takes it
+    """
+    options = [option.strip() for option in rule.split("|")]
+    option = next((option for option in options if best and _fits(option, best)), options[0])
+    bound = _BOUND.match(option)
+    if not bound:
+        return "", option
+    return bound.group(1)[0], best if best and _fits(option, best) else bound.group(2)
 
 
 def rule_of(written: typing.Any) -> typing.Optional[str]:
@@ -117,6 +146,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "performance",
         "performance",
         source="NVIDIA nvidia-base, OCI check_gpu_setup, TuneD",
+        setting=Setting("cpu", "governor"),
     ),
     Row(
         "cpu_driver",
@@ -142,6 +172,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "<=100",
         "<=100",
         source="TuneD latency-performance, accelerator-performance",
+        setting=Setting("cpu", "force_latency"),
     ),
     Row(
         "held_latency",
@@ -173,6 +204,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "It matters only where there is swap.",
         _sysctl("vm.swappiness", "10"),
         source="NVIDIA inference 1, TuneD 10; without swap any",
+        setting=Setting("sysctl", "vm.swappiness"),
     ),
     Row(
         "dirty_ratio",
@@ -181,6 +213,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "Checkpoints are written out in bursts of another size.",
         _sysctl("vm.dirty_ratio", "10"),
         source="TuneD latency-performance 10, throughput-performance 40",
+        setting=Setting("sysctl", "vm.dirty_ratio"),
     ),
     Row(
         "dirty_background_ratio",
@@ -189,6 +222,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "Checkpoints are written out in bursts of another size.",
         _sysctl("vm.dirty_background_ratio", "3"),
         source="TuneD latency-performance 3, throughput-performance 10",
+        setting=Setting("sysctl", "vm.dirty_background_ratio"),
     ),
     Row(
         "thp",
@@ -200,6 +234,7 @@ ROWS: typing.Tuple[Row, ...] = (
             "kernel_settings_transparent_hugepages."
         ),
         source="TuneD hpc-compute says always for training, OpenShift's PerformanceProfile forces never",
+        setting=Setting("vm", "transparent_hugepages"),
     ),
     Row(
         "thp_defrag",
@@ -207,6 +242,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "defragmentation for transparent hugepages",
         "Jobs have other page faults on this node than on others.",
         "OpenShift: section [vm] of the pool's Tuned. Elsewhere: kernel_settings_transparent_hugepages_defrag.",
+        setting=Setting("vm", "transparent_hugepage.defrag"),
     ),
     Row(
         "hugepages",
@@ -225,9 +261,16 @@ ROWS: typing.Tuple[Row, ...] = (
         "0",
         "0",
         source="NVIDIA gb200, TuneD hpc-compute",
+        setting=Setting("sysctl", "kernel.numa_balancing"),
     ),
     Row(
-        "zone_reclaim_mode", "memory", "vm.zone_reclaim_mode", _OTHER, _sysctl("vm.zone_reclaim_mode", "0"), source="TuneD hpc-compute and LSR 1, all others 0"
+        "zone_reclaim_mode",
+        "memory",
+        "vm.zone_reclaim_mode",
+        _OTHER,
+        _sysctl("vm.zone_reclaim_mode", "0"),
+        source="TuneD hpc-compute and LSR 1, all others 0",
+        setting=Setting("sysctl", "vm.zone_reclaim_mode"),
     ),
     Row(
         "min_free_kbytes",
@@ -238,6 +281,7 @@ ROWS: typing.Tuple[Row, ...] = (
         ">=65536",
         ">=65536",
         source="NVIDIA gb200 65536, TuneD hpc-compute 135168",
+        setting=Setting("sysctl", "vm.min_free_kbytes"),
     ),
     Row(
         "memlock",
@@ -278,6 +322,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "loaded",
         "loaded",
         source="NVIDIA nvidia-base",
+        setting=Setting("modules", "ib_umad", "loaded", "+r"),
     ),
     Row(
         "rdma_shared",
@@ -474,6 +519,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "1|2",
         "1|2",
         source="NVIDIA nvidia-base 2, OCI 1",
+        setting=Setting("sysctl", "net.ipv4.conf.all.arp_announce", "2"),
     ),
     Row(
         "arp_ignore",
@@ -484,6 +530,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "1|2",
         "1|2",
         source="NVIDIA nvidia-base 1, OCI 2",
+        setting=Setting("sysctl", "net.ipv4.conf.all.arp_ignore", "1"),
     ),
     Row(
         "rp_filter",
@@ -494,6 +541,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "0|2",
         "0|2",
         source="OCI",
+        setting=Setting("sysctl", "net.ipv4.conf.all.rp_filter", "2"),
     ),
     Row(
         "gc_thresh1",
@@ -504,6 +552,7 @@ ROWS: typing.Tuple[Row, ...] = (
         ">=4096",
         ">=4096",
         source="LSR",
+        setting=Setting("sysctl", "net.ipv4.neigh.default.gc_thresh1", "8192"),
     ),
     Row(
         "gc_thresh2",
@@ -514,6 +563,7 @@ ROWS: typing.Tuple[Row, ...] = (
         ">=8192",
         ">=8192",
         source="LSR",
+        setting=Setting("sysctl", "net.ipv4.neigh.default.gc_thresh2", "32768"),
     ),
     Row(
         "gc_thresh3",
@@ -524,6 +574,7 @@ ROWS: typing.Tuple[Row, ...] = (
         ">=16384",
         ">=16384",
         source="LSR",
+        setting=Setting("sysctl", "net.ipv4.neigh.default.gc_thresh3", "65536"),
     ),
     Row(
         "rmem_max",
@@ -532,6 +583,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "TCP of storage and of NCCL's start is slower there.",
         _sysctl("net.core.rmem_max", "536870912"),
         source="NVIDIA 536870912; RDMA does not use it",
+        setting=Setting("sysctl", "net.core.rmem_max"),
     ),
     Row(
         "wmem_max",
@@ -540,6 +592,7 @@ ROWS: typing.Tuple[Row, ...] = (
         "TCP of storage and of NCCL's start is slower there.",
         _sysctl("net.core.wmem_max", "536870912"),
         source="NVIDIA 536870912; RDMA does not use it",
+        setting=Setting("sysctl", "net.core.wmem_max"),
     ),
     # RoCE, judged for the fabrics of Ethernet; rules come from the fabric
     Row(

@@ -54,6 +54,7 @@ INTENT = parse_intent(
         "node_pool": {"max_unavailable": 1},
         "bios": {"iommu": True},
         "disruption": "reboot",
+        "tuning": {"set": True},
         "host": {"memlock": {"by": "machine_config", "limit_gib": 64}, "kubelet": {"cpu_manager_policy": "static"}, "gpudirect": "peermem"},
     },
 )
@@ -122,7 +123,7 @@ class Api:
 
 def test_what_the_server_denies_is_named() -> None:
     facts = observe(typing.cast(Cluster, Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}})), needed(INTENT, OPERATOR))
-    assert {denied.need for denied in facts.denied} == {"host", "jobs", "network", "namespaces", "settle"}
+    assert {denied.need for denied in facts.denied} == {"host", "jobs", "network", "namespaces", "settle", "tuning"}
     assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator") in facts.denied
     assert load(RightsFacts, to_data(facts), "rights") == facts
     found = {finding.subject: finding for finding in check(facts)}
@@ -132,6 +133,7 @@ def test_what_the_server_denies_is_named() -> None:
         "namespaces of the pods": "warn",
         "training jobs": "warn",
         "bringing nodes to what is wanted": "warn",
+        "stage tuning": "fail",
     }
     assert "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator" in found["stage network"].measured
 

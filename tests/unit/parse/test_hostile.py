@@ -348,6 +348,10 @@ DATA: typing.Dict[str, Data] = {
     ),
     "kubernetes.sriov_operator.policy": Data(parser("kubernetes.sriov_operator.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")),
     "kubernetes.sriov_operator.node_pool": Data(parser("kubernetes.sriov_operator.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]),
+    "kubernetes.node_tuning.node_profile": Data(parser("kubernetes.node_tuning.node_profile"), objects("node-tuning.yaml", "Profile")),
+    "kubernetes.node_tuning.invalid": Data(parser("kubernetes.node_tuning.invalid"), objects("node-tuning.yaml", "Tuned"), ("",)),
+    "kubernetes.node_tuning.recommends": Data(parser("kubernetes.node_tuning.recommends"), objects("node-tuning.yaml", "Tuned"), ({},)),
+    "kubernetes.node_tuning.selected_nodes": Data(parser("kubernetes.node_tuning.selected_nodes"), objects("node-tuning.yaml", "PerformanceProfile"), ({},)),
     "kubernetes.machine_config.machine_pool": Data(parser("kubernetes.machine_config.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")),
     "kubernetes.sriov_operator.operator_settings": Data(
         parser("kubernetes.sriov_operator.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)

@@ -72,6 +72,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.images import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, PodFunction, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NodeSetting, ObservedSettings, TuningSet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
     Acs,
     GpuDriver,
@@ -273,7 +274,7 @@ def _cluster(shape: Shape) -> typing.Dict[str, typing.Any]:
     if not shape.infiniband:
         host = {"memlock": {"by": "machine_config", **memlock}, "gpudirect": "dma_buf", "kubelet": {"topology_manager_policy": "single-numa-node"}}
     # only what can be reached over the network of the fabric: the log is one job's
-    return {"disruption": "reboot", "host": host, "training": {"fabric": "compute", "ranks": JOB_HOSTS * shape.rails}, **asked}
+    return {"disruption": "reboot", "host": host, "tuning": {"set": True}, "training": {"fabric": "compute", "ranks": JOB_HOSTS * shape.rails}, **asked}
 
 
 class _Hca(typing.NamedTuple):
@@ -336,6 +337,7 @@ class _Made:
             # only a network that sets something for the VF of a pod is looked at with pods
             facts["vf_pods", "pods"] = self._vf_pods()
             facts["hcas_in_use"] = {name: ObservedHcas(self._node(number, in_use=True)) for number, name in enumerate(names)}
+        facts.update(self._settings())
         facts.update(self._network())
         facts.update(self._host())
         return facts
@@ -463,6 +465,13 @@ class _Made:
         rows["hca_model"] = (Reading("1023" if self.shape.mixed and node % 2 else "1021", hcas),)
         rows.update({name: () if self.shape.infiniband else (Reading(value, hcas),) for name, value in _ROCE_ROWS.items()})
         return NodeTuning(rows)
+
+    def _settings(self) -> typing.Dict[typing.Any, typing.Any]:
+        """OpenShift's operator sets the nodes of one fleet, a role those of another one."""
+        names = self.shape.names
+        if not self.shape.infiniband:
+            return {("node_tuning", "set"): TuningSet("tuned", dict.fromkeys(names, NodeSetting("set")))}
+        return {("node_tuning", "set"): TuningSet("kernel_settings"), "kernel_settings": dict.fromkeys(names, ObservedSettings({"changes": []}))}
 
     # the fabric
 

@@ -35,7 +35,7 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     ("bandwidth", "watch", "Pod"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")),
     *(("network", "watch", kind) for kind in _POOLS),
-    *(("teardown", "list", kind) for kind in ("Namespace", *_JOBS)),
+    *(("teardown", "list", kind) for kind in ("Namespace", "Tuned", *_JOBS)),
 )
 #: what no stage needs: its subject, and what it is for
 _BESIDE = {
@@ -65,6 +65,9 @@ def needed(intent: Intent, operator: str) -> typing.Tuple[Right, ...]:
         rights += [Right("network", verb, "SriovNetworkPoolConfig", operator) for verb in ("get", "create", "patch")]
         rights.append(Right("teardown", "delete", "SriovNetworkPoolConfig", operator))
     rights += _of_host(intent)
+    if intent.cluster.tuning.set:
+        rights += [Right("tuning", "list", kind) for kind in ("Tuned", "Profile", "PerformanceProfile")]
+        rights += [*(Right("tuning", verb, "Tuned") for verb in ("get", "create", "patch")), Right("teardown", "delete", "Tuned")]
     if intent.cluster.bios != BiosWishes() and intent.cluster.disruption == "reboot":
         rights += [Right("settle", "get", "Node"), Right("settle", "patch", "Node"), Right("settle", "create", "Pod", "", "eviction")]
     for fabric in intent.fabrics:

@@ -14,10 +14,11 @@ import typing
 from ..._model.findings import UNKNOWN, Finding, ok
 from ..._model.hca import ObservedHcas
 from ..._model.intent import Intent
+from ..._model.node_tuning import ObservedSettings, TuningSet
 from ..._model.tuning import NodeTuning, ObservedTuning
 from ..._model.tuning_rows import ROWS
 from ..fleet import answers
-from . import alike, rows
+from . import alike, rows, settings
 from .roce import check as check_roce
 
 
@@ -28,11 +29,17 @@ class Facts:
     :ivar nodes: answer of node_info of each node
     :ivar tunings: answer of node_info of each node
     :ivar by_pods: names of the nodes that are reached by observers
+    :ivar set: what became of the wish to set something; None where there is none, or no answer
+    :ivar kernel_settings: what the role kernel_settings did, of the nodes that it was to set
+    :ivar check_mode: nothing was set
     """
 
     nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     tunings: typing.Dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
     by_pods: typing.Tuple[str, ...] = ()
+    set: typing.Optional[TuningSet] = None
+    kernel_settings: typing.Dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
+    check_mode: bool = False
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -41,6 +48,8 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     if not facts.tunings:
         why = "No node was asked, so nothing is known."
         return (Finding("tuning.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, "Put the nodes into the inventory's group rdma_nodes."),)
+    if intent.cluster.tuning.set:
+        findings += settings.check(intent, facts.tunings, settings.Set(facts.set, facts.kernel_settings, facts.by_pods, facts.check_mode))
     seen: typing.Dict[str, NodeTuning] = {}
     for name, observed in facts.tunings.items():
         if observed.value is None or observed.error is not None:

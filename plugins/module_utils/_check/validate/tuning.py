@@ -13,15 +13,17 @@ from ..._model.load import nearest
 from ..._model.profiles import is_infiniband, owns_rdma
 from ..._model.told import told, told_by
 from ..._model.tuning import Tuning
-from ..._model.tuning_rows import BY_NAME, LEAST_DRIVER, rule_of
+from ..._model.tuning_rows import BY_NAME, LEAST_DRIVER, chosen, rule_of
 
 _CHECK, _PATH = "validate.tuning", "rdma_cluster.tuning"
+#: what goes into a profile of TuneD, which runs commands by ${f:exec:...}
+_PLAIN = re.compile(r"[A-Za-z0-9_+.-]{1,64}", re.ASCII)
 _CUDA = re.compile(r"([0-9]{1,2})(\.[0-9]{1,2})?", re.ASCII)
 
 
 def check(intent: Intent) -> typing.List[Finding]:
     """What is wrong, or one pass."""
-    findings = told_by((_expected, _cuda), intent.cluster.tuning)
+    findings = told_by((_expected, _set, _cuda), intent.cluster.tuning)
     for index, fabric in enumerate(intent.fabrics):
         findings += told(_roce, fabric, f"rdma_fabrics[{index}].roce")
     return findings or [ok(_CHECK, _PATH, f"profile {intent.cluster.tuning.profile}", "rows and values that can be read")]
@@ -38,6 +40,18 @@ def _expected(tuning: Tuning) -> typing.Iterator[Finding]:
             why = "No value of a node would ever be it."
             remedy = "Write it in quotes: YAML reads a bare on or off as a boolean."
             yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, repr(written), expected, why, remedy)
+
+
+def _set(tuning: Tuning) -> typing.Iterator[Finding]:
+    for name, written in tuning.expected.items() if tuning.set else ():
+        row, rule = BY_NAME.get(name), rule_of(written)
+        if row is None or row.setting is None or rule is None:
+            continue
+        _bound, value = chosen(rule, row.setting.best)
+        if not _PLAIN.fullmatch(value):
+            why = "It would be set, and TuneD would read something else."
+            expected = "a number or a word, since rdma_cluster.tuning.set is true"
+            yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, f"'{value}'", expected, why, "Write the value as the kernel shows it.")
 
 
 def _cuda(tuning: Tuning) -> typing.Iterator[Finding]:

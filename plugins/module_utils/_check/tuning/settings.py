@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Is set what the intent asks to be set. Check id: ``tuning.set``. Whether the nodes then show it, the other checks of the stage say."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.intent import Intent
+from ..._model.node_tuning import COLLECTION, INSTALL, NodeSetting, ObservedSettings, TuningSet
+from ..._model.tuning_rows import ROWS
+from .rows import names, wanted
+
+CHECK = "tuning.set"
+_EXPECTED = "what rdma_cluster.tuning expects and needs no reboot is set"
+_SAYS = {"set": "TuneD has applied it", "planned": "a dry run: it would be set"}
+_AGAIN = "Run the stage again."
+
+
+@dataclasses.dataclass(frozen=True)
+class Set:
+    """What is known of it.
+
+    :ivar found: answer of node_tuning; None when there is none
+    :ivar plain: what kernel_settings did, of the nodes that it was to set
+    :ivar by_pods: nodes that are reached by observers, which change nothing
+    """
+
+    found: typing.Optional[TuningSet]
+    plain: typing.Mapping[str, ObservedSettings]
+    by_pods: typing.Collection[str]
+    check_mode: bool
+
+
+def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.Iterator[Finding]:
+    """A finding for each node at least; of an intent that asks for nothing to be set it is not to be called."""
+    found = seen.found
+    asked = [row.name for row in ROWS if row.setting is not None and wanted(intent, row).rule]
+    if found is None:
+        why = "node_tuning gave no answer, so it is not known what is set."
+        yield Finding(CHECK, "cluster", UNKNOWN, "no answer", _EXPECTED, why, "Look above for what failed, and run the stage again.")
+    elif found.refusal:
+        yield Finding(
+            CHECK, "cluster", FAIL, "nothing was set", _EXPECTED, f"{found.refusal.rstrip('.')}.", found.remedy or "Correct it, and run the stage again."
+        )
+    elif found.way == "nothing" and asked:
+        why = f"There are rules for {names(asked)}, and node_tuning has found nothing to set."
+        yield Finding(CHECK, "cluster", UNKNOWN, "nothing was set", _EXPECTED, why, _AGAIN)
+    elif found.way == "nothing":
+        yield ok(CHECK, "cluster", "no row has a rule that can be set", _EXPECTED)
+    elif found.way == "tuned":
+        yield from (_by_tuned(name, found.nodes.get(name), seen.check_mode) for name in nodes)
+    else:
+        yield from (_by_role(name, seen.plain.get(name), name in seen.by_pods) for name in nodes)
+
+
+def _by_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool) -> Finding:
+    if seen is None or (seen.state == "planned" and not check_mode):
+        return Finding(CHECK, name, UNKNOWN, "not looked at", _EXPECTED, "node_tuning says nothing of it.", _AGAIN)
+    if seen.state in _SAYS:
+        return ok(CHECK, name, _SAYS[seen.state], _EXPECTED)
+    measured = "not yet, when the time was over" if seen.state == "coming" else "it does not come by itself"
+    return Finding(CHECK, name, FAIL, measured, _EXPECTED, f"{seen.why or 'node_tuning names no cause'}.", seen.remedy or _AGAIN)
+
+
+def _by_role(name: str, seen: typing.Optional[ObservedSettings], by_pod: bool) -> Finding:
+    if by_pod:
+        why = "It is reached by an observer, which changes nothing, and the cluster has no Node Tuning Operator."
+        remedy = "Let Ansible reach it by ssh, or set it by hand as the findings about rows say, and rdma_cluster.tuning.set: false."
+        return Finding(CHECK, name, FAIL, "nothing was set", _EXPECTED, why, remedy)
+    if seen is None:
+        return Finding(CHECK, name, UNKNOWN, "no answer", _EXPECTED, "The role kernel_settings did not run there.", _AGAIN)
+    if seen.error is not None or seen.value is None:
+        lacks = COLLECTION in (seen.error or "")
+        remedy = f"On the controller: {INSTALL}" if lacks else f"Run the role {COLLECTION}.kernel_settings on it alone with -vv, as root."
+        return Finding(CHECK, name, FAIL if lacks else UNKNOWN, "not set", _EXPECTED, f"{seen.error or 'empty answer'}.", remedy)
+    return ok(CHECK, name, "the role kernel_settings has set it", _EXPECTED)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is set of the host under the network without a reboot, who sets it, and how each node took it."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+#: API group of the Node Tuning Operator, which OpenShift has
+GROUP = "tuned.openshift.io"
+NAMESPACE = "openshift-cluster-node-tuning-operator"
+#: of the Tuned, and of the profile in it
+TUNED = "linerate-rdma"
+#: that has the role kernel_settings
+COLLECTION = "fedora.linux_system_roles"
+INSTALL = f"ansible-galaxy collection install {COLLECTION}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What the intent asks for, key by key as TuneD writes it.
+
+    :ivar cpu: section of a profile of TuneD, as are the others
+    :ivar rows: names of the rows that it is for
+    """
+
+    cpu: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    vm: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    sysctl: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    modules: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    rows: typing.Tuple[str, ...] = ()
+
+    @property
+    def sections(self) -> typing.Dict[str, typing.Dict[str, str]]:
+        """Those that have a key."""
+        found = {"cpu": self.cpu, "vm": self.vm, "sysctl": self.sysctl, "modules": self.modules}
+        return {name: keys for name, keys in found.items() if keys}
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeProfile:
+    """A Profile of the Node Tuning Operator: what one node shall have, and has.
+
+    :ivar wanted: name of the profile that the operator has chosen
+    :ivar active: name of the profile that TuneD has
+    :ivar data: text of the wanted profile as the operator has handed it over; None where this version of it shows none
+    :ivar current: the conditions are about what is wanted now, as far as this version of the operator tells
+    :ivar applied: condition Applied
+    :ivar degraded: condition Degraded
+    :ivar message: of Degraded or Applied, whichever is wrong
+    """
+
+    node: str
+    wanted: str = ""
+    active: str = ""
+    data: typing.Optional[str] = None
+    current: bool = True
+    applied: bool = False
+    degraded: bool = False
+    message: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeSetting:
+    """How one node took it.
+
+    :ivar state: set, as a dry run finds it, still to come, or such that it does not come by itself
+    """
+
+    state: typing.Literal["set", "planned", "coming", "stuck"]
+    why: str = ""
+    remedy: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class TuningSet:
+    """What became of the wish to set something.
+
+    :ivar way: a Tuned of the Node Tuning Operator, the role kernel_settings on each node, or nothing is to be set
+    :ivar nodes: of the way ``tuned``
+    :ivar refusal: why nothing was set on any node; empty: it was
+    """
+
+    way: typing.Literal["tuned", "kernel_settings", "nothing"]
+    nodes: typing.Dict[str, NodeSetting] = dataclasses.field(default_factory=dict)
+    refusal: str = ""
+    remedy: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedSettings:
+    """What kernel_settings did on one node (``changes``, a line for each change), or why it did not."""
+
+    value: typing.Optional[typing.Dict[str, typing.Any]] = None
+    error: typing.Optional[str] = None

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is to be set of the host under the network: of each row for which there is a rule, and which needs no reboot, the one value that fits the rule."""
+
+from __future__ import annotations
+
+import typing
+
+from .._check.tuning.rows import wanted
+from .._model.intent import Intent
+from .._model.node_tuning import Settings
+from .._model.tuning_rows import ROWS, Row, chosen
+
+#: of all CPUs; TuneD takes a pattern of the shell [tuned/plugins/plugin_sysfs.py]
+_GOVERNOR = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
+
+
+def settings(intent: Intent) -> Settings:
+    """Nothing where the intent does not ask for it. What experts contradict each other about has no rule, unless the intent itself has one."""
+    sections: typing.Dict[str, typing.Dict[str, str]] = {"cpu": {}, "vm": {}, "sysctl": {}, "modules": {}}
+    rows: typing.List[str] = []
+    for row in ROWS if intent.cluster.tuning.set else ():
+        value = _value(row, wanted(intent, row).rule)
+        if row.setting is not None and value is not None:
+            sections[row.setting.section][row.setting.key] = value
+            rows.append(row.name)
+    return Settings(**sections, rows=tuple(rows))
+
+
+def _value(row: Row, rule: str) -> typing.Optional[str]:
+    """As TuneD writes it; None: it can't be set so. Of a sysctl a bound is one to TuneD as well: it never takes away what fits.
+
+    [tuned/plugins/base.py _process_assignment_modifiers; TuneD's own profile openshift has kernel.pid_max=>4194304]
+    """
+    if row.setting is None or not rule:
+        return None
+    bound, value = chosen(rule, row.setting.best)
+    if row.setting.word:
+        return row.setting.word if value == row.setting.best else None
+    return f"{bound}{value}" if row.setting.section == "sysctl" else value
+
+
+def kernel_settings(found: Settings) -> typing.Dict[str, typing.Any]:
+    """Variables of the role kernel_settings; none where nothing is to be set that it can set. It knows neither idle states nor modules of the kernel."""
+    governor = found.cpu.get("governor")
+    variables = {
+        "kernel_settings_sysctl": [{"name": key, "value": value} for key, value in found.sysctl.items()],
+        "kernel_settings_sysfs": [{"name": _GOVERNOR, "value": governor}] if governor else [],
+        "kernel_settings_transparent_hugepages": found.vm.get("transparent_hugepages", ""),
+        "kernel_settings_transparent_hugepages_defrag": found.vm.get("transparent_hugepage.defrag", ""),
+    }
+    return {name: value for name, value in variables.items() if value}
+
+
+def without(found: Settings) -> typing.Dict[str, typing.Any]:
+    """The same variables, to take it back: other keys of the role stay as they are."""
+    gone = {"state": "absent"}
+    return {name: [{"name": item["name"], **gone} for item in value] if isinstance(value, list) else gone for name, value in kernel_settings(found).items()}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Is set what the intent asks to be set: by the operator or by the role; and what was not asked for is not judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts as TeardownFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import check as check_teardown
+from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NodeSetting, ObservedSettings, TuningSet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import Tuning
+from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, ROCE, Shape, healthy
+
+from ..plan.test_tuning_settings import intent_of
+
+MISSING = "failed: Make sure that the role is here: the collection fedora.linux_system_roles is not installed on the controller"
+
+
+def findings(shape: Shape, tuning: typing.Optional[Tuning] = None, **changes: typing.Any) -> typing.Dict[str, Finding]:
+    """By subject, of a healthy fleet with other facts."""
+    fleet = healthy(shape)
+    facts: Facts = dataclasses.replace(fleet.of("tuning"), **changes)
+    cluster = dataclasses.replace(fleet.intent.cluster, tuning=tuning or fleet.intent.cluster.tuning)
+    return {item.subject: item for item in check(dataclasses.replace(fleet.intent, cluster=cluster), facts) if item.check == "tuning.set"}
+
+
+def by_tuned(**nodes: NodeSetting) -> TuningSet:
+    return TuningSet("tuned", {name.replace("_", "-"): seen for name, seen in nodes.items()})
+
+
+def test_both_ways_pass() -> None:
+    for shape in (PAIR, ROCE):
+        assert {subject: item.status for subject, item in findings(shape).items()} == dict.fromkeys(shape.names, PASS)
+
+
+def test_what_is_not_asked_for_is_not_judged() -> None:
+    assert findings(ROCE, Tuning(), set=None) == {}
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "says"),
+    [
+        (None, UNKNOWN, "gave no answer"),
+        (TuningSet("tuned", refusal="PerformanceProfile gpu tunes node-1", remedy="Put the lines"), FAIL, "PerformanceProfile gpu tunes node-1."),
+        (TuningSet("nothing"), UNKNOWN, "There are rules for governor, idle_latency"),
+    ],
+)
+def test_nothing_was_set(found: typing.Optional[TuningSet], status: str, says: str) -> None:
+    (finding,) = findings(ROCE, set=found).values()
+    assert (finding.subject, finding.status) == ("cluster", status) and says in finding.why and finding.remedy
+
+
+def test_no_rule_is_nothing_to_set() -> None:
+    (finding,) = findings(ROCE, Tuning("none", set=True), set=TuningSet("nothing")).values()
+    assert finding.status == PASS
+
+
+@pytest.mark.parametrize(
+    ("seen", "status"),
+    [
+        (NodeSetting("stuck", "TuneD on it is degraded: x", "Correct it"), FAIL),
+        (NodeSetting("coming", "slow", "Look"), FAIL),
+        (NodeSetting("planned"), UNKNOWN),
+    ],
+)
+def test_a_node_that_has_it_not(seen: NodeSetting, status: str) -> None:
+    found = findings(ROCE, set=by_tuned(node_1=seen, node_2=NodeSetting("set")))
+    assert (found["node-1"].status, found["node-2"].status) == (status, PASS)
+    # of which nobody says anything
+    assert found["node-3"].status == UNKNOWN
+
+
+def test_a_dry_run_passes_with_what_it_would_set() -> None:
+    found = findings(ROCE, set=TuningSet("tuned", dict.fromkeys(ROCE.names, NodeSetting("planned"))), check_mode=True)
+    assert {(item.status, item.measured) for item in found.values()} == {(PASS, "a dry run: it would be set")}
+
+
+def test_nodes_that_are_reached_by_observers_are_told_that_nothing_can_be_set() -> None:
+    first, *rest = PAIR.names
+    found = findings(PAIR, by_pods=(first,))
+    assert found[first].status == FAIL and "changes nothing" in found[first].why and "ssh" in found[first].remedy
+    assert {found[name].status for name in rest} == {PASS}
+
+
+def test_a_missing_collection_has_its_command() -> None:
+    found = findings(PAIR, kernel_settings=dict.fromkeys(PAIR.names, ObservedSettings(error=MISSING)))
+    assert {(item.status, item.remedy) for item in found.values()} == {(FAIL, "On the controller: ansible-galaxy collection install fedora.linux_system_roles")}
+
+
+def test_a_role_that_failed_or_did_not_run_is_not_known() -> None:
+    first, second = PAIR.names[:2]
+    found = findings(PAIR, kernel_settings={first: ObservedSettings(error="failed: Ensure required packages are installed: no network")})
+    assert found[first].status == UNKNOWN and "no network" in found[first].why
+    assert found[second].status == UNKNOWN and "did not run there" in found[second].why
+
+
+@pytest.mark.parametrize(
+    ("seen", "status"),
+    [
+        (ObservedSettings({"changes": ["kernel_settings on worker-1"]}), PASS),
+        (ObservedSettings({"changes": []}), PASS),
+        (ObservedSettings(error=MISSING), UNKNOWN),
+        (ObservedSettings(error="unreachable: timed out"), UNKNOWN),
+        (None, UNKNOWN),
+    ],
+)
+def test_the_teardown_says_whether_the_role_s_settings_are_gone(seen: typing.Optional[ObservedSettings], status: str) -> None:
+    facts = TeardownFacts(("worker-1", "by-pod"), kernel_settings={"worker-1": seen} if seen else {}, by_pods=("by-pod",))
+    found = [item for item in check_teardown(intent_of(), facts) if item.check == "teardown.settings"]
+    assert [(item.subject, item.status) for item in found] == [("worker-1", status)]
+
+
+def test_what_tuned_would_run_or_misread_is_refused() -> None:
+    wrong = validate.check(intent_of(expected={"governor": "${f:exec:reboot}", "thp": "always", "cpu_driver": "a b"}))
+    assert [(item.subject, item.status) for item in wrong] == [("rdma_cluster.tuning.expected.governor", FAIL)]
