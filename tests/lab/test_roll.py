@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The whole way of a setting of the BIOS, with a real reboot: seen, planned, set, drained, reset by the BMC, back, and never again for the same."""
+"""The whole way of what waits for a reboot, with a real one: seen, planned, set, drained, reset by the BMC, back, and never again for the same."""
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ def asked(disruption: str, key: str = "iommu") -> typing.Dict[str, typing.Any]:
     return {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {key: True}, "disruption": disruption}}
 
 
-def node_of(lab: Lab) -> typing.Tuple[str, bool]:
+def node_of(lab: Lab, name: str = NODE) -> typing.Tuple[str, bool]:
     """Id of the node's boot, and whether it takes pods."""
-    (node,) = (item for item in lab.objects("v1/Node") if item["metadata"]["name"] == NODE)
+    (node,) = (item for item in lab.objects("v1/Node") if item["metadata"]["name"] == name)
     return node["status"]["nodeInfo"]["bootID"], not node["spec"].get("unschedulable")
+
+
+def boots_of(lab: Lab, name: str) -> typing.Set[str]:
+    """What its kubelet has said of its boots, each with its id."""
+    return {item["message"] for item in lab.objects("v1/Event") if item["reason"] == "Rebooted" and item["involvedObject"]["name"] == name}
 
 
 @pytest.mark.thorough
@@ -60,3 +65,32 @@ def test_a_setting_that_does_not_take_is_told_and_not_tried_again(lab: Lab) -> N
         again = lab.playbook(PLATFORM, variables=asked("reboot", "sriov"))
         assert again.code != 0 and node_of(lab) == after, again.end
         assert "not reset again" in str(again.finding("platform", "platform.roll", NODE))
+
+
+@pytest.mark.thorough
+def test_bios_and_kernel_arguments_take_one_reboot(lab: Lab) -> None:
+    # worker-2 is reached by an observer, which sets nothing
+    node, argument = "worker-1", "transparent_hugepage=madvise"
+    asked_for = asked("reboot", "sriov")
+    asked_for["rdma_cluster"]["host"] = {"kernel_arguments": [argument]}
+    try:
+        with lab.fault("sriov-off", worker=node):
+            before, boots = node_of(lab, node), boots_of(lab, node)
+            shown = lab.playbook(PLATFORM, "--check", "--diff", variables=asked_for)
+            assert argument in shown.output and "BIOS sriov" in shown.output and node_of(lab, node) == before, shown.end
+
+            done = lab.playbook(PLATFORM, variables=asked_for)
+            assert done.finding("platform", "platform.roll", node)["status"] == "pass", done.end
+            assert done.finding("platform", "platform.returned", node)["status"] == "pass"
+            assert argument in lab.command("on", node, "cat /proc/cmdline").stdout
+            # what the argument sets in the kernel
+            assert "[madvise]" in lab.command("on", node, "cat /sys/kernel/mm/transparent_hugepage/enabled").stdout
+            after = node_of(lab, node)
+            assert after[0] != before[0] and after[1] and len(boots_of(lab, node) - boots) == 1
+
+            again = lab.playbook(PLATFORM, variables=asked_for)
+            assert again.finding("platform", "platform.roll", node)["status"] == "pass" and node_of(lab, node) == after, again.end
+            # the other one is told, and left as it is
+            assert "observer" in str(again.finding("platform", "platform.roll", NODE))
+    finally:
+        lab.command("on", node, f"grubby --update-kernel=ALL --remove-args={argument}; rm -rf /etc/linerate-rdma")
