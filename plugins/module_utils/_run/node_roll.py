@@ -25,12 +25,19 @@ from .._parse.kubernetes import core, machine_config
 from .._parse.kubernetes.resource import name_of
 from .._parse.kubernetes.roll_mark import ANNOTATION, mark
 from .._plan.node_roll import Cluster, action_of, line, plan
+from .._plan.node_sources import FIRMWARE, KERNEL
 from .._render.roll_mark import marked
 from .drain import Drain, NodeFailed
 
 Say = typing.Callable[[str], None]
 #: causes after which nobody knows whether a BMC took a reset
 _UNKNOWN = ("closed", "timeout", "busy")
+#: where to look for why something did not take
+_WHERE = {
+    "BIOS": "See the log of its BMC, and its setup screen.",
+    KERNEL: "See /proc/cmdline of the node, and the entries of its boot loader.",
+    FIRMWARE: "See mstconfig -e query on the node; some HCAs take it only when the power is away.",
+}
 
 
 class Source(typing.Protocol):
@@ -391,8 +398,9 @@ class Roller:
 
 def _not_taken(name: str, left: typing.Sequence[Difference], when: str) -> RdmaError:
     told = ", ".join(map(str, left))
-    remedy = "See the log of its BMC, and its setup screen; the node is not reset again for that. To have it tried once more: "
-    return NodeFailed(f"did not take {when}: {told}", f"{remedy}kubectl annotate node {name} {ANNOTATION}-")
+    where = " ".join(_WHERE[source] for source in dict.fromkeys(one.source for one in left) if source in _WHERE)
+    remedy = f"{where} The node is not reset again for that. To have it tried once more: kubectl annotate node {name} {ANNOTATION}-"
+    return NodeFailed(f"did not take {when}: {told}", remedy.strip())
 
 
 def _untouched(step: NodeStep, planned: RollPlan, check_mode: bool) -> NodeOutcome:

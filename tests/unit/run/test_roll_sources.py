@@ -103,7 +103,7 @@ def test_what_did_not_take_is_a_finding_and_never_a_second_reset(site: Site) -> 
     look(site, WANTED[:1], "worker-1")
     shown = proven(done, site.prove())
     assert of(shown, "worker-1").state == "failed" and "did not take at the reset: kernel argument intel_iommu=on" in of(shown, "worker-1").why
-    assert findings(shown)["worker-1"] == "fail"
+    assert findings(shown)["worker-1"] == "fail" and "/proc/cmdline" in of(shown, "worker-1").remedy and "BMC" not in of(shown, "worker-1").remedy
     again = site.run()
     assert of(again, "worker-1").state == "failed" and site.resets() == {"worker-1": 1} and not site.world.cordoned("worker-1")
     # set by hand and rebooted: the note goes
