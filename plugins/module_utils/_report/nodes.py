@@ -162,7 +162,7 @@ def _odd_of(names: typing.Container[str], groups: typing.Iterable[Group]) -> typ
     return found
 
 
-def _rails(records: Records, facts: Seen, known: Charts) -> typing.Dict[str, Rails]:
+def _rails(records: Records, facts: Seen, known: Charts) -> typing.Mapping[str, Rails]:
     """By node."""
     found: typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]] = {}
     for membership in memberships(records.get("fabric"), facts, known):
