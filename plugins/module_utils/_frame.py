@@ -14,7 +14,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ._check.frame import RawIntent, StageContext, judge_error, judge_stage, may_start
 from ._check.resume import ResumeError, before, check_age, check_run, check_stage, kept_kinds
-from ._check.sources import asks_nodes
+from ._check.sources import asks_nodes, looks_again
 from ._check.validate.check import Facts
 from ._folder import changes_of, facts_of, unseen
 from ._model.facts import Resume, RunStart
@@ -110,7 +110,7 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     context, start = _context(options, folder.run, check_mode), folder.start()
     record = may_start(context, _raw(options), Facts(start.nodes, start.variables))
     look = [] if record else unseen(folder, options["stage"])
-    asks = record is None and bool(look or asks_nodes(options["stage"]))
+    asks = record is None and (bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent()))
     return {**_conclude(context, record, options["report_dir"]), "look": look, "observers": asks and bool(start.by_pods)}
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import typing
 
+from .._model.intent import Intent
+
 
 class OfNodes(typing.NamedTuple):
     """A fact of each node, with its value or its error.
@@ -195,3 +197,8 @@ def shared(stage: str) -> typing.Tuple[OfNodes, ...]:
 def asks_nodes(stage: str) -> bool:
     """Whether the stage has observers of its own on the nodes, whatever the run has looked at before."""
     return any(isinstance(source, OfNodes) and source not in SHARED for source in SOURCES[stage].values())
+
+
+def looks_again(stage: str, intent: Intent) -> bool:
+    """Whether the stage may change what this run has looked at, and looks again at the nodes."""
+    return stage == "tuning" and intent.cluster.tuning.set

@@ -143,3 +143,17 @@ def test_what_earlier_stages_changed_is_kept() -> None:
 def test_facts_of_several_kinds_are_kept_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sources.SOURCES, "discover", {"joined": sources.Joined(("one", "two"), "applied")})
     assert {"one", "two"} <= resume.kept_kinds("fabric")
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_who_looks_again_has_observers_though_all_was_seen(tmp_path: pathlib.Path, asked: bool, fabrics: typing.Any) -> None:
+    folder = FactFolder(str(tmp_path), "run-1")
+    wishes = {"fabrics": fabrics(), "waivers": None, "cluster": {"tuning": {"set": asked}}}
+    folder.begin(dataclasses.replace(START, by_pods=START.nodes, **wishes))
+    for node in START.nodes:
+        for kind in ("hcas", "tuning"):
+            folder.write(kind, node, {})
+    for item in records(*resume.before("tuning")).values():
+        write_record(str(tmp_path / "stages"), item)
+    begun = _frame.begin({**wishes, "stage": "tuning", "resume_from": "", "report_dir": str(tmp_path)}, folder, False)
+    assert (begun["go"], begun["look"], begun["observers"]) == (True, [], asked), begun["lines"]
