@@ -25,7 +25,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.neighbours 
 
 frame, over = bytes.fromhex(pathlib.Path(sys.argv[1]).read_text()), threading.Event()
 
+def listens():
+    # sk RefCnt Type Proto Iface ...: a packet socket for LLDP that is bound
+    sockets = [line.split() for line in pathlib.Path("/proc/self/net/packet").read_text().splitlines()[1:]]
+    return any(each[3].lower() == "88cc" and each[4] != "0" for each in sockets)
+
 def speak():
+    while not listens() and not over.wait(0.01):
+        pass
     own, other = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW) for _end in range(2))
     own.bind(("nic", 0))
     other.bind(("switch", 0))

@@ -218,6 +218,8 @@ TEXT: typing.Dict[str, Text] = {
     "pods.iperf3.parse": Text(parser("pods.iperf3.parse"), seeds("iperf3-*/*.client.stdout")),
     "pods.iperf3.error": Text(parser("pods.iperf3.error"), seeds("iperf3-*/*.client.stdout"), ("",)),
     "pods.rping.parse": Text(parser("pods.rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("pods.rping.Pings")(0),)),
+    "pods.rping.short": Text(lambda text: parser("pods.rping.short")(text, 5), seeds("perftest-*/rping.client.std*"), (None,)),
+    "pods.rping.tail": Text(parser("pods.rping.tail"), seeds("perftest-*/rping.client.std*"), ("nothing was printed",)),
     "pods.failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
     "pods.look.seen": Text(lambda text: parser("pods.look.seen")(text, ["hcas"]), ['{"hcas": {"value": {"hcas": []}}}', '{"hcas": {"error": "no right"}}']),
     "pods.probe.parse": Text(parser("pods.probe.parse"), [PROBE], (parser("pods.probe.parse")(""),)),
