@@ -110,7 +110,7 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     context, start = _context(options, folder.run, check_mode), folder.start()
     record = may_start(context, _raw(options), Facts(start.nodes, start.variables))
     look = [] if record else unseen(folder, options["stage"])
-    asks = record is None and (bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent()))
+    asks = record is None and (bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent))
     return {**_conclude(context, record, options["report_dir"]), "look": look, "observers": asks and bool(start.by_pods)}
 
 

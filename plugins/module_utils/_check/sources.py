@@ -199,6 +199,9 @@ def asks_nodes(stage: str) -> bool:
     return any(isinstance(source, OfNodes) and source not in SHARED for source in SOURCES[stage].values())
 
 
-def looks_again(stage: str, intent: Intent) -> bool:
-    """Whether the stage may change what this run has looked at, and looks again at the nodes."""
-    return stage == "tuning" and intent.cluster.tuning.set
+def looks_again(stage: str, intent: typing.Callable[[], Intent]) -> bool:
+    """Whether the stage may change what this run has looked at, and looks again at the nodes.
+
+    :param intent: makes it; stage validate is still to say whether that can be done
+    """
+    return stage == "tuning" and intent().cluster.tuning.set
