@@ -17,16 +17,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.kernel_argum
 #: Debian 12, with a memory test beside the system
 GRUB = """### BEGIN /etc/grub.d/10_linux ###
 menuentry 'Debian GNU/Linux' --class debian {
-	insmod gzio
-	echo	'Loading Linux 6.1.0-28-amd64 ...'
-	linux	/boot/vmlinuz-6.1.0-28-amd64 root=UUID=5a1c ro  quiet iommu=pt
-	initrd	/boot/initrd.img-6.1.0-28-amd64
+\tinsmod gzio
+\techo\t'Loading Linux 6.1.0-28-amd64 ...'
+\tlinux\t/boot/vmlinuz-6.1.0-28-amd64 root=UUID=5a1c ro  quiet iommu=pt
+\tinitrd\t/boot/initrd.img-6.1.0-28-amd64
 }
-	menuentry 'Debian GNU/Linux (recovery mode)' {
-		linux	/boot/vmlinuz-6.1.0-28-amd64 root=UUID=5a1c ro single
-	}
+\tmenuentry 'Debian GNU/Linux (recovery mode)' {
+\t\tlinux\t/boot/vmlinuz-6.1.0-28-amd64 root=UUID=5a1c ro single
+\t}
 menuentry "Memory test" {
-	linux	/boot/memtest86+x64.bin console=ttyS0
+\tlinux\t/boot/memtest86+x64.bin console=ttyS0
 }
 """
 #: Rocky Linux 9
