@@ -14,7 +14,9 @@ from .._check.network.lint.sriov_policy import cluster_before
 from .._check.network.wait.state import Target
 from .._model.addresses import AddressFacts
 from .._model.apply import AppliedObject
+from .._model.host_intent import HostNeeds
 from .._model.intent import ClusterIntent, Fabric, Intent
+from .._model.kernel_arguments import ObservedKernelArguments
 from .._model.profiles import attachment_name, reporting, resource_of, traits
 from .._model.sriov_operator import OperatorFacts
 from .._parse.kubernetes.sriov_operator import policy
@@ -41,7 +43,14 @@ class NetworkPlan:
     lint: LintFacts = dataclasses.field(default_factory=LintFacts)
 
 
-def plan(intent: Intent, nodes: typing.Sequence[str], ground: Observed, addresses: AddressFacts, operators: OperatorFacts) -> NetworkPlan:
+def plan(
+    intent: Intent,
+    nodes: typing.Sequence[str],
+    ground: Observed,
+    addresses: AddressFacts,
+    operators: OperatorFacts,
+    kernel: typing.Optional[typing.Mapping[str, ObservedKernelArguments]] = None,
+) -> NetworkPlan:
     """Write the objects of all fabrics and judge them by what is there.
 
     Left out is a fabric whose addresses somebody else uses, and one with a failure of the linter that no waiver covers.
@@ -49,6 +58,7 @@ def plan(intent: Intent, nodes: typing.Sequence[str], ground: Observed, addresse
     :param nodes: names of the nodes that must take part
     :param addresses: which IP addresses the cluster uses already
     :param operators: what the operator reports of the nodes, and which policies are there
+    :param kernel: which of the wanted kernel arguments each node runs without
     """
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
     refused = ipam.refused(intent, ipam.check(intent, nodes, addresses))
@@ -59,11 +69,19 @@ def plan(intent: Intent, nodes: typing.Sequence[str], ground: Observed, addresse
     stopped = held(findings, intent.waivers)
     objects = [{"fabric": name, "object": item} for name, item in rendered.objects]
     return NetworkPlan(
-        tuple({"fabric": "", "object": item} for item in host.host_configs(intent.cluster.host)),
+        tuple({"fabric": "", "object": item} for item in host.host_configs(_host_needs(intent.cluster.host, nodes, operators, kernel or {}))),
         tuple(network.without(remaining(objects, stopped), intent, stopped)),
         {**rendered.unmade, **refused},
         LintFacts(tuple(item for mine in findings.values() for item in mine), stopped, operators.errors),
     )
+
+
+def _host_needs(needs: HostNeeds, nodes: typing.Sequence[str], operators: OperatorFacts, kernel: typing.Mapping[str, ObservedKernelArguments]) -> HostNeeds:
+    """Kernel arguments need no MachineConfig where no node has one, and each of them was seen to run with all: stage platform sets them there."""
+    pooled = any(node.machine_config for node in operators.nodes if node.name in nodes)
+    seen = [kernel.get(node, ObservedKernelArguments()) for node in nodes]
+    running = bool(seen) and all(one.error is None and one.value is not None and not one.value.missing for one in seen)
+    return dataclasses.replace(needs, kernel_arguments=()) if running and not pooled else needs
 
 
 def targets(intent: Intent, nodes: typing.Sequence[str], applied: typing.Sequence[AppliedObject], every: bool = False) -> typing.Tuple[Target, ...]:

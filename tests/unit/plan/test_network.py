@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import typing
 
@@ -12,6 +13,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import KernelArguments, ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts, StateInterface
@@ -179,3 +181,28 @@ def test_nothing_is_waited_for_where_the_policy_was_refused_or_never_made() -> N
 def test_a_wrong_intent_names_its_path() -> None:
     with pytest.raises(IntentError, match=r"rdma_fabrics\[0\].virtual_functions"):
         plan([{**FABRIC, "virtual_functions": "four"}])
+
+
+RUNS, LACKS = ObservedKernelArguments(KernelArguments()), ObservedKernelArguments(KernelArguments(("iommu=pt",)))
+POOLED = dataclasses.replace(operators(8), nodes=(ClusterNode("worker-1", {}, True, machine_config="rendered-worker-1"),))
+
+
+@pytest.mark.parametrize(
+    ("seen", "kernel", "made"),
+    [
+        # a node that has booted with them, and no machine config operator
+        (operators(8), {"worker-1": RUNS}, []),
+        (operators(8), {"worker-1": RUNS, "of-somebody-else": LACKS}, []),
+        (operators(8), {"worker-1": LACKS}, ["MachineConfig"]),
+        (operators(8), {"worker-1": ObservedKernelArguments(error="was not asked")}, ["MachineConfig"]),
+        (operators(8), {"worker-1": ObservedKernelArguments()}, ["MachineConfig"]),
+        (operators(8), {}, ["MachineConfig"]),
+        (POOLED, {"worker-1": RUNS}, ["MachineConfig"]),
+    ],
+)
+def test_kernel_arguments_that_run_need_no_machine_config_where_no_node_has_one(
+    seen: OperatorFacts, kernel: typing.Dict[str, ObservedKernelArguments], made: typing.List[str]
+) -> None:
+    intent = parse_intent([FABRIC], None, {"host": {"kernel_arguments": ["iommu=pt"]}})
+    planned = network.plan(intent, ["worker-1"], NOTHING, FREE, seen, kernel)
+    assert [item["object"]["kind"] for item in planned.hosts] == made
