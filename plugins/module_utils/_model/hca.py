@@ -10,6 +10,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+#: of a device or a port that nobody has given one
+NO_GUID = "0x0000000000000000"
+
 
 @dataclasses.dataclass(frozen=True)
 class PcieLink:

@@ -13,15 +13,13 @@ import typing
 
 from ..._model.clock import ObservedClock
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import Hca, NodeHcas, ObservedHcas, Port
+from ..._model.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
 from ..._model.intent import Fabric, Intent
 from ..._model.load import nearest
 from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
 from ..fleet import answers, why_no_sriov
 from ..fleet.hcas_of_fabric import candidates, selects
 from . import clock
-
-_NO_GUID = "0x0000000000000000"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -406,10 +404,10 @@ def _check_guids(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
     """Two owners of one GUID take each other's packets. VFs are none of this check's business (stage virtual_functions)."""
     owners: typing.Dict[typing.Tuple[str, str], typing.List[str]] = {}
     for name, hca in _infiniband_hcas(nodes):
-        if hca.node_guid not in (None, _NO_GUID):
+        if hca.node_guid not in (None, NO_GUID):
             owners.setdefault(("node", hca.node_guid or ""), []).append(f"{name} {hca.name}")
         for port in hca.ports:
-            if port.guid not in (None, _NO_GUID):
+            if port.guid not in (None, NO_GUID):
                 owners.setdefault(("port", port.guid or ""), []).append(f"{name} {hca.name} port {port.number}")
     findings = []
     for (kind, guid), names in sorted(owners.items()):

@@ -10,9 +10,8 @@ from __future__ import annotations
 import typing
 
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.hca import Hca, NodeHcas, ObservedHcas, Port
+from ..._model.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
 
-_NO_GUID = "0x0000000000000000"
 _CHECK, _EXPECTED = "platform.returned", "all HCAs and links that it had before its reset"
 _REMEDY = (
     "See on the node: lspci -nn for the HCA, dmesg for why it or its driver did not come, ibstat or ip link for its ports. "
@@ -57,7 +56,7 @@ def _physical(node: NodeHcas) -> typing.List[Hca]:
 
 
 def _key(hca: Hca) -> str:
-    if hca.node_guid and hca.node_guid != _NO_GUID:
+    if hca.node_guid and hca.node_guid != NO_GUID:
         return hca.node_guid
     return hca.pci.address if hca.pci else hca.name
 

@@ -13,7 +13,7 @@ import typing
 
 from ..._model.bandwidth import RdmaPod
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.hca import Hca, NodeHcas, ObservedHcas, VfAdministration
+from ..._model.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, VfAdministration
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
 from ..._model.sriov_operator import NodeState, StateInterface, WantedInterface
@@ -21,7 +21,7 @@ from ..._model.sriov_operator import NodeState, StateInterface, WantedInterface
 #: what the CNI plugin writes for a link state of the network, as sysfs shows it
 _POLICIES = {"auto": "Follow", "enable": "Up", "disable": "Down"}
 #: what a VF has before somebody gives it a GUID, and what no port may have
-_NO_GUIDS = ("0x0000000000000000", "0xffffffffffffffff")
+_NO_GUIDS = (NO_GUID, "0xffffffffffffffff")
 
 
 @dataclasses.dataclass(frozen=True)
