@@ -160,7 +160,11 @@ def keep_boot(folder: pathlib.Path, worker: Worker, agent: GuestAgent) -> None:
     except StepError:
         return
     kept = _kept(folder, worker)
-    kept.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(kept, ignore_errors=True)
+    if not files:
+        # it has none
+        return
+    kept.mkdir(parents=True)
     (kept / "arguments").write_text(arguments)
     (kept / "files").write_text(files)
 
