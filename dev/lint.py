@@ -51,7 +51,7 @@ def _docs(copy: pathlib.Path) -> None:
 
 
 def _galaxy(copy: pathlib.Path) -> None:
-    """What a server says of the collection that it takes in: it has no other one beside it. The linters of before have their say there again, on what is left."""
+    """What a server says of the collection that it takes in: it has no other one beside it. It lints once more what is left."""
     built = BUILD / "galaxy"
     shutil.rmtree(built, ignore_errors=True)
     built.mkdir()
