@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 import sys
 
 from . import sanity
-from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, guarded, run
+from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, StepError, guarded, log_of, run
 from .tree import TREE, make_tree
 
 #: what is strictly typed of the plugins, by the name under which Ansible finds them
@@ -26,7 +27,9 @@ def main() -> None:
     run("yamllint", [binaries / "yamllint", "--strict", "."], "Correct what it names.")
     run("ansible-lint, profile production", [binaries / "ansible-lint", "--nocolor"], "Correct what it names; nothing is skipped here.", env=ANSIBLE_ENV)
     run("antsibull-changelog", [binaries / "antsibull-changelog", "lint"], "Correct the fragment that it names; see CONTRIBUTING.md.")
-    _docs(make_tree())
+    copy = make_tree()
+    _docs(copy)
+    _galaxy(copy)
     if "quick" not in sys.argv[1:]:
         sys.argv[1:] = []
         sanity.main()
@@ -45,6 +48,24 @@ def _docs(copy: pathlib.Path) -> None:
     command = [str(VENV / "bin" / "antsibull-docs"), "lint-collection-docs", "--plugin-docs", "--validate-collection-refs=dependent", "."]
     environment = {**ANSIBLE_ENV, "ANSIBLE_COLLECTIONS_PATH": str(TREE), "GIT_CEILING_DIRECTORIES": str(BUILD)}
     run("antsibull-docs", command, "Correct the documentation that it names.", cwd=copy, env=environment)
+
+
+def _galaxy(copy: pathlib.Path) -> None:
+    """What a server says of the collection that it takes in: it has no other one beside it. It lints once more what is left."""
+    built = BUILD / "galaxy"
+    shutil.rmtree(built, ignore_errors=True)
+    built.mkdir()
+    (built / "importer.cfg").write_text("[galaxy-importer]\nRUN_FLAKE8 = False\nRUN_ANSIBLE_TEST = False\n", encoding="utf-8")
+    command = [str(VENV / "bin" / "ansible-galaxy"), "collection", "build", "--output-path", str(built), str(copy)]
+    run("build the collection", command, "Correct galaxy.yml.", env=ANSIBLE_ENV)
+    environment = {**ANSIBLE_ENV, "GALAXY_IMPORTER_CONFIG": str(built / "importer.cfg")}
+    (archive,) = built.glob("*.tar.gz")
+    name, remedy = "galaxy-importer", "Correct what it warns of; a server shows it to whoever looks for the collection."
+    # its exit code is 0 whatever it warns of
+    text = run(name, [VENV / "bin" / "python", "-m", "galaxy_importer.main", archive], remedy, cwd=built, env=environment)
+    warned = [line for line in text.splitlines() if line.startswith(("WARNING", "ERROR", "CRITICAL"))]
+    if warned or "Importer processing completed successfully" not in text:
+        raise StepError("\n".join([f"'{name}' is not content; all of its output: {log_of(name).relative_to(ROOT)}", *warned]), remedy)
 
 
 if __name__ == "__main__":

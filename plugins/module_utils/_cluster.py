@@ -44,7 +44,7 @@ except ImportError:
 
 
 def cluster_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
-    """Argument spec with kubernetes.core's authentication options; the doc fragment is kubernetes.core.k8s_auth_options."""
+    """Argument spec with kubernetes.core's authentication options; the doc fragment is _authentication.options."""
     return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
 
 

@@ -16,7 +16,7 @@ from ._observe.files import write_text
 from ._report.data import render_json
 from ._report.junit import render_junit
 from ._report.page import render_html
-from ._report.verdict import build, times, verdict_line
+from ._report.verdict import build, stats, times, verdict_line
 
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit}
 
@@ -53,6 +53,7 @@ def publish(
         "waived": report.waived,
         "success": report.success,
         "line": verdict_line(report, paths["html"]),
+        "stats": stats(report, paths["html"]),
         "times": times(report),
         "counts": report.counts,
         "changes": list(report.changes),

@@ -42,7 +42,7 @@ options:
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._attributes.reads
-  - kubernetes.core.k8s_auth_options
+  - linerate.rdma._authentication.options
 """
 
 EXAMPLES = r"""

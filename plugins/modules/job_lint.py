@@ -55,7 +55,7 @@ options:
     type: raw
 extends_documentation_fragment:
   - linerate.rdma._attributes.reads
-  - kubernetes.core.k8s_auth_options
+  - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
 """

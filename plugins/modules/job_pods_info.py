@@ -26,7 +26,7 @@ options:
     default: []
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
-  - kubernetes.core.k8s_auth_options
+  - linerate.rdma._authentication.options
   - linerate.rdma._attributes.reads
 seealso:
   - module: linerate.rdma.nccl_log_info

@@ -53,7 +53,7 @@ options:
     default: 120
 extends_documentation_fragment:
   - linerate.rdma._options.folder
-  - kubernetes.core.k8s_auth_options
+  - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
 attributes:

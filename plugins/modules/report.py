@@ -67,6 +67,37 @@ line:
   type: str
   returned: always
   sample: "linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.one_master on compute) - report: /srv/build/report/report.html"
+stats:
+  description: What a job that follows needs of the run. The role P(linerate.rdma.report#role) hands it over as C(linerate_rdma).
+  type: dict
+  returned: always
+  contains:
+    verdict:
+      description: As RV(verdict).
+      type: str
+    green:
+      description: As RV(green).
+      type: bool
+    run:
+      description: ID of the run.
+      type: str
+    counts:
+      description: As RV(counts).
+      type: dict
+    changes:
+      description: Number of changes that the stages made, or would make in check mode.
+      type: int
+    summary:
+      description: The verdict and its first reason in one line.
+      type: str
+    first:
+      description: >-
+        The first finding that closes a gate, as C(check), C(subject), C(status), C(why) and C(remedy).
+        C(null) if no finding does.
+      type: dict
+    report:
+      description: Path of the page.
+      type: str
 times:
   description: Duration of each stage that ran, one line per stage, and their sum.
   type: list

@@ -49,7 +49,7 @@ extends_documentation_fragment:
   - linerate.rdma._options.lease
   - linerate.rdma._options.progress
   - linerate.rdma._attributes.reads
-  - kubernetes.core.k8s_auth_options
+  - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
 """

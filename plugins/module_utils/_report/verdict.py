@@ -13,7 +13,7 @@ import typing
 from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver
 from .._model.records import CLOSED, OPEN, PENDING, Record, counts
-from .text import one_line
+from .text import one_line, short
 
 GREEN = "GREEN"
 NOT_GREEN = "NOT GREEN"
@@ -159,6 +159,25 @@ def newest(records: typing.Mapping[str, Record]) -> str:
 def verdict_line(report: Report, path: str) -> str:
     """The last word of a run, on one line."""
     return one_line(f"linerate.rdma: {report.summary} - report: {path}")
+
+
+def stats(report: Report, path: str) -> typing.Dict[str, typing.Any]:
+    """What whoever runs after this run needs of it: a job of a workflow, a notification. As data, of a size that does not grow with the fleet.
+
+    :param path: of the report
+    """
+    finding = next((finding for stage in report.stages if stage.state == CLOSED for finding in closing(stage)), None)
+    first = {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")} if finding else None
+    return {
+        "verdict": report.verdict,
+        "green": report.green,
+        "run": report.run,
+        "counts": dict(report.counts),
+        "changes": len(report.changes),
+        "summary": one_line(report.summary),
+        "first": first,
+        "report": path,
+    }
 
 
 def times(report: Report) -> typing.List[str]:

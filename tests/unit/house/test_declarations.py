@@ -13,8 +13,9 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.kubernetes.core.plugins.doc_fragments.k8s_auth_options import ModuleDocFragment as TheirAuthentication
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
-from ansible_collections.linerate.rdma.plugins.doc_fragments import _attributes, _options
+from ansible_collections.linerate.rdma.plugins.doc_fragments import _attributes, _authentication, _options
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, CHECKS, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
@@ -88,11 +89,19 @@ def test_options_of_an_action_without_a_module_are_its_documentation(path: pathl
     kinds = ("type", "required", "default", "choices", "elements")
     documentation = documents(path)["DOCUMENTATION"]
     documented = {name: {key: option[key] for key in kinds if key in option} for name, option in whole(documentation, "options").items()}
-    # documented by the collection that they are of
-    others = AUTH_ARG_SPEC if "kubernetes.core.k8s_auth_options" in documentation["extends_documentation_fragment"] else {}
+    # as documented by the collection that they are of
+    others = AUTH_ARG_SPEC if "linerate.rdma._authentication.options" in documentation["extends_documentation_fragment"] else {}
     spec = action_of(path).SPEC
     assert others.keys() <= spec.keys()
     assert documented == {name: dict(option) for name, option in spec.items() if name not in others}
+
+
+def test_options_of_authentication_are_documented_as_kubernetes_core_does() -> None:
+    theirs = yaml.safe_load(TheirAuthentication.DOCUMENTATION)
+    for option in theirs["options"].values():
+        # of a release of that collection
+        option.pop("version_added", None)
+    assert yaml.safe_load(_authentication.ModuleDocFragment.OPTIONS) == theirs
 
 
 def test_version_is_that_of_the_collection() -> None:
@@ -130,7 +139,7 @@ def test_stage_has_playbook_role_and_check(stage: str) -> None:
     assert all(play["tags"] == [stage] for play in plays)
     begin, *observed, judge = plays
     for part, playbook in ((begin, "stage_begin"), (judge, "stage_judge")):
-        assert part["ansible.builtin.import_playbook"] == f"linerate.rdma.{playbook}" and part["vars"]["stage_name"] == stage
+        assert part["ansible.builtin.import_playbook"] == f"{playbook}.yml" and part["vars"]["stage_name"] == stage
     # the nodes' part of these two is run by stage_begin, for whoever needs it first
     own = stage not in ("discover", "fabric") and (ROOT / "roles" / stage / "tasks" / "observe.yml").exists()
     assert bool(observed) == own, "observers that no play runs, or a play without observers"
@@ -184,7 +193,7 @@ def test_check_ids_are_those_that_the_checks_use() -> None:
 
 def test_site_is_the_table_of_contents() -> None:
     plays = yaml.safe_load((ROOT / "playbooks" / "site.yml").read_text(encoding="utf-8"))
-    assert [play["ansible.builtin.import_playbook"] for play in plays] == [f"linerate.rdma.{name}" for name in ("invocation", *STAGES, "report")]
+    assert [play["ansible.builtin.import_playbook"] for play in plays] == [f"{name}.yml" for name in ("invocation", *STAGES, "report")]
     assert all(play["vars"]["stage_in_site"] is True for play in plays[1:-1])
 
 

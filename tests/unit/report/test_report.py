@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.style import STYLE
 from ansible_collections.linerate.rdma.plugins.module_utils._report.text import plain
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build, times, verdict_line
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build, stats, times, verdict_line
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
 
@@ -257,6 +257,20 @@ def test_no_secret_in_any_format() -> None:
 )
 def test_what_a_reader_would_not_see_is_made_visible(text: str, seen: str) -> None:
     assert plain(text) == seen
+
+
+def test_whoever_runs_next_is_told_the_verdict_and_its_first_cause() -> None:
+    told = stats(report(record("validate"), record("fabric", FAIL, dataclasses.replace(FAIL, subject="storage"))), "/x/report.html")
+    assert told["verdict"] == "NOT GREEN" and told["green"] is False and told["report"] == "/x/report.html" and told["run"] == RUN
+    assert told["first"] == {"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": FAIL.why, "remedy": "Stop one."}
+    assert told["counts"]["fail"] == 2 and "fabric.one_master" in told["summary"]
+    green = stats(report(*(record(stage) for stage in STAGES)), "/x/report.html")
+    assert green["first"] is None and green["green"] is True and green["counts"]["pass"] == len(STAGES)
+
+
+def test_what_it_is_told_has_no_secret_and_does_not_grow() -> None:
+    told = stats(report(record("fabric", dataclasses.replace(FAIL, why="Authorization: Bearer abcdefghijklmnopqrstuvwxyz " + "x" * 9000))), "/x/report.html")
+    assert "abcdefghijklmnop" not in str(told) and len(str(told)) < 3000
 
 
 def test_verdict_line_is_one_line_and_drives_no_terminal() -> None:
