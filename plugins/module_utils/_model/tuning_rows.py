@@ -365,6 +365,29 @@ ROWS: typing.Tuple[Row, ...] = (
         source="TuneD cpu-partitioning",
     ),
     Row(
+        "irq_isolated",
+        "pci",
+        "CPUs that serve the HCA's interrupts, and are isolated for jobs",
+        "A rank that has a CPU for itself is stopped by each interrupt.",
+        (
+            "OpenShift: spec.globallyDisableIrqLoadBalancing of the pool's PerformanceProfile. Elsewhere: write the CPUs that are not isolated to "
+            "/proc/irq/NUMBER/smp_affinity_list, or IRQBALANCE_BANNED_CPULIST of irqbalance."
+        ),
+        "apart",
+        "apart",
+        source="TuneD cpu-partitioning, OpenShift's PerformanceProfile",
+    ),
+    Row(
+        "numa_told",
+        "pci",
+        "whether the BIOS says of which NUMA node a GPU or HCA is",
+        "The topology manager and NCCL choose CPUs without knowing its socket, and jobs cross the sockets by chance.",
+        "Update the BIOS, which has to say it (_PXM of ACPI); see numa_node of the function in /sys/bus/pci/devices.",
+        "yes",
+        "yes",
+        source="Linux sysfs-bus-pci: -1 is unknown",
+    ),
+    Row(
         "max_read_request",
         "pci",
         "MaxReadReq of the HCA, in bytes",
@@ -390,6 +413,22 @@ ROWS: typing.Tuple[Row, ...] = (
         "on",
         "on",
         source="NVIDIA GPUDirect Storage, mlx5",
+    ),
+    Row(
+        "relaxed_ordering_gpu",
+        "pci",
+        "relaxed ordering of the GPU",
+        _OTHER,
+        "Compare NVreg_EnablePCIERelaxedOrderingMode of the module nvidia, and the BIOS of the nodes.",
+        source="the driver of the GPUs decides; NVreg_EnablePCIERelaxedOrderingMode forces it",
+    ),
+    Row(
+        "relaxed_ordering_root",
+        "pci",
+        "relaxed ordering of the root port above the HCA",
+        _OTHER,
+        "Compare the BIOS of the nodes: PCIe relaxed ordering of the slot.",
+        source="of its own packets alone; what HCAs mark passes either way (PCI Express Base Specification 7.5.3.4)",
     ),
     Row("pci_way", "pci", "way to each GPU and HCA on PCI: host bridge, root port, bridges", _OTHER, "Compare the slots of the cards; lspci -tv.", alike=False),
     Row("gpus", "pci", "GPUs on PCI", "A GPU has left the bus.", "Look for it in dmesg (Xid 79), then power-cycle the node."),
@@ -423,9 +462,9 @@ ROWS: typing.Tuple[Row, ...] = (
         "bridges between a GPU and its HCA",
         "ACS sends each packet between them up to the root complex and back, which halves the rate of GPUDirect RDMA.",
         f"{_argument('pci=disable_acs_redir=pci:0:0')} Or switch ACS off in the BIOS. A host of virtual machines needs it on.",
-        "direct",
-        "direct",
-        source="NVIDIA nvidia-acs-disable, GPUDirect Storage",
+        "direct|exempt",
+        "direct|exempt",
+        source="NVIDIA nvidia-acs-disable, GPUDirect Storage; not of Arm and of Data Direct, which rdma_topo sets up",
     ),
     # GPUs
     Row(
@@ -476,6 +515,16 @@ ROWS: typing.Tuple[Row, ...] = (
         "fail",
         source="Azure, gpud",
         alike=False,
+    ),
+    Row(
+        "p2pdma",
+        "gpu",
+        "CONFIG_PCI_P2PDMA of the kernel, or the module nvidia_peermem in its place",
+        "The HCA gets no memory of the GPUs by DMA-BUF, and GPUDirect RDMA does not work.",
+        "Run a kernel that is built with CONFIG_PCI_P2PDMA=y; or load nvidia_peermem, which needs the peer memory of DOCA-OFED.",
+        "on|peermem",
+        "on|peermem",
+        source="siderolabs/pkgs#1356, gpud",
     ),
     # kubelet
     Row(
