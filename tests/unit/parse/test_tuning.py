@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import ranges
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS, fits, rule_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.row import fits, rule_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import dcb, kernel_config, kernel_log, nvidia_smi, pci_config, pci_path, tuning
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
