@@ -91,6 +91,14 @@ def _lock_bmc(on: bool) -> Action:
     return act
 
 
+def _contend(on: bool) -> Action:
+    def act(lab: Lab, target: Target) -> str:
+        lab.bmc(target.worker).contend(on)
+        return f"{'somebody else changes' if on else 'nobody else changes'} what waits in the BIOS of {target.worker}"
+
+    return act
+
+
 def _hold_bios(lab: Lab, target: Target) -> str:
     lab.bmc(target.worker).alter(lambda bios: bios.hold())
     return f"a job holds the BIOS of {target.worker}"
@@ -347,6 +355,7 @@ CLUSTER_FAULTS = (
     Fault("bmc-expired", "the certificate of a worker's BMC has expired", ("worker",), _expire_bmc, _bmc_on),
     Fault("bmc-locked", "the BMC of a worker is in lockdown", ("worker",), _lock_bmc(True), _lock_bmc(False)),
     Fault("bmc-job", "a job of somebody else holds the BIOS of a worker, and never ends", ("worker",), _hold_bios, _release_bios),
+    Fault("bmc-contended", "somebody else changes the settings of a worker's BMC before each write", ("worker",), _contend(True), _contend(False)),
     Fault("sriov-off", "SR-IOV is switched off in the BIOS of a worker", ("worker",), _sriov(False), _sriov(True)),
     Fault("bios-stubborn", "the BIOS of a worker says yes to SR-IOV, and does not take it at a reset", ("worker",), _stubborn_bios, _willing_bios),
     Fault("thp", "transparent hugepages of a worker are off", ("worker",), _huge_pages("never"), _huge_pages("always")),

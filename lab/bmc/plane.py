@@ -102,7 +102,17 @@ class Bmc:
 
     def keep_settings(self, attributes: typing.Iterable[str]) -> None:
         """Its BIOS says yes to new values of these attributes, and does not take them at a reset."""
-        (self.folder / server.FAULTS).write_text(json.dumps({"stubborn": sorted(attributes)}))
+        self._tell(stubborn=sorted(attributes))
+
+    def contend(self, on: bool) -> None:
+        """Somebody else changes what waits in its BIOS whenever somebody writes."""
+        self._tell(contended=on)
+
+    def _tell(self, **told: typing.Any) -> None:
+        """What goes wrong from now on, beside what does already."""
+        path = self.folder / server.FAULTS
+        before = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps({**before, **told}))
 
     def alter(self, change: typing.Callable[[server.Bios], None]) -> None:
         """Change what it answers, as if it had always been so."""

@@ -100,12 +100,14 @@ class Bios:
 
     :ivar forgets: it says yes to new values, and keeps none
     :ivar stubborn: attributes that keep their value at a reset
+    :ivar contended: before each write somebody else changes what waits, and takes it back
     """
 
     def __init__(self, answers: Tree) -> None:
         self.answers = answers
         self.forgets = False
         self.stubborn: typing.FrozenSet[str] = frozenset()
+        self.contended = False
         systems = [path for path, resource in answers.items() if isinstance(resource, dict) and "SystemType" in resource and "Bios" in resource]
         self.system = systems[0] if systems else ""
         self.path = _plain(answers[self.system]["Bios"]["@odata.id"]) if self.system else ""
@@ -156,6 +158,8 @@ class Bios:
         attributes = body.get("Attributes") if isinstance(body, dict) else None
         if not isinstance(attributes, dict) or not attributes:
             return _refusal("PropertyMissing", "The property Attributes is a required property and must be included in the request.")
+        if self.contended:
+            self._touch()
         if self.etag and match is None:
             return _refusal("PreconditionRequired", "The request requires an If-Match header.", 428)
         if match is not None and match != self.etag:
@@ -386,6 +390,7 @@ class BmcServer:
         if self.state and (self.state / FAULTS).exists():
             told = json.loads((self.state / FAULTS).read_text(encoding="utf-8"))
             self.bios.forgets, self.bios.stubborn = bool(told.get("forgets")), frozenset(told.get("stubborn", ()))
+            self.bios.contended = bool(told.get("contended"))
 
     def _save(self) -> None:
         if self.state:

@@ -8,9 +8,7 @@ import re
 import time
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.returned import missing
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, chosen
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
@@ -37,14 +35,10 @@ class ActionModule(Observer):
         subsets = chosen(words.split(",") if isinstance(words, str) else words)
         return {key: f"{kind}_{moment}" if moment else kind for key, kind in self.KINDS.items() if key in subsets}
 
-    def _kept(self, folder: FactFolder, node: str, kinds: typing.Mapping[str, str], arguments: Result, task_vars: Variables) -> Result:
-        answer = super()._kept(folder, node, kinds, arguments, task_vars)
-        before = folder.read(f"hcas_{self._since}", node) if self._since and "hcas" in kinds else None
-        if before is None or before.error is not None or answer.get("failed") or answer.get("unreachable"):
-            return answer
-        now = folder.read(kinds["hcas"], node)
-        had, has = (load(NodeHcas, fact.value if fact else None, "hcas") for fact in (before, now))
-        return {**answer, "missing": list(missing(had, has))}
+    def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
+        """With ``since`` what is missing."""
+        lost = missing_since(folder, node, self._since, answer.get("hcas")) if self._since else None
+        return {} if lost is None else {"missing": list(lost)}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
         """Stamp the node's clock with the controller's: only between asking and answer is it known what it is compared with.

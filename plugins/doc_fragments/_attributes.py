@@ -10,7 +10,10 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """``reads``: a module that only reads. ``records``: one of the frame, which writes nothing but the record of the run."""
+    """``reads``: a module that only reads. ``records``: one of the frame, which writes nothing but the record of the run.
+
+    ``changes``: a module that changes something, and does all that it should; it says what it does otherwise, and the details.
+    """
 
     READS = r"""
 options: {}
@@ -43,6 +46,20 @@ attributes:
     support: none
     details:
       - The module changes no system. The files in the folder of the run are its result.
+  idempotent:
+    description: A second run with the same arguments reports no change.
+    support: full
+"""
+
+    CHANGES = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in check mode and predict changes without making them.
+    support: full
+  diff_mode:
+    description: Returns what changed or would change, in diff mode.
+    support: full
   idempotent:
     description: A second run with the same arguments reports no change.
     support: full

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import typing
 
+from ._check.platform.returned import missing
 from ._check.sources import CHANGES, SOURCES, Chosen, Joined, OfCluster, OfNodes, OfRun, Planned, Source, shared
 from ._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from ._model.facts import FactCount, RunStart
-from ._model.hca import ObservedHcas
+from ._model.hca import NodeHcas, ObservedHcas
 from ._model.load import load
 from ._observe.facts import FactFolder
 from ._observe.files import FileError
@@ -35,8 +36,8 @@ def facts_of(folder: FactFolder, stage: str, parts: typing.Optional[typing.Itera
         if there:
             data[field] = value
         if isinstance(source, OfNodes) or (isinstance(source, Chosen) and value):
-            missing = sum(item["error"] is not None for item in value.values())
-            counts.append(FactCount(source.kind, len(value) - missing, missing))
+            failed = sum(item["error"] is not None for item in value.values())
+            counts.append(FactCount(source.kind, len(value) - failed, failed))
         elif isinstance(source, OfCluster) and all(item.kind != source.kind for item in counts):
             counts.append(FactCount(source.kind, int(there), int(not there)))
     return data, tuple(counts)
@@ -65,6 +66,20 @@ def unseen(folder: FactFolder, stage: str) -> typing.List[str]:
     """Kinds of what nodes show that the stage needs and this run has not looked at yet on each node."""
     nodes = folder.start().nodes
     return [source.kind for source in shared(stage) if not _all_seen(folder, source, nodes)]
+
+
+def missing_since(folder: FactFolder, node: str, moment: str, hcas: typing.Any) -> typing.Optional[typing.Tuple[str, ...]]:
+    """What of its HCAs and links a node had at an earlier moment of the run and lacks now, in words; None where one of the two is not known.
+
+    :param moment: they were kept as ``hcas_<moment>``
+    :param hcas: that it has now, as data of the fact ``hcas``
+    :raises FileError: the earlier fact can't be read
+    :raises LoadError: one of them has not the form that this version gives it
+    """
+    before = folder.read(f"hcas_{moment}", node)
+    if before is None or before.error is not None or hcas is None:
+        return None
+    return missing(load(NodeHcas, before.value, before.kind), load(NodeHcas, hcas, "hcas"))
 
 
 def ground_of(folder: FactFolder) -> Observed:

@@ -39,16 +39,7 @@ options:
     default: 120
 extends_documentation_fragment:
   - linerate.rdma._options.bmcs
-attributes:
-  check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
-  diff_mode:
-    description: Returns what changed or would change, in diff mode.
-    support: full
-  idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
+  - linerate.rdma._attributes.changes
 notes:
   - Keep passwords in a vault, in the environment, or in a credential of AWX that sets the environment. They never appear in results or errors.
   - P(community.general.redfish_config#module) with its command C(SetBiosAttributes) sends an ETag and can set any attribute by its name. It compares with

@@ -32,23 +32,19 @@ extends_documentation_fragment:
   - linerate.rdma._options.folder
   - linerate.rdma._options.lease
   - linerate.rdma._options.progress
+  - linerate.rdma._attributes.changes
   - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
     details:
       - The module does not take the Lease, because nothing changes in check mode.
   diff_mode:
-    description: Returns what changed or would change, in diff mode.
     support: N/A
     details:
       - The Lease is internal to the run.
   idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
     details:
       - A run that already holds the Lease renews it.
 """

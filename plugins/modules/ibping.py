@@ -91,20 +91,15 @@ options:
     default: 10
 extends_documentation_fragment:
   - linerate.rdma._options.facts
+  - linerate.rdma._attributes.changes
 attributes:
   check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
     details:
       - The module also measures in check mode, because a measurement makes no lasting change.
   diff_mode:
-    description: Returns what changed or would change, in diff mode.
     support: N/A
     details:
       - The module makes no lasting change.
-  idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
 """
 
 EXAMPLES = r"""

@@ -32,16 +32,8 @@ options:
     type: str
     choices: [present, absent]
     default: present
-attributes:
-  check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
-  diff_mode:
-    description: Returns what changed or would change, in diff mode.
-    support: full
-  idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
+extends_documentation_fragment:
+  - linerate.rdma._attributes.changes
 seealso:
   - module: linerate.rdma.node_roll
     description: Reboots the nodes that lack arguments, once for all that waits for it.

@@ -42,23 +42,19 @@ extends_documentation_fragment:
   - linerate.rdma._options.lease
   - linerate.rdma._options.objects
   - linerate.rdma._options.progress
+  - linerate.rdma._attributes.changes
   - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
     details:
       - The module uses the dry run of the API server and pauses no pool.
   diff_mode:
-    description: Returns what changed or would change, in diff mode.
     support: none
     details:
       - Use M(linerate.rdma.custom_resources) in check mode to see the differences.
   idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
     details:
       - If no object would change, the module pauses no pool and no node reboots.
 """

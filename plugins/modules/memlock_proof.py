@@ -21,23 +21,18 @@ extends_documentation_fragment:
   - linerate.rdma._options.pods
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
+  - linerate.rdma._attributes.changes
   - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
     details:
       - The module starts no pod in check mode.
   diff_mode:
-    description: Returns what changed or would change, in diff mode.
     support: N/A
     details:
       - The module removes everything that it creates.
-  idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
 """
 
 EXAMPLES = r"""

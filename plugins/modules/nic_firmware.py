@@ -41,16 +41,8 @@ options:
     elements: path
     default:
       - /sys
-attributes:
-  check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
-  diff_mode:
-    description: Returns what changed or would change, in diff mode.
-    support: full
-  idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
+extends_documentation_fragment:
+  - linerate.rdma._attributes.changes
 """
 
 EXAMPLES = r"""

@@ -81,23 +81,17 @@ options:
 extends_documentation_fragment:
   - linerate.rdma._options.folder
   - linerate.rdma._options.lease
+  - linerate.rdma._attributes.changes
   - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
     details:
       - Asks the BMCs and the API server for real, and returns the plan.
   diff_mode:
-    description: Returns what changed or would change, in diff mode.
-    support: full
     details:
       - Shows one line for each node.
-  idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
 seealso:
   - module: linerate.rdma.bios
     description: Sets the BIOS and resets nothing.

@@ -41,21 +41,14 @@ extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
   - linerate.rdma._options.progress
+  - linerate.rdma._attributes.changes
   - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
     details:
       - The module uses the dry run of the API server.
-  diff_mode:
-    description: Returns what changed or would change, in diff mode.
-    support: full
-  idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
 """
 
 EXAMPLES = r"""

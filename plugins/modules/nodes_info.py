@@ -25,6 +25,18 @@ options:
     elements: str
     choices: [hcas, platform, firmware, clock, tuning, subnets, drop_in, neighbours]
     default: [hcas, platform, firmware, clock, tuning, subnets]
+  nodes:
+    description:
+      - Names of nodes to look at again. The module looks at those that the run reaches through observers, and leaves the others to M(linerate.rdma.node_info).
+      - What was seen of them before is forgotten, even if no answer comes. The default is to look at all nodes that have an observer.
+    type: list
+    elements: str
+  since:
+    description:
+      - Name of an earlier point in time of the run, at which the HCAs were kept as C(hcas_<since>). RV(missing) then says how many nodes lack something
+        that they had. V(before_reset) is what M(linerate.rdma.node_roll) keeps of each node that it resets.
+      - Needs O(nodes).
+    type: str
   sysfs:
     description: Root folders of sysfs, as the observer sees them.
     type: list
@@ -53,19 +65,10 @@ options:
     default: 120
 extends_documentation_fragment:
   - linerate.rdma._options.folder
+  - linerate.rdma._attributes.reads
   - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
-attributes:
-  check_mode:
-    support: full
-    description: Only reads.
-  diff_mode:
-    support: N/A
-    description: Changes nothing.
-  idempotent:
-    support: full
-    description: Only reads.
 """
 
 EXAMPLES = r"""
@@ -87,6 +90,11 @@ unanswered:
   returned: success
   type: int
   sample: 0
+missing:
+  description: Number of nodes that lack HCAs or links that they had at the moment O(since), or that lack at least one of the facts.
+  returned: if O(since) is set
+  type: int
+  sample: 0
 seconds:
   description: How long it took.
   returned: success
@@ -102,9 +110,10 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import HOST, ObserversFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import HOST, Observer, ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import DROP_IN, KINDS, NEIGHBOURS
 from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, Asked, look
@@ -113,19 +122,34 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observe
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options, start = module.params, time.monotonic()
     folder = FactFolder(options["facts_dir"], options["run"])
+    chosen = None if options["nodes"] is None else set(options["nodes"]).intersection(folder.start().by_pods)
+    # an answer that does not come must not leave in its place what was seen at another moment
+    for node in chosen or ():
+        for kind in options["kinds"]:
+            folder.write(kind, node, error="failed: it was asked again, and nothing came back")
+    asked = Asked(tuple(options["kinds"]), tuple(options["sysfs"]), tuple(options["netdevs"]), options["python"], options["seconds"], options["host_files"])
+    namespace, observers = ("", ()) if chosen == set() else _observers(folder, chosen)
+    unanswered = missing = 0
+    for node, shown in look(connect(module), namespace, observers, asked, options["parallel"]) if observers else ():
+        for kind, one in shown.items():
+            folder.write(kind, node, one.value, one.error)
+        failed = any(one.error is not None for one in shown.values())
+        unanswered += failed
+        if options["since"] and (failed or ("hcas" in shown and missing_since(folder, node, options["since"], shown["hcas"].value))):
+            missing += 1
+    counts = {"asked": len(observers), "unanswered": unanswered, **({"missing": missing} if options["since"] else {})}
+    return {**counts, "seconds": round(time.monotonic() - start, 1)}
+
+
+def _observers(folder: FactFolder, chosen: typing.Optional[typing.Container[str]]) -> typing.Tuple[str, typing.Tuple[Observer, ...]]:
+    """Their namespace, and those of the nodes that are chosen, or all."""
     fact = folder.value("observers")
     if fact is None:
         raise RdmaError("this run has no observers", "Start them in the same run with the module linerate.rdma.observers")
     # the fact is the module's whole answer, and says besides what it changed
     known = {field.name for field in dataclasses.fields(ObserversFacts)}
-    observers = load(ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers")
-    asked = Asked(tuple(options["kinds"]), tuple(options["sysfs"]), tuple(options["netdevs"]), options["python"], options["seconds"], options["host_files"])
-    unanswered = 0
-    for node, shown in look(connect(module), observers.namespace, observers.nodes, asked, options["parallel"]):
-        unanswered += any(one.error is not None for one in shown.values())
-        for kind, one in shown.items():
-            folder.write(kind, node, one.value, one.error)
-    return {"asked": len(observers.nodes), "unanswered": unanswered, "seconds": round(time.monotonic() - start, 1)}
+    found = load(ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers")
+    return found.namespace, tuple(one for one in found.nodes if chosen is None or one.node in chosen)
 
 
 def main() -> None:
@@ -134,6 +158,8 @@ def main() -> None:
             facts_dir={"type": "path", "required": True},
             run={"type": "str", "required": True},
             kinds={"type": "list", "elements": "str", "choices": [*KINDS, DROP_IN, NEIGHBOURS], "default": list(KINDS)},
+            nodes={"type": "list", "elements": "str"},
+            since={"type": "str"},
             sysfs={"type": "list", "elements": "path", "default": ["/sys"]},
             netdevs={"type": "list", "elements": "str", "default": []},
             host_files={"type": "path", "default": HOST},
@@ -141,6 +167,7 @@ def main() -> None:
             parallel={"type": "int", "default": 64},
             seconds={"type": "int", "default": 120},
         ),
+        required_by={"since": "nodes"},
         supports_check_mode=True,
     )
     run(module, lambda: work(module))

@@ -35,15 +35,9 @@ options:
     type: raw
 extends_documentation_fragment:
   - linerate.rdma._options.folder
+  - linerate.rdma._attributes.changes
 attributes:
-  check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
-  diff_mode:
-    description: Returns what changed or would change, in diff mode.
-    support: full
   idempotent:
-    description: A second run with the same arguments reports no change.
     support: partial
     details:
       - The module changes nothing if O(fabrics) or O(cluster) is set. Without them it fails if the file exists.

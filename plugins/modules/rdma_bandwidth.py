@@ -42,23 +42,19 @@ extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
   - linerate.rdma._options.progress
+  - linerate.rdma._attributes.changes
   - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
   check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
     details:
       - The module starts no pod and measures nothing. Each pod in the result has an error that says so.
   diff_mode:
-    description: Returns what changed or would change, in diff mode.
     support: N/A
     details:
       - The module removes everything that it creates.
   idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
     details:
       - Only the removal of pods that an earlier run left is a change.
 """

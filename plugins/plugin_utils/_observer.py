@@ -47,6 +47,10 @@ class Observer(ActionBase):
         answer: Result = self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)
         return answer
 
+    def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
+        """What the result says beside counts; a subclass may hold an answer against facts."""
+        return {}
+
     def run(self, tmp: typing.Optional[str] = None, task_vars: Variables = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         given = dict(self._task.args)
@@ -82,7 +86,8 @@ class Observer(ActionBase):
                 _fail(folder, node, [kind], f"the module's answer has no '{key}'; it has: {', '.join(sorted(map(str, answer)))}")
             else:
                 folder.write(kind, node, answer[key])
-        return {"changed": bool(answer.get("changed")), "counts": {kind: size(answer.get(key)) for key, kind in kinds.items()}}
+        counts = {kind: size(answer.get(key)) for key, kind in kinds.items()}
+        return {"changed": bool(answer.get("changed")), "counts": counts, **self.compared(folder, node, answer)}
 
 
 def size(value: typing.Any) -> int:

@@ -336,6 +336,22 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         ),
         {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"sriov": True}, "disruption": "reboot"}},
     ),
+    # of the two BMCs that of worker-2 has an ETag
+    Scenario(
+        "bios-that-somebody-else-sets",
+        PLATFORM,
+        (
+            Expected(
+                "settings that change while they are set",
+                "platform.roll",
+                "worker-2",
+                ("BIOS sriov", "somebody else changes its settings at the same time"),
+                "run the stage again",
+            ),
+        ),
+        (Injection("sriov-off", {"worker": "worker-2"}), Injection("bmc-contended", {"worker": "worker-2"})),
+        {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"sriov": True}, "disruption": "reboot"}},
+    ),
     Scenario(
         "thp-of-one-node",
         "playbooks/tuning.yml",

@@ -13,8 +13,11 @@ import typing
 import pytest
 import yaml
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import settings
 from ansible_collections.linerate.rdma.plugins.module_utils._render import admission, network
+from ansible_collections.linerate.rdma.plugins.module_utils._render.tuned import tuned
 
 from .conftest import MANAGED, SETTINGS, Lab
 from .scenarios import BANDWIDTH, PODS_READY, intent
@@ -171,6 +174,18 @@ def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
     assert finding["status"] == "pass" and "rolls: 1" in finding["measured"], finding
     moves = [line for line in said.splitlines() if "goes to" in line and line.split()[-1] != said.splitlines()[1].split()[1]]
     assert len(moves) == 2 and len({line.split()[-1] for line in moves}) == 1, said
+
+
+def test_a_tuned_is_what_openshift_takes(lab: Lab) -> None:
+    wishes = parse_intent(SETTINGS["rdma_fabrics"], None, {"tuning": {"set": True, "expected": {"thp": "always"}}})
+    made = tuned(settings(wishes), {"feature.node.kubernetes.io/network-sriov.capable": "true"}, "worker", "openshift-node")
+    misspelt = {**made, "spec": {**made["spec"], "recommended": []}}
+    with lab.present({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}):
+        for item, done in ((made, ["created Tuned"]), (misspelt, ["refused Tuned"])):
+            given = {"objects": [{"object": item}], "on_refusal": "tell"}
+            run = lab.playbook(play(lab.folder, custom_resources=given), "--check")
+            assert run.code == 0, run.end
+            assert kept(lab.folder) == done, answer(lab.folder)
 
 
 @pytest.mark.parametrize("profile", ["rdma_shared", "host_device", "ipoib", "macvlan"])

@@ -16,7 +16,7 @@ from .conftest import MANAGED, ROOT, SETTINGS, Lab
 from .test_access import identity, shipped
 
 AUDIT = audit_log(ROOT / ".lab")
-LOOKING = ("discover", "fabric", "reachability", "platform")
+LOOKING = ("discover", "fabric", "reachability", "platform", "tuning")
 #: with the report, so that observers stay from stage to stage; it is not green, since not all stages run
 STAGES = ("--tags", ",".join(("validate", *LOOKING, "report")))
 NODES = ("worker-1", "worker-2")

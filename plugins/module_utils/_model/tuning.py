@@ -2,7 +2,7 @@
 
 """The host under the network: what a node shows of how it is tuned, row by row, and what the intent wants of it.
 
-The rows, what is expected of them and why are in tuning_rows.py.
+The rows, what is expected of them and why are in tuning_rows.
 """
 
 from __future__ import annotations

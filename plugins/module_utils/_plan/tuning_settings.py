@@ -9,7 +9,8 @@ import typing
 from .._check.tuning.rows import wanted
 from .._model.intent import Intent
 from .._model.node_tuning import Settings
-from .._model.tuning_rows import ROWS, Row, chosen
+from .._model.tuning_rows.row import Row, chosen
+from .._model.tuning_rows.table import ROWS
 
 #: of all CPUs; TuneD takes a pattern of the shell [tuned/plugins/plugin_sysfs.py]
 _GOVERNOR = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"

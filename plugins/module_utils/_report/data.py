@@ -11,6 +11,7 @@ from .._model.findings import PASS
 from .._model.load import to_data
 from .._model.records import Record, passes
 from .._model.redact import redact
+from .alike import alike
 from .verdict import Report, StageReport, UsedWaiver
 
 #: goes up when a key changes its meaning or goes away; new keys don't raise it. docs/report.schema.json is its text
@@ -20,6 +21,7 @@ MOST_COVERED = 100
 
 
 def render_json(report: Report) -> str:
+    found = alike(report.records, report.seen)
     data = {
         "schema": JSON_SCHEMA,
         "verdict": report.verdict,
@@ -36,6 +38,8 @@ def render_json(report: Report) -> str:
         "seconds": report.seconds,
         "stages": [_stage(stage) for stage in report.stages],
         "waivers": [_waiver(used) for used in report.waivers],
+        "groups": to_data(found.groups),
+        "groups_unknown": list(found.notes),
     }
     return json.dumps(redact(data), indent=2, sort_keys=True) + "\n"
 

@@ -20,8 +20,6 @@ from .._check.fleet.places import by_leaf, places, topology_of
 from .._check.operators import check as operators
 from .._check.platform import check as platform
 from .._check.reachability import check as reachability
-from .._check.sources import SOURCES
-from .._check.stages import TABLE
 from .._model.bandwidth import PairResult
 from .._model.disruption import DisruptionPlan
 from .._model.errors import RdmaError
@@ -33,42 +31,14 @@ from .._model.profiles import is_infiniband
 from .._model.reachability import ObservedPings, Ping, PingPlan
 from .._model.records import Record
 from .matrix import Cell, Matrix, by_number
-from .verdict import FactSource, label
+from .seen import Seen
+from .verdict import label
 
 Judgements = typing.Mapping[str, typing.Sequence[Judged]]
 
 
 class Undrawable(ValueError):
     """The facts of a record can't be drawn; says why."""
-
-
-class Seen:
-    """The facts of a run, typed. What several stages were judged by is read and loaded once: HCAs of a thousand nodes take seconds.
-
-    :param source: where the data come from
-    """
-
-    def __init__(self, source: FactSource) -> None:
-        self._source = source
-        self._typed: typing.Dict[typing.Hashable, typing.Any] = {}
-
-    def of(self, stage: str, parts: typing.Sequence[str]) -> typing.Any:
-        """The ``Facts`` of a stage with these fields, the others as their defaults say.
-
-        :raises RdmaError: they can't be read, or are not the facts of this stage
-        """
-        cls = TABLE[stage][0]
-        types, values = typing.get_type_hints(cls), {}
-        for part in parts:
-            source = SOURCES[stage][part]
-            key = (type(source), source, types[part])
-            if key not in self._typed:
-                data = self._source(stage, (part,))
-                if part not in data:
-                    continue
-                self._typed[key] = load(types[part], data[part], f"{stage}_facts.{part}")
-            values[part] = self._typed[key]
-        return cls(**values)
 
 
 @dataclasses.dataclass(frozen=True)

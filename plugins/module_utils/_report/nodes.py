@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The nodes of a run: a sheet of each, and who is unlike the others of its group. Who is odd say the checks of stages tuning and platform, and nobody else."""
+"""The nodes of a run: a sheet of each, and who is unlike the others of its group."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import typing
 
 from .._check.discover import check as discover
 from .._check.fleet.hcas_of_fabric import candidates, selects
-from .._check.platform import check as platform
-from .._check.tuning import check as tuning
 from .._model.errors import RdmaError
 from .._model.findings import PASS, Judged
 from .._model.hca import Hca, NodeHcas, ObservedHcas
@@ -20,7 +18,9 @@ from .._model.load import load
 from .._model.profiles import moves
 from .._model.records import Record
 from .._model.tuning import ObservedTuning
-from .exhibits import Charts, Seen, Undrawable, memberships
+from .alike import Group, alike
+from .exhibits import Charts, Undrawable, memberships
+from .seen import Seen
 from .sheet import Seen as Shown
 from .sheet import Sheet, sheet
 
@@ -31,37 +31,8 @@ Rails = typing.Mapping[str, typing.Mapping[str, int]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Odd:
-    """What one or more members of a group have otherwise.
-
-    :ivar value: that they show
-    :ivar others: what is usual, and of how many
-    """
-
-    members: typing.Tuple[str, ...]
-    what: str
-    value: str
-    others: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Group:
-    """Nodes, or HCAs, that are held against each other.
-
-    :ivar what: nodes or HCAs
-    """
-
-    name: str
-    what: str
-    members: typing.Tuple[str, ...]
-    odd: typing.Tuple[Odd, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
 class Nodes:
-    """:ivar groups: nodes of one kind, then HCAs of one model
-    :ivar notes: why groups are missing, or nodes in them
-    """
+    """:ivar notes: what the sheets and groups leave out, and why"""
 
     sheets: typing.Tuple[Sheet, ...]
     groups: typing.Tuple[Group, ...]
@@ -82,22 +53,16 @@ def nodes(records: Records, facts: Seen, known: Charts) -> typing.Optional[Nodes
         seen: discover.Facts = facts.of("discover", ("nodes",))
     except RdmaError as error:
         raise Undrawable(f"The facts of stage discover can't be drawn: {error}.") from error
-    notes: typing.List[str] = []
-    tunings: tuning.Facts = _facts("tuning", ("nodes", "tunings"), records, facts, notes) or tuning.Facts()
-    firmware: typing.Optional[platform.Facts] = _facts("platform", ("nodes", "subnets", "firmware", "nics"), records, facts, notes)
-    of_nodes = tuple(_of_nodes(tunings))
-    of_hcas = tuple(_of_hcas(intent, firmware)) if firmware is not None else ()
-    kinds = {member: group.name for group in of_nodes for member in group.members}
-    missing = [name for name in seen.nodes if name not in kinds]
-    if missing and of_nodes:
-        notes.append(f"In no group, since nothing is known of how they are tuned: {folded(missing)}.")
+    found = alike(records, facts)
+    notes, tunings = list(found.notes), found.tuning.tunings
+    kinds = {member: group.name for group in found.groups if group.what == "nodes" for member in group.members}
     rails: typing.Mapping[str, Rails] = {}
     try:
         rails = _rails(records, facts, known)
     except Undrawable as error:
         notes.append(f"No rail is known: {error}")
     judged = _by_node(records, seen.nodes)
-    odd = _odd_of(seen.nodes, (*of_nodes, *of_hcas))
+    odd = _odd_of(seen.nodes, found.groups)
     missed = ObservedTuning(error="stage tuning has left no facts")
     sheets = []
     for name, hcas in seen.nodes.items():
@@ -105,50 +70,8 @@ def nodes(records: Records, facts: Seen, known: Charts) -> typing.Optional[Nodes
         wanted, moved = _wanted(intent, hcas, of_node)
         words = {hca: ", ".join(f"{fabric} rail {rail}" for fabric, rail in found.items()) for hca, found in of_node.items()}
         about = (words, wanted, moved, judged.get(name, ()), kinds.get(name, ""), tuple(odd.get(name, ())))
-        sheets.append(sheet(Shown(name, hcas, tunings.tunings.get(name, missed), *about)))
-    return Nodes(tuple(sheets), (*of_nodes, *of_hcas), tuple(notes))
-
-
-def folded(names: typing.Sequence[str], most: int = 12) -> str:
-    """The first names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def _facts(stage: str, parts: typing.Sequence[str], records: Records, facts: Seen, notes: typing.List[str]) -> typing.Any:
-    """None, and a note, where there are none: without them nobody is like another."""
-    record = records.get(stage)
-    if record is None or not record.facts:
-        notes.append(f"Stage {stage} has left no facts in this run, so what it holds against each other is unknown.")
-        return None
-    try:
-        return facts.of(stage, parts)
-    except RdmaError as error:
-        notes.append(f"The facts of stage {stage} can't be read, so what it holds against each other is unknown: {error}.")
-        return None
-
-
-def _of_nodes(facts: tuning.Facts) -> typing.Iterator[Group]:
-    for group in tuning.groups(facts):
-        odd = (
-            Odd(
-                one.nodes,
-                one.row.what,
-                one.value,
-                "neither is usual" if one.usual is None else f"{one.usual} on {one.most} of {one.known}",
-            )
-            for one in group.odd
-        )
-        yield Group(group.kind, "nodes", group.nodes, tuple(odd))
-
-
-def _of_hcas(intent: Intent, facts: platform.Facts) -> typing.Iterator[Group]:
-    for group in platform.groups(intent, facts):
-        found: typing.Dict[typing.Any, typing.List[str]] = {}
-        for (node, hca), odd in group.odd.items():
-            for one in odd:
-                found.setdefault(one, []).append(f"{node} {hca}")
-        odds = (Odd(tuple(members), one.what, one.value, f"{one.usual} on {one.count} of {one.of}") for one, members in found.items())
-        yield Group(f"HCAs {group.model}", "HCAs", tuple(f"{node} {hca}" for node, hca in group.hcas), tuple(odds))
+        sheets.append(sheet(Shown(name, hcas, tunings.get(name, missed), *about)))
+    return Nodes(tuple(sheets), found.groups, tuple(notes))
 
 
 def _odd_of(names: typing.Container[str], groups: typing.Iterable[Group]) -> typing.Dict[str, typing.List[str]]:

@@ -12,9 +12,10 @@ from .._check.sources import SOURCES, OfCluster
 from .._model.records import Record
 from . import comparisons, drawing, grid, node_page, nodes, plans
 from .data import record_path
-from .exhibits import Charts, Seen, Undrawable, charts, compared, fleet, matrices, plan
+from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
 from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
 from .markup import Html, element, join
+from .seen import Seen
 from .style import STYLE
 from .topology import drawing as drawing_of
 from .verdict import Report, StageReport, UsedWaiver
@@ -35,7 +36,7 @@ _STATE_WORDS = {
 
 
 def render_html(report: Report) -> str:
-    seen = Seen(report.facts)
+    seen = report.seen
     known = _charts(report, seen)
     sheets = _nodes(report, seen, known)
     page = element(
@@ -115,9 +116,8 @@ def _main(report: Report, seen: Seen, known: Charts, sheets: typing.Optional[Htm
 
 def _nodes(report: Report, seen: Seen, known: Charts) -> typing.Optional[Html]:
     """Sheets of the nodes, as far as this run has looked at any."""
-    records = {stage.name: stage.record for stage in report.stages if stage.record}
     try:
-        found = nodes.nodes(records, seen, known)
+        found = nodes.nodes(report.records, seen, known)
     except Undrawable as error:
         return element("section", element("h2", "nodes"), element("p", str(error), class_="more"), id="nodes", class_="card stage")
     return node_page.section(found) if found is not None else None

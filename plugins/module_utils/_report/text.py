@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import typing
 
 from .._model.redact import redact_text
 
@@ -37,3 +38,8 @@ def one_line(text: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     number = ord(match.group())
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def folded(names: typing.Sequence[str], most: int = 12) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -13,6 +13,7 @@ import typing
 from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver
 from .._model.records import CLOSED, OPEN, PENDING, Record, counts
+from .seen import FactSource, Seen, no_facts
 from .text import one_line, short
 
 GREEN = "GREEN"
@@ -23,15 +24,6 @@ CHECK_MODE = "CHECK MODE"
 MISSING = "missing"
 STALE = "stale"
 UNREADABLE = "unreadable"
-
-
-#: the data of these fields of a stage's Facts; raises RdmaError where they can't be read
-FactSource = typing.Callable[[str, typing.Sequence[str]], typing.Mapping[str, typing.Any]]
-
-
-def no_facts(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
-    """A source for a report without figures."""
-    return {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +103,16 @@ class Report:
     @functools.cached_property
     def counts(self) -> typing.Dict[str, int]:
         return {name: sum(stage.counts[name] for stage in self.stages) for name in counts(())}
+
+    @functools.cached_property
+    def seen(self) -> Seen:
+        """The facts, which each format shows a part of."""
+        return Seen(self.facts)
+
+    @property
+    def records(self) -> typing.Dict[str, Record]:
+        """Of this run, by stage."""
+        return {stage.name: stage.record for stage in self.stages if stage.record}
 
     @property
     def seconds(self) -> float:

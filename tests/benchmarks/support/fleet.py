@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hc
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, PciEvidence
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, Reading
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, seen
 
 RAILS, FUNCTIONS, MOST_ON_LEAF = 8, 8, 32

@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading, Roce, Tuning
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, PAIR, ROCE, Shape, healthy
 
 MANY = Shape("1,000 nodes", 1000, 1)

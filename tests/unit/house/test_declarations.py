@@ -56,14 +56,15 @@ def supports_check_mode(path: pathlib.Path) -> bool:
 
 
 def whole(documentation: typing.Mapping[str, typing.Any], part: str) -> typing.Dict[str, typing.Any]:
-    """``options`` or ``attributes`` of a module, with those out of the collection's own documentation fragments."""
+    """``options`` or ``attributes`` of a module, with those out of the collection's own documentation fragments, put together as Ansible does it."""
     found: typing.Dict[str, typing.Any] = {}
     for name in documentation.get("extends_documentation_fragment", []):
         for fragments in (_attributes, _options):
             beginning, _dot, section = name.partition(f".{fragments.__name__.rpartition('.')[2]}.")
             if beginning == "linerate.rdma":
                 found.update(yaml.safe_load(getattr(fragments.ModuleDocFragment, section.upper())).get(part, {}))
-    return {**found, **documentation.get(part, {})}
+    own = documentation.get(part, {})
+    return {**found, **{name: {**found.get(name, {}), **said} for name, said in own.items()}}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)

@@ -25,6 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.tests.unit import fake_observers
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY, ExecServer, Fault
 from ansible_collections.linerate.rdma.tests.unit.fake_observers import IMAGE, World
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = ROOT / "build" / "collections" / "ansible_collections"
@@ -170,33 +171,32 @@ def test_without_observers_the_rest_is_taken_back_and_each_node_says_why(site: S
     assert site.execs.asked == {}
 
 
-def observed_by_role_host(site: Site, nsenter: str) -> typing.Tuple[FactFolder, str]:
-    """What the role host does on nodes, as the play of its stage does it.
-
-    :param nsenter: script of the program by which an observer asks its node
-    """
-    program = site.folder / "tools" / "nsenter"
-    program.write_text(f"#!/bin/sh\n{nsenter}\n", encoding="utf-8")
-    program.chmod(0o755)
+def played(site: Site, task: typing.Dict[str, typing.Any], **variables: typing.Any) -> typing.Tuple[FactFolder, str]:
+    """What a role does on nodes, as the play of its stage does it: observers are started, and then it is played."""
     folder = FactFolder(str(site.folder / "report"), RUN)
-    folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=PODS, by_pods=PODS))
-    kept = {"facts_dir": folder.report_dir, "run": RUN}
+    folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=tuple(site.hosts), by_pods=PODS))
     groups = {
-        "group/linerate.rdma.facts": kept,
+        "group/linerate.rdma.facts": {"facts_dir": folder.report_dir, "run": RUN},
         "group/linerate.rdma.cluster": {"kubeconfig": "{{ rdma_kubeconfig }}"},
         "group/linerate.rdma.lease": {"holder": "a-1"},
     }
     start = {"name": "Start them", "hosts": "localhost", "connection": "local", "gather_facts": False, "module_defaults": groups}
     on_nodes = {"name": "Observe", "hosts": "rdma_nodes", "gather_facts": False, "ignore_unreachable": True, "ignore_errors": True, "module_defaults": groups}
-    plays = [
-        {**start, "tasks": [{"name": "Start", "ansible.builtin.import_role": {"name": "linerate.rdma.observers"}}]},
-        {**on_nodes, "tasks": [{"name": "Role", "ansible.builtin.import_role": {"name": "linerate.rdma.host", "tasks_from": "observe"}}]},
-    ]
+    plays = [{**start, "tasks": [{"name": "Start", "ansible.builtin.import_role": {"name": "linerate.rdma.observers"}}]}, {**on_nodes, "tasks": [task]}]
     (site.folder / "play.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
-    memlock = {"by": "containerd", "limit_gib": 8, "proof_mib": 64}
-    code, said = site.play("play.yml", rdma_cluster={"host": {"memlock": memlock}})
+    code, said = site.play("play.yml", **variables)
     assert code == 0, said
     return folder, said
+
+
+def observed_by_role_host(site: Site, nsenter: str) -> typing.Tuple[FactFolder, str]:
+    """:param nsenter: script of the program by which an observer asks its node"""
+    program = site.folder / "tools" / "nsenter"
+    program.write_text(f"#!/bin/sh\n{nsenter}\n", encoding="utf-8")
+    program.chmod(0o755)
+    memlock = {"by": "containerd", "limit_gib": 8, "proof_mib": 64}
+    task = {"name": "Role", "ansible.builtin.import_role": {"name": "linerate.rdma.host", "tasks_from": "observe"}}
+    return played(site, task, rdma_cluster={"host": {"memlock": memlock}})
 
 
 def test_the_limit_of_containerd_is_looked_at_and_never_written(site: Site) -> None:
@@ -215,3 +215,17 @@ def test_a_node_without_systemd_says_so(site: Site) -> None:
     fact = folder.read("containerd", "worker-1")
     assert fact is not None and fact.value is None
     assert "failed to execute systemctl: No such file or directory" in (fact.error or "")
+
+
+def test_a_second_look_is_one_command_in_each_observer_and_one_module_over_ssh(site: Site) -> None:
+    """Of the nodes that a stage has changed; of the others nobody asks."""
+    add_six_hcas(Tree(site.folder / "sys"))
+    over_ssh = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    site.hosts |= {"worker-3": over_ssh, "worker-4": over_ssh}
+    again = {"name": "linerate.rdma.discover", "tasks_from": "again", "rolespec_validate": False}
+    asked = {"discover_nodes": ["worker-2", "worker-3"], "discover_kinds": ["hcas", "clock"], "discover_since": "before_reset"}
+    folder, said = played(site, {"name": "Again", "ansible.builtin.include_role": again, "vars": asked}, rdma_sysfs=[str(site.folder / "sys")])
+    assert site.execs.asked == {"linerate-observer-worker-2": 1}, said
+    seen = {node: folder.read("hcas", node) for node in site.hosts}
+    assert [node for node, fact in seen.items() if fact is not None and fact.value["hcas"]] == ["worker-2", "worker-3"], said
+    assert (seen["worker-1"], seen["worker-4"]) == (None, None)

@@ -72,6 +72,19 @@ def test_an_etag_guards_what_has_one(certificate: pathlib.Path) -> None:
     assert hpe.get(path).body["Attributes"]["Sriov"] == "Disabled" and len(hpe.get(path).body["Attributes"]) > 100, "a full copy"
 
 
+@pytest.mark.parametrize("vendor", ["supermicro", "hpe"])
+def test_what_somebody_else_changes_is_not_overwritten(vendor: str, certificate: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Told by a file, as the lab tells it; no ETag that was read is true when it is sent."""
+    one = BmcServer(tree(vendor), certificate, state=tmp_path)
+    name = {"supermicro": "SR_IOVSupport_0047", "hpe": "Sriov"}[vendor]
+    (tmp_path / "faults.json").write_text(json.dumps({"contended": True}))
+    for _attempt in range(3):
+        answer = one.patch(one.bios.settings, {"Attributes": {name: "Disabled"}}, one.bios.etag)
+        assert (answer.status, reason(answer.body)) == (412, "PreconditionFailed")
+    (tmp_path / "faults.json").write_text(json.dumps({"contended": False}))
+    assert one.patch(one.bios.settings, {"Attributes": {name: "Disabled"}}, one.bios.etag).status == 200
+
+
 def test_supermicro_shows_attributes_only_while_something_waits(certificate: pathlib.Path) -> None:
     one = BmcServer(tree("supermicro"), certificate)
     assert "Attributes" not in one.get(one.bios.settings).body

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pathlib
 import stat
@@ -22,6 +23,8 @@ from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_si
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 CPUS = 256
+#: rows that the configuration space shows
+_OF_CONFIG = ("max_read_request", "max_payload", "relaxed_ordering", "relaxed_ordering_gpu", "relaxed_ordering_root", "acs")
 #: MaxReadReq 4096, MaxPayload 256, relaxed ordering on, as a ConnectX-7 shows it
 CONTROL = b"\x30\x59"
 ROOT_PORT, UPSTREAM, DOWN_GPU, DOWN_HCA = "0000:17:01.0", "0000:18:00.0", "0000:19:00.0", "0000:19:01.0"
@@ -38,6 +41,10 @@ def config(control: bytes = CONTROL, acs: typing.Optional[int] = None) -> bytes:
     return bytes(raw)
 
 
+def kernel_of(name: str) -> str:
+    return (FIXTURES / "kernel-config" / f"{name}.config").read_text(encoding="utf-8")
+
+
 class Server:
     """A GPU server: 256 CPUs, a GPU and an HCA of RoCE below one switch."""
 
@@ -47,6 +54,9 @@ class Server:
         write("devices/system/cpu/online", f"0-{CPUS - 1}")
         write("devices/system/cpu/smt/active", "1")
         write("devices/system/node/possible", "0-1")
+        write("devices/system/node/has_cpu", "0-1")
+        write("devices/system/cpu/isolated", "")
+        write("devices/system/cpu/nohz_full", "(null)")
         for node, cpus in enumerate(("0-127", "128-255")):
             write(f"devices/system/node/node{node}/cpulist", cpus)
         for cpu in range(CPUS):
@@ -61,6 +71,7 @@ class Server:
         self.file(self.proc, "cmdline", "quiet pci=realloc=off password=hunter2")
         self.file(self.proc, "cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 9654 96-Core Processor\n")
         self.file(self.proc, "sys/kernel/numa_balancing", "0")
+        self.file(self.host, f"boot/config-{os.uname().release}", kernel_of("6.18-on").rstrip())
         for name, value in (("all", "2"), ("ens1np0", "1")):
             for key in ("arp_announce", "arp_ignore", "rp_filter"):
                 self.file(self.proc, f"sys/net/ipv4/conf/{name}/{key}", value)
@@ -188,7 +199,12 @@ def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
         "max_payload": {"256": ("mlx5_0",)},
         "relaxed_ordering": {"on": ("mlx5_0",)},
         "iommu": {"identity": ("mlx5_0",)},
+        "relaxed_ordering_gpu": {"on": (GPU,)},
+        "relaxed_ordering_root": {"on": (ROOT_PORT,)},
         "irq_locality": {"local": ("mlx5_0",)},
+        "irq_isolated": {"apart": ("mlx5_0",)},
+        "numa_told": {"yes": ("mlx5_0", GPU)},
+        "p2pdma": {"on": ()},
         "gpus": {"1": ()},
         "gpu_model": {"10de:2330": (GPU,)},
         "gpu_numa": {"0": (GPU,)},
@@ -242,12 +258,66 @@ def test_acs_on_the_way_and_interrupts_far_away(server: Server) -> None:
     assert server.shown("irq_locality") == {"remote": ("mlx5_0",)}
 
 
+def test_interrupts_on_cpus_that_are_kept_free_for_jobs(server: Server) -> None:
+    server.tree.write("devices/system/cpu/isolated", "4-255")
+    assert server.shown("irq_isolated") == {"isolated": ("mlx5_0",)}, "interrupt 51 goes to 0-127"
+    server.file(server.proc, "irq/51/effective_affinity_list", "1")
+    assert server.shown("irq_isolated") == {"apart": ("mlx5_0",)}
+    server.tree.write("devices/system/cpu/nohz_full", "1-3")
+    assert server.shown("irq_isolated") == {"isolated": ("mlx5_0",)}
+
+
+def test_a_node_that_is_not_told_matters_where_there_are_several(server: Server) -> None:
+    server.tree.write(f"bus/pci/devices/{HCA}/numa_node", "-1")
+    assert server.shown("numa_told") == {"no": ("mlx5_0",), "yes": (GPU,)}
+    server.tree.write("devices/system/node/has_cpu", "0")
+    assert server.shown("numa_told") == {}
+
+
+@pytest.mark.parametrize("machine", ["aarch64", "x86_64"])
+def test_acs_is_not_judged_where_packets_go_another_way(server: Server, monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
+    server.tree.write(f"bus/pci/devices/{DOWN_HCA}/config", config(acs=0x1D))
+    if machine == "x86_64":
+        direct = "devices/pci0000:97/0000:97:01.0"
+        server.tree.write(f"{direct}/vendor", "0x15b3")
+        server.tree.write(f"{direct}/device", "0x2100")
+        server.tree.link("bus/pci/devices/0000:97:01.0", direct)
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "node", "6.18", "#1", machine)))
+    assert server.shown("acs") == {"exempt": (DOWN_GPU, DOWN_HCA)}
+
+
+def test_relaxed_ordering_of_the_ways_ends(server: Server) -> None:
+    for address in (GPU, ROOT_PORT):
+        server.tree.write(f"bus/pci/devices/{address}/config", config(b"\x20\x59"))
+    assert server.shown("relaxed_ordering_gpu") == {"off": (GPU,)} and server.shown("relaxed_ordering_root") == {"off": (ROOT_PORT,)}
+    assert server.shown("relaxed_ordering") == {"on": ("mlx5_0",)}
+
+
+def test_what_the_kernel_was_built_with_is_read_where_it_is(server: Server) -> None:
+    release = os.uname().release
+    boot = server.host / f"boot/config-{release}"
+    boot.write_text(kernel_of("6.18-off"), encoding="utf-8")
+    assert server.shown("p2pdma") == {"off": ()}
+    server.tree.write("module/nvidia_peermem/refcnt", "0")
+    assert server.shown("p2pdma") == {"peermem": ()}
+    (server.proc / "config.gz").write_bytes(gzip.compress(kernel_of("6.18-on").encode()))
+    assert server.shown("p2pdma") == {"on": ()}
+    (server.proc / "config.gz").write_bytes(b"\x1f\x8b cut off")
+    assert "config.gz" in server.read().unread["p2pdma"]
+    (server.proc / "config.gz").unlink()
+    boot.unlink()
+    node = server.read()
+    assert node.rows["p2pdma"] == () and "neither /proc/config.gz" in node.unread["p2pdma"]
+    server.file(server.host, f"usr/lib/modules/{release}/config", kernel_of("6.18-left-out").rstrip())
+    assert server.shown("p2pdma") == {"peermem": ()}
+
+
 def test_what_a_plain_user_can_not_read_is_no_value(server: Server) -> None:
-    for address in (HCA, DOWN_GPU):
+    for address in (HCA, DOWN_GPU, ROOT_PORT, GPU):
         server.tree.write(f"bus/pci/devices/{address}/config", config()[:64])
     node = server.read()
     assert node.rows["max_read_request"] == () and node.rows["acs"][0].where == (DOWN_HCA,)
-    assert all("root reads all" in node.unread[row] for row in ("max_read_request", "max_payload", "relaxed_ordering", "acs"))
+    assert all("root reads all" in node.unread[row] for row in _OF_CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -256,6 +326,8 @@ def test_what_a_plain_user_can_not_read_is_no_value(server: Server) -> None:
         ("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", ["governor"]),
         ("sys/devices/system/cpu/online", ["cpu_driver", "cpus_online", "governor", "idle_latency"]),
         ("sys/devices/system/cpu/cpu3/cpuidle/state1/disable", ["idle_latency"]),
+        ("sys/devices/system/cpu/isolated", ["irq_isolated", "isolated"]),
+        ("sys/devices/system/node/has_cpu", ["numa_told"]),
         ("sys/devices/system/node/node1/cpulist", ["numa_cpus"]),
         ("sys/kernel/mm/transparent_hugepage/enabled", ["thp"]),
         ("sys/class/net/ens1np0/mtu", ["mtu"]),
@@ -264,7 +336,7 @@ def test_what_a_plain_user_can_not_read_is_no_value(server: Server) -> None:
         ("sys/class/infiniband/mlx5_0/tc/1/traffic_class", ["roce_traffic_class"]),
         ("proc/sys/kernel/numa_balancing", ["numa_balancing"]),
         ("proc/sys/net/ipv4/conf/all/arp_ignore", ["arp_ignore"]),
-        ("proc/irq/50/effective_affinity_list", ["irq_locality"]),
+        ("proc/irq/50/effective_affinity_list", ["irq_isolated", "irq_locality"]),
         ("proc/swaps", ["swap_kib"]),
         ("proc/7/limits", ["memlock"]),
         ("host/etc/tuned/active_profile", ["tuned"]),

@@ -192,6 +192,9 @@ TEXT: typing.Dict[str, Text] = {
         ["\x15\xb3\x21\x10\x46\x05\x10\x00" + "\x00" * 44 + "\x60" + "\x00" * 43 + "\x10\x00\x02\x00\xe2\x8f\x00\x10\x30\x59\x00\x00" + "\x00" * 148],
         (None,),
     ),
+    "node.kernel_config.p2pdma": Text(
+        lambda text: parser("node.kernel_config.p2pdma")(text.encode("utf-8", "replace")), seeds("kernel-config/*.config"), (False,)
+    ),
     "node.ethtool.parse": Text(
         lambda text: parser("node.ethtool.parse")(text[:200].encode("latin-1", "replace")),
         ["L\x00\x00\x00\xa0\x86\x01\x00\x01\x03\x00\x01\x00\x00\x00\x04" + "\x00" * 32 + "\x40\x04\x00\x00" * 12],

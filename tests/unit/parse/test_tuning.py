@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pathlib
 import typing
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import ranges
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS, fits, rule_of
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import dcb, kernel_log, nvidia_smi, pci_config, pci_path, tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.row import fits, rule_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import dcb, kernel_config, kernel_log, nvidia_smi, pci_config, pci_path, tuning
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 GPU = "0000:00:06.0"
@@ -235,3 +237,30 @@ def test_the_readme_lists_the_rows() -> None:
     for row in ROWS:
         line = next((line for line in text.splitlines() if line.startswith(f"| `{row.name}` |")), "")
         assert f"`tuning.{row.check}`" in line and all(rule.replace("|", "\\|") in line for rule in (row.training, row.inference)), row.name
+
+
+@pytest.mark.parametrize(("name", "on"), [("6.18-off", False), ("6.18-on", True), ("6.18-left-out", False)])
+def test_whether_a_kernel_was_built_for_peer_to_peer(name: str, on: bool) -> None:
+    raw = captured(f"kernel-config/{name}.config").encode()
+    assert kernel_config.p2pdma(raw) is on and kernel_config.p2pdma(gzip.compress(raw)) is on
+
+
+def test_a_configuration_that_was_cut_off_or_never_ends_is_none() -> None:
+    raw = captured("kernel-config/6.18-left-out.config").encode()
+    bomb = gzip.compress(b"#" * (kernel_config.MOST_BYTES + 1))
+    for wrong in (b"", raw[: len(raw) // 2], gzip.compress(raw)[:-9], b"\x1f\x8bnonsense", bomb, b"CONFIG_PCI_P2PDMA=yes\n", b"kind: Pod\n"):
+        with pytest.raises(ParseError):
+            kernel_config.p2pdma(wrong)
+
+
+@given(st.binary(max_size=300), st.integers(0, 300))
+def test_a_configuration_is_read_or_refused(noise: bytes, place: int) -> None:
+    raw = captured("kernel-config/6.18-on.config").encode()
+    packed = bytearray(gzip.compress(raw))
+    packed[place % len(packed) : place % len(packed) + len(noise)] = noise
+    for text in (noise, bytes(packed)):
+        try:
+            # what says yes has the line, however it is packed
+            assert not kernel_config.p2pdma(text) or b"CONFIG_PCI_P2PDMA=" in text or text.startswith(b"\x1f\x8b")
+        except ParseError:
+            pass

@@ -13,7 +13,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.filter.host import tuning_settings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import Settings
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS, chosen, fits
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.row import chosen, fits
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import kernel_settings, settings, without
 

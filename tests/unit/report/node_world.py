@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hc
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform, PciEvidence, SriovCapability, VfMemory
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows import ROWS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import FINISHED, RUN, STARTED, Made, World, fabrics, records, seen
 
 Hcas = typing.Dict[str, ObservedHcas]

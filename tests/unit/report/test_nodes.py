@@ -5,16 +5,20 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import pathlib
 import typing
 from xml.etree import ElementTree
 
 import hypothesis
 import hypothesis.strategies as some
+import jsonschema
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading
+from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable
 from ansible_collections.linerate.rdma.plugins.module_utils._report.node_page import MOST_SHEETS, section
 from ansible_collections.linerate.rdma.plugins.module_utils._report.nodes import Nodes, nodes
@@ -252,6 +256,24 @@ def test_who_is_odd_say_the_checks_and_the_table_says_the_same() -> None:
     assert drawn[ILL].odd == ("transparent hugepages: never; of its like: none on 3 of 4",)
     assert drawn["node-3"].odd == ("mlx5_2 firmware: 28.40.0; of its like: 28.43.1014 on 15 of 16",)
     assert [one.rank for one in drawn.values()] == [3, 2, 2, 2]
+
+
+def test_programs_get_the_groups_and_why_there_are_none(root: pathlib.Path) -> None:
+    shown = servers(WORLD).row(ILL, "thp", Reading("never")).runs("node-3", "0000:12:00.0", "28.40.0")
+    made = run(WORLD, shown)
+    data = json.loads(render_json(build(made.records, {}, RUN, NOW, facts=made.source)))
+    jsonschema.validate(data, json.loads((root / "docs" / "report.schema.json").read_text(encoding="utf-8")))
+    of_nodes, of_hcas = data["groups"]
+    assert (of_nodes["what"], of_nodes["members"], of_hcas["what"], len(of_hcas["members"])) == ("nodes", list(WORLD.names), "HCAs", 16)
+    assert of_nodes["odd"] == [
+        {"members": [ILL], "row": "thp", "what": "transparent hugepages", "value": "never", "others": "none on 3 of 4"},
+    ]
+    assert [(odd["members"], odd["row"], odd["value"]) for odd in of_hcas["odd"]] == [(["node-3 mlx5_2"], "firmware", "28.40.0")]
+    assert data["groups_unknown"] == []
+    for stage in ("tuning", "platform"):
+        made = made.change(stage, facts={})
+    data = json.loads(render_json(build(made.records, {}, RUN, NOW, facts=made.source)))
+    assert data["groups"] == [] and [note.split(" has")[0] for note in data["groups_unknown"]] == ["Stage tuning", "Stage platform"]
 
 
 def test_where_as_many_show_one_thing_as_another_neither_is_called_usual() -> None:

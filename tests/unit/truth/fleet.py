@@ -142,16 +142,18 @@ _NODE_ROWS = {
     "thp_defrag": "madvise", "numa_balancing": "0", "zone_reclaim_mode": "0", "min_free_kbytes": "135168", "kernel": "6.12.95", "pci_realloc": "unset",
     "ib_umad": "loaded", "rdma_shared": "on", "tuned": "hpc-compute", "kernel_log": "none", "gpus": "2", "cpu_manager": "static", "memory_manager": "none",
     "topology_manager": "single-numa-node", "reserved_cpus": "none", "gc_thresh1": "4096", "gc_thresh2": "8192", "gc_thresh3": "16384",
-    "rmem_max": "536870912", "wmem_max": "536870912", "hugepages": "0", "memlock": "unlimited",
+    "rmem_max": "536870912", "wmem_max": "536870912", "hugepages": "0", "memlock": "unlimited", "p2pdma": "on",
 }  # fmt: skip
 _CPU_ROWS = {"governor": "performance", "cpu_driver": "amd-pstate-epp", "idle_latency": "1"}
 _GPUS = ("0000:18:00.0", "0000:2a:00.0")
 _GPU_ROWS = {
     "gpu_model": "10de:2330", "gpu_link_width": "full", "gpu_nic_path": "PIX", "gpu_numa": "0", "acs": "direct", "gpu_driver": "570.86.15",
     "gpu_persistence": "Enabled", "gpu_ecc": "Enabled", "gpu_mig": "Disabled", "gpu_max_clock": "1980 MHz", "gpu_slowed": "none",
+    "relaxed_ordering_gpu": "on",
 }  # fmt: skip
 _HCA_ROWS = {
-    "hca_numa": "0", "irq_locality": "local", "max_read_request": "4096", "max_payload": "512", "relaxed_ordering": "on", "iommu": "identity",
+    "hca_numa": "0", "numa_told": "yes", "irq_locality": "local", "irq_isolated": "apart",
+    "max_read_request": "4096", "max_payload": "512", "relaxed_ordering": "on", "relaxed_ordering_root": "on", "iommu": "identity",
     "arp_announce": "2", "arp_ignore": "1", "rp_filter": "2",
 }  # fmt: skip
 _ROCE_ROWS = {

@@ -13,7 +13,8 @@ import typing
 
 from ..._model.findings import WARN, Finding, ok
 from ..._model.tuning import NodeTuning
-from ..._model.tuning_rows import ROWS, Row
+from ..._model.tuning_rows.row import Row
+from ..._model.tuning_rows.table import ROWS
 from .rows import Nodes, names, why_unread
 
 CHECK = "tuning.alike"

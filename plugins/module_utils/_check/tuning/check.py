@@ -16,7 +16,7 @@ from ..._model.hca import ObservedHcas
 from ..._model.intent import Intent
 from ..._model.node_tuning import ObservedSettings, TuningSet
 from ..._model.tuning import NodeTuning, ObservedTuning
-from ..._model.tuning_rows import ROWS
+from ..._model.tuning_rows.table import ROWS
 from ..fleet import answers
 from . import alike, rows, settings
 from .roce import check as check_roce

@@ -14,7 +14,8 @@ from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband, owns_rdma, traits
 from ..._model.tuning import NodeTuning, Roce
-from ..._model.tuning_rows import ROWS, Row, fits, rule_of
+from ..._model.tuning_rows.row import Row, fits, rule_of
+from ..._model.tuning_rows.table import ROWS
 from ..fleet.hcas_of_fabric import resolve
 from .rows import Nodes, Wanted, names, why_unread
 

@@ -12,7 +12,8 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.intent import Intent
 from ..._model.profiles import is_infiniband
 from ..._model.tuning import NodeTuning, Reading
-from ..._model.tuning_rows import LEAST_DRIVER, Level, Row, fits, rule_of
+from ..._model.tuning_rows.gpu import LEAST_DRIVER
+from ..._model.tuning_rows.row import Level, Row, fits, rule_of
 
 #: id by the check that a row names
 CHECKS = {

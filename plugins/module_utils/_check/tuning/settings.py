@@ -10,7 +10,7 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Intent
 from ..._model.node_tuning import COLLECTION, INSTALL, NodeSetting, ObservedSettings, TuningSet
-from ..._model.tuning_rows import ROWS
+from ..._model.tuning_rows.table import ROWS
 from .rows import names, wanted
 
 CHECK = "tuning.set"

@@ -13,7 +13,9 @@ from ..._model.load import nearest
 from ..._model.profiles import is_infiniband, owns_rdma
 from ..._model.told import told, told_by
 from ..._model.tuning import Tuning
-from ..._model.tuning_rows import BY_NAME, LEAST_DRIVER, chosen, rule_of
+from ..._model.tuning_rows.gpu import LEAST_DRIVER
+from ..._model.tuning_rows.row import chosen, rule_of
+from ..._model.tuning_rows.table import BY_NAME
 
 _CHECK, _PATH = "validate.tuning", "rdma_cluster.tuning"
 #: what goes into a profile of TuneD, which runs commands by ${f:exec:...}

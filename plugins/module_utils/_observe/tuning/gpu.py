@@ -9,7 +9,7 @@ import shutil
 import typing
 
 from ..._model.errors import ParseError
-from ..._parse.node import nvidia_smi
+from ..._parse.node import kernel_config, nvidia_smi
 from .. import command
 from ..sysfs import Reader
 from .rows import Rows
@@ -28,6 +28,8 @@ _ROWS = {
 _UNKNOWN_FIELD = "is not a valid field to query"
 #: where the GPU operator's driver container puts its root on the node
 _DRIVER_ROOT = "run/nvidia/driver"
+#: either gives HCAs the GPUs' memory by the drivers' own interface
+_PEERMEM = ("nvidia_peermem", "nv_peer_mem")
 _PROGRAMS = ("usr/bin/nvidia-smi", "usr/local/bin/nvidia-smi", "bin/nvidia-smi", "run/current-system/sw/bin/nvidia-smi", "opt/bin/nvidia-smi")
 
 
@@ -68,6 +70,34 @@ def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) 
                 rows.add(row, gpu[field], address)
         if reasons in gpu:
             rows.parsed("gpu_slowed", nvidia_smi.slowed, gpu[reasons], address)
+
+
+def read_p2pdma(rows: Rows, sysfs: Reader, proc: Reader, host: Reader, any_gpu: bool) -> None:
+    """What HCAs reach the GPUs' memory by, as the kernel was built: ``on``, ``off``, or ``peermem``, a module that does without.
+
+    :param proc: has the configuration where the kernel keeps it; else the files of the node have it
+    """
+    rows.absent("p2pdma")
+    if not any_gpu:
+        return
+    release = os.uname().release
+    for reader, name in ((proc, "config.gz"), (host, f"boot/config-{release}"), (host, f"usr/lib/modules/{release}/config")):
+        before = len(reader.errors)
+        raw = reader.raw(name, kernel_config.MOST_BYTES)
+        if len(reader.errors) > before:
+            rows.unread(reader.errors[-1], "p2pdma")
+            return
+        if raw is None:
+            continue
+        try:
+            built = kernel_config.p2pdma(raw)
+        except ParseError as error:
+            rows.unread(f"{name}: {error}", "p2pdma")
+            return
+        peermem = any(os.path.isdir(os.path.join(sysfs.folder, "module", module)) for module in _PEERMEM)
+        rows.add("p2pdma", "on" if built else "peermem" if peermem else "off")
+        return
+    rows.unread(f"there is neither /proc/config.gz nor a configuration of kernel {release} in /boot or /usr/lib/modules", "p2pdma")
 
 
 def _program(host: str) -> typing.Optional[typing.List[str]]:

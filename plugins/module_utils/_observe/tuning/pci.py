@@ -16,6 +16,9 @@ from .rows import Rows, reader_of
 
 _DEVICES = "bus/pci/devices"
 _NVIDIA, _DISPLAYS = 0x10DE, (0x0300, 0x0302)
+#: of ConnectX-8, a function of its own by which it reaches GPUs (Linux 6.12 drivers/infiniband/hw/mlx5/data_direct.c)
+_MELLANOX, _DATA_DIRECT = 0x15B3, 0x2100
+_CPUS, _NUMA_NODES = "devices/system/cpu", "devices/system/node"
 _AS_ROOT = "only 64 bytes of the configuration space can be read; root reads all"
 
 
@@ -36,6 +39,28 @@ class Function(typing.NamedTuple):
     @property
     def path(self) -> pci_path.Path:
         return pci_path.path(os.path.realpath(os.path.join(self.sysfs.folder, self.folder)))
+
+
+class Host(typing.NamedTuple):
+    """What is around the functions.
+
+    :ivar sysfs: that has its CPUs
+    :ivar data_direct: an HCA reaches GPUs by a function of its own
+    """
+
+    sysfs: Reader
+    proc: Reader
+    data_direct: bool = False
+
+
+def has_data_direct(readers: typing.Iterable[Reader]) -> bool:
+    """Whether any HCA has it."""
+    return any(
+        reader.value(f"{_DEVICES}/{address}/vendor", parse.hexadecimal) == _MELLANOX
+        and reader.value(f"{_DEVICES}/{address}/device", parse.hexadecimal) == _DATA_DIRECT
+        for reader in readers
+        for address in reader.names(_DEVICES)
+    )
 
 
 def functions(readers: typing.Sequence[Reader], hcas: typing.Iterable[Hca]) -> typing.List[Function]:
@@ -66,26 +91,52 @@ def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> typing.List[Function]:
     return found
 
 
-def read(rows: Rows, proc: Reader, hcas: typing.Sequence[Function], cards: typing.Sequence[Function]) -> None:
-    rows.absent("pci_way", "hca_model", "hca_numa", "max_read_request", "max_payload", "relaxed_ordering", "iommu", "irq_locality")
+def read(rows: Rows, host: Host, hcas: typing.Sequence[Function], cards: typing.Sequence[Function]) -> None:
+    rows.absent("pci_way", "hca_model", "hca_numa", "max_read_request", "max_payload", "iommu", "irq_locality", "irq_isolated")
+    rows.absent("relaxed_ordering", "relaxed_ordering_gpu", "relaxed_ordering_root", "numa_told")
     for function in (*cards, *hcas):
         rows.add("pci_way", " ".join((function.path.root, *function.path.functions)), function.name)
+    _numa_told(rows, host.sysfs, (*cards, *hcas))
+    isolated = _isolated(rows, host.sysfs)
     for hca in hcas:
         rows.file("hca_model", hca.sysfs, f"{hca.folder}/device", lambda text: f"{parse.hexadecimal(text):04x}", hca.name)
         rows.file("hca_numa", hca.sysfs, f"{hca.folder}/numa_node", _numa, hca.name)
         rows.file("iommu", hca.sysfs, f"{hca.folder}/iommu_group/type", word, hca.name)
         _requests(rows, hca)
-        _interrupts(rows, proc, hca)
+        _interrupts(rows, host.proc, hca, isolated)
+    for port, sysfs in {hca.path.functions[0]: hca.sysfs for hca in hcas if len(hca.path.functions) > 1}.items():
+        _ordering(rows, "relaxed_ordering_root", Function(port, port, sysfs))
     rows.absent("gpu_numa", "gpu_link_width", "gpu_nic_path", "acs")
     for card in cards:
         rows.file("gpu_numa", card.sysfs, f"{card.folder}/numa_node", _numa, card.name)
+        _ordering(rows, "relaxed_ordering_gpu", card)
         _width(rows, card)
-        _nearest(rows, card, hcas)
+        _nearest(rows, card, hcas, host.data_direct or os.uname().machine == "aarch64")
 
 
 def _numa(text: str) -> str:
     node = parse.numa_node(text)
     return "none" if node is None else str(node)
+
+
+def _numa_told(rows: Rows, sysfs: Reader, functions: typing.Iterable[Function]) -> None:
+    """``yes`` where the BIOS says of which NUMA node a function is; of a machine with one node it need not."""
+    before = len(sysfs.errors)
+    nodes = sysfs.value(f"{_NUMA_NODES}/has_cpu", cpu_list)
+    if len(sysfs.errors) > before:
+        rows.unread(sysfs.errors[-1], "numa_told")
+    for function in functions if len(nodes or ()) > 1 else ():
+        rows.file("numa_told", function.sysfs, f"{function.folder}/numa_node", lambda text: "no" if parse.numa_node(text) is None else "yes", function.name)
+
+
+def _isolated(rows: Rows, sysfs: Reader) -> typing.Optional[typing.FrozenSet[int]]:
+    """CPUs that the kernel keeps free for jobs; None where that is not known."""
+    before = len(sysfs.errors)
+    found = [sysfs.value(f"{_CPUS}/{name}", cpu_list) for name in ("isolated", "nohz_full")]
+    if len(sysfs.errors) > before:
+        rows.unread(sysfs.errors[-1], "irq_isolated")
+        return None
+    return frozenset().union(*(cpus or () for cpus in found))
 
 
 def _space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing.Optional[bytes]:
@@ -113,8 +164,17 @@ def _requests(rows: Rows, hca: Function) -> None:
     rows.add("max_payload", sends.current, hca.name)
 
 
-def _interrupts(rows: Rows, proc: Reader, hca: Function) -> None:
-    """``local`` where all interrupts of the HCA go to CPUs of its NUMA node."""
+def _ordering(rows: Rows, row: str, function: Function) -> None:
+    space = _space(rows, function, 64, row)
+    asks = None if space is None else pci_config.requests(space)
+    if asks is not None:
+        rows.add(row, "on" if asks.relaxed_ordering else "off", function.name)
+    elif space is not None:
+        rows.unread(f"{function.address}/config has no PCI Express capability that can be read", row)
+
+
+def _interrupts(rows: Rows, proc: Reader, hca: Function, isolated: typing.Optional[typing.FrozenSet[int]]) -> None:
+    """``local`` where all interrupts of the HCA go to CPUs of its NUMA node, ``apart`` where none goes to a CPU that is kept free for jobs."""
     before = len(hca.sysfs.errors) + len(proc.errors)
     local = hca.sysfs.value(f"{hca.folder}/local_cpulist", cpu_list)
     served: typing.Set[int] = set()
@@ -125,9 +185,12 @@ def _interrupts(rows: Rows, proc: Reader, hca: Function) -> None:
                 served |= cpus
                 break
     if len(hca.sysfs.errors) + len(proc.errors) > before:
-        rows.unread((hca.sysfs.errors + proc.errors)[-1], "irq_locality")
-    elif local and served:
+        rows.unread((hca.sysfs.errors + proc.errors)[-1], "irq_locality", "irq_isolated")
+        return
+    if local and served:
         rows.add("irq_locality", "local" if served <= local else "remote", hca.name)
+    if served and isolated is not None:
+        rows.add("irq_isolated", "isolated" if served & isolated else "apart", hca.name)
 
 
 def _width(rows: Rows, card: Function) -> None:
@@ -143,8 +206,11 @@ def _width(rows: Rows, card: Function) -> None:
         rows.add("gpu_link_width", "full" if current >= could else f"x{current} of x{could}", card.address)
 
 
-def _nearest(rows: Rows, card: Function, hcas: typing.Sequence[Function]) -> None:
-    """How near the nearest HCA is, and which bridges on that way send packets up to the host though they could go straight."""
+def _nearest(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
+    """How near the nearest HCA is, and which bridges on that way send packets up to the host though they could go straight.
+
+    :param exempt: packets take another way, for which the bridges are set up in a manner of its own
+    """
     if not hcas:
         return
     node, mine = card.sysfs.value(f"{card.folder}/numa_node", parse.number), card.path
@@ -155,6 +221,9 @@ def _nearest(rows: Rows, card: Function, hcas: typing.Sequence[Function]) -> Non
     near, number = min(ways)
     rows.add("gpu_nic_path", pci_path.DISTANCES[near], f"{card.address} {hcas[number].name}")
     for address in pci_path.between(mine, hcas[number].path):
+        if exempt:
+            rows.add("acs", "exempt", address)
+            continue
         space = _space(rows, Function(address, address, card.sysfs), pci_config.CONVENTIONAL, "acs")
         if space is not None:
             redirects = pci_config.acs_redirects(space)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""GPUs: driver, modes and clocks."""
+
+from __future__ import annotations
+
+import typing
+
+from .row import Row
+from .words import OTHER
+
+#: least branch of the driver by version of CUDA [CUDA Toolkit release notes, table of driver versions; row S4.8]
+LEAST_DRIVER = {13: 580, 12: 525, 11: 450}
+
+ROWS: typing.Tuple[Row, ...] = (
+    Row(
+        "gpu_driver",
+        "gpu",
+        "driver of the GPUs",
+        "CUDA programs behave otherwise there, or refuse to run.",
+        "OpenShift: spec.driver.version of the ClusterPolicy. Elsewhere: update the packages of the driver.",
+    ),
+    Row(
+        "gpu_persistence",
+        "gpu",
+        "persistence mode of the GPUs",
+        "The driver unloads when no job runs, and each start takes seconds longer.",
+        "systemctl enable --now nvidia-persistenced; the GPU operator's driver container does it.",
+        "Enabled",
+        "Enabled",
+        source="Azure",
+    ),
+    Row(
+        "gpu_ecc",
+        "gpu",
+        "ECC of the GPUs' memory",
+        "A bit that flips goes into the weights unseen.",
+        "nvidia-smi -i GPU -e 1, then reset the GPU.",
+        "Enabled",
+        "Enabled",
+        source="Azure",
+    ),
+    Row(
+        "gpu_mig",
+        "gpu",
+        "MIG of the GPUs",
+        "Instances of a GPU have no peer-to-peer, so NCCL goes through the host.",
+        "GPU operator: label nvidia.com/mig.config=all-disabled. Elsewhere: nvidia-smi -i GPU -mig 0.",
+        "Disabled",
+        source="NVIDIA MIG user guide",
+    ),
+    Row("gpu_max_clock", "gpu", "highest clock of the GPUs' cores", OTHER, "nvidia-smi -q -d CLOCK; nvidia-smi -rgc takes a lock back."),
+    Row(
+        "gpu_slowed",
+        "gpu",
+        "why the GPU slows itself down",
+        "One slow GPU holds up all ranks.",
+        "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER: look at fans, inlet and power supplies of the node.",
+        "none",
+        "none",
+        "fail",
+        source="Azure, gpud",
+        alike=False,
+    ),
+    Row(
+        "p2pdma",
+        "gpu",
+        "CONFIG_PCI_P2PDMA of the kernel, or the module nvidia_peermem in its place",
+        "The HCA gets no memory of the GPUs by DMA-BUF, and GPUDirect RDMA does not work.",
+        "Run a kernel that is built with CONFIG_PCI_P2PDMA=y; or load nvidia_peermem, which needs the peer memory of DOCA-OFED.",
+        "on|peermem",
+        "on|peermem",
+        source="siderolabs/pkgs#1356, gpud",
+    ),
+)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""RoCE, judged for the fabrics of Ethernet; rules come from the fabric."""
+
+from __future__ import annotations
+
+import typing
+
+from .row import Row
+
+_ROCE = "NVIDIA's NIC operator: NicConfigurationTemplate, roceOptimized.enabled: true. Elsewhere, in a unit that runs at each boot: "
+
+ROWS: typing.Tuple[Row, ...] = (
+    Row(
+        "roce_trust",
+        "roce",
+        "what a NIC tells priorities by",
+        "RDMA packets go into the queue of all others, which loses some.",
+        f"{_ROCE}mlnx_qos -i INTERFACE --trust dscp.",
+        source="NIC operator",
+        alike=False,
+    ),
+    Row(
+        "roce_pfc",
+        "roce",
+        "priorities with PFC",
+        "Nobody is told to pause, and lost packets are sent again from the first one on.",
+        f"{_ROCE}dcb pfc set dev INTERFACE prio-pfc all:off 3:on.",
+        source="NIC operator",
+        alike=False,
+    ),
+    Row(
+        "roce_dscp",
+        "roce",
+        "DSCP and the priority to which it leads",
+        "RDMA packets go into the queue of all others, which loses some.",
+        f"{_ROCE}dcb app replace dev INTERFACE dscp-prio 26:3.",
+        source="NIC operator",
+        alike=False,
+    ),
+    Row(
+        "roce_ecn",
+        "roce",
+        "priorities with ECN",
+        "Senders slow down only when PFC stops them, and congestion spreads over the fabric.",
+        f"{_ROCE}echo 1 to ecn/roce_np/enable/3 and ecn/roce_rp/enable/3 of INTERFACE.",
+        source="NIC operator",
+        alike=False,
+    ),
+    Row(
+        "roce_traffic_class",
+        "roce",
+        "traffic class of RDMA packets",
+        "Packets of programs that say nothing themselves carry no DSCP; NCCL_IB_TC sets NCCL's.",
+        f"{_ROCE}echo 106 to /sys/class/infiniband/DEVICE/tc/1/traffic_class.",
+        source="NIC operator 106, OCI 105",
+        alike=False,
+    ),
+    Row(
+        "roce_tos",
+        "roce",
+        "TOS of connections by rdma_cm",
+        "Packets of programs that say nothing themselves carry no DSCP.",
+        f"{_ROCE}cma_roce_tos -d DEVICE -t 106.",
+        source="NIC operator 106, OCI 105",
+        alike=False,
+    ),
+    Row(
+        "mtu",
+        "roce",
+        "MTU of the interface, in bytes",
+        "RDMA packets carry less than 4096 bytes, which costs rate.",
+        "SriovNetworkNodePolicy, mtu: 9000, for VFs; for the interface NetworkManager, and the switch before it.",
+        source="room for 4096 bytes and the headers of RoCE",
+        alike=False,
+    ),
+)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What several rows say in the same words: the harm of a node that differs, and how a thing is set."""
+
+from __future__ import annotations
+
+OF_ITS_LIKE = "Find out what was done to it, and set it as the others are."
+OTHER = "Jobs run in step: a node that behaves otherwise is what all others wait for."
+
+
+def sysctl(key: str, value: str) -> str:
+    """How a sysctl is set."""
+    return (
+        f"OpenShift: '{key}={value}' in section [sysctl] of the pool's Tuned. Elsewhere: kernel_settings_sysctl of linux-system-roles.kernel_settings, "
+        f"or sysctl -w {key}={value} and a file in /etc/sysctl.d."
+    )
+
+
+def argument(argument: str) -> str:
+    """How an argument of the kernel is set."""
+    return (
+        f"OpenShift: '{argument}' in kernelArguments of the pool's MachineConfig, together with all others, so that it reboots once. "
+        f"Elsewhere: grubby --update-kernel=ALL --args={argument}."
+    )

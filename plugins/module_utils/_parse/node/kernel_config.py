@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a kernel was built with: /proc/config.gz, /boot/config-<release>. Form: Linux 6.12 scripts/kconfig/confdata.c, ``CONFIG_PCI_P2PDMA=y`` or
+``# CONFIG_PCI_P2PDMA is not set``; an option is left out where what it depends on is off. Since Linux 5.4 the end of each menu is a comment.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+from ..._model.errors import ParseError
+
+#: of a text; those of distributions have 300 KiB
+MOST_BYTES = 4 << 20
+_GZIP = 16 + zlib.MAX_WBITS
+_MAGIC = b"\x1f\x8b"
+_P2PDMA = re.compile(r"^(?:CONFIG_PCI_P2PDMA=([ym])|# CONFIG_PCI_P2PDMA is not set)$", re.MULTILINE)
+_LAST_MENU = re.compile(r"^# end of Kernel hacking$", re.MULTILINE)
+
+
+def p2pdma(raw: bytes) -> bool:
+    """Whether functions on PCI may reach each other's memory.
+
+    :param raw: the file, which may be packed by gzip
+    :raises ParseError: it is no configuration of a kernel, or not all of one
+    """
+    text = (_unpacked(raw) if raw.startswith(_MAGIC) else raw).decode("utf-8", "replace")
+    found = _P2PDMA.search(text)
+    # it may be left out, but not of a text that was cut off
+    if not found and not _LAST_MENU.search(text):
+        raise ParseError("configuration of the kernel", text[:80], "one with CONFIG_PCI_P2PDMA, or with the end of its last menu")
+    return bool(found and found.group(1))
+
+
+def _unpacked(raw: bytes) -> bytes:
+    unpacker = zlib.decompressobj(_GZIP)
+    try:
+        found = unpacker.decompress(raw, MOST_BYTES)
+    except zlib.error as error:
+        raise ParseError("configuration of the kernel", str(error), "what gzip has packed") from error
+    if not unpacker.eof:
+        raise ParseError("configuration of the kernel", f"{len(raw)} bytes of gzip", "all of what gzip has packed, and not more than a kernel has")
+    return found

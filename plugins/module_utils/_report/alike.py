@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Groups of nodes and of HCAs that are held against each other, with the odd ones. Who is odd say the checks of stages tuning and platform, and nobody else."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.platform import check as platform
+from .._check.tuning import check as tuning
+from .._model.errors import RdmaError
+from .._model.intent import Intent
+from .._model.load import load
+from .._model.records import Record
+from .seen import Seen
+from .text import folded
+
+
+@dataclasses.dataclass(frozen=True)
+class Odd:
+    """What one or more members of a group have otherwise.
+
+    :ivar row: what it is: of nodes a row of stage tuning, of HCAs their firmware or a setting of it
+    :ivar what: the same in words
+    :ivar value: that they show
+    :ivar others: what is usual, and of how many
+    """
+
+    members: typing.Tuple[str, ...]
+    row: str
+    what: str
+    value: str
+    others: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Nodes, or HCAs, that are held against each other.
+
+    :ivar what: nodes or HCAs
+    """
+
+    name: str
+    what: str
+    members: typing.Tuple[str, ...]
+    odd: typing.Tuple[Odd, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Alike:
+    """:ivar groups: nodes of one kind, then HCAs of one model
+    :ivar tuning: facts by which nodes were grouped
+    :ivar notes: why groups are missing, or nodes in them
+    """
+
+    groups: typing.Tuple[Group, ...] = ()
+    tuning: tuning.Facts = dataclasses.field(default_factory=tuning.Facts)
+    notes: typing.Tuple[str, ...] = ()
+
+
+def alike(records: typing.Mapping[str, Record], facts: Seen) -> Alike:
+    """:param records: of this run, by stage"""
+    notes: typing.List[str] = []
+    tunings: tuning.Facts = _facts("tuning", ("nodes", "tunings"), records, facts, notes) or tuning.Facts()
+    firmware: typing.Optional[platform.Facts] = _facts("platform", ("nodes", "subnets", "firmware", "nics"), records, facts, notes)
+    of_nodes = tuple(_of_nodes(tunings))
+    known = {member for group in of_nodes for member in group.members}
+    missing = [name for name in tunings.tunings if name not in known]
+    if missing:
+        notes.append(f"In no group, since nothing is known of how they are tuned: {folded(missing)}.")
+    of_hcas: typing.Tuple[Group, ...] = ()
+    if firmware is not None:
+        try:
+            of_hcas = tuple(_of_hcas(load(Intent, records["platform"].intent, "intent"), firmware))
+        except RdmaError as error:
+            notes.append(f"The intent of stage platform can't be read, so it is unknown which HCAs are held against each other: {error}.")
+    return Alike((*of_nodes, *of_hcas), tunings, tuple(notes))
+
+
+def _facts(stage: str, parts: typing.Sequence[str], records: typing.Mapping[str, Record], facts: Seen, notes: typing.List[str]) -> typing.Any:
+    """None, and a note, where there are none: without them nobody is like another."""
+    record = records.get(stage)
+    if record is None or not record.facts:
+        notes.append(f"Stage {stage} has left no facts in this run, so what it holds against each other is unknown.")
+        return None
+    try:
+        return facts.of(stage, parts)
+    except RdmaError as error:
+        notes.append(f"The facts of stage {stage} can't be read, so what it holds against each other is unknown: {error}.")
+        return None
+
+
+def _of_nodes(facts: tuning.Facts) -> typing.Iterator[Group]:
+    for group in tuning.groups(facts):
+        odd = (
+            Odd(
+                one.nodes,
+                one.row.name,
+                one.row.what,
+                one.value,
+                "neither is usual" if one.usual is None else f"{one.usual} on {one.most} of {one.known}",
+            )
+            for one in group.odd
+        )
+        yield Group(group.kind, "nodes", group.nodes, tuple(odd))
+
+
+def _of_hcas(intent: Intent, facts: platform.Facts) -> typing.Iterator[Group]:
+    for group in platform.groups(intent, facts):
+        found: typing.Dict[typing.Any, typing.List[str]] = {}
+        for (node, hca), odd in group.odd.items():
+            for one in odd:
+                found.setdefault(one, []).append(f"{node} {hca}")
+        odds = (Odd(tuple(members), one.what, one.what, one.value, f"{one.usual} on {one.count} of {one.of}") for one, members in found.items())
+        yield Group(f"HCAs {group.model}", "HCAs", tuple(f"{node} {hca}" for node, hca in group.hcas), tuple(odds))
