@@ -73,6 +73,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NodeSetting, ObservedSettings, TuningSet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OlmFacts, OperatorStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
     Acs,
     GpuDriver,
