@@ -404,7 +404,7 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.olm.operator_group": Data(parser("kubernetes.olm.operator_group"), [olm_world.group("one", ["ops"]), named(spec={"selector": SELECTOR})]),
     "kubernetes.olm.subscription": Data(
         parser("kubernetes.olm.subscription"),
-        [olm_world.subscription(conditions=[olm_world.condition("ResolutionFailed", "r", "m")], installPlanRef={"name": "x"})],
+        [olm_world.subscription(conditions=[olm_world.condition("ResolutionFailed", "r", "m")])],
     ),
     "kubernetes.olm.install_plan": Data(
         parser("kubernetes.olm.install_plan"),

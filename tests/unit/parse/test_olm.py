@@ -84,7 +84,7 @@ def test_a_subscription() -> None:
     troubles = {"ResolutionFailed": "ConstraintsNotSatisfiable: no operators found"}
     assert found == Subscription("nfd", SPACE, "nfd", "stable", "lab", CATALOGS, "Manual", "UpgradePending", "b", "a", "p", troubles, True)
     assert found.place == "ops/nfd"
-    with pytest.raises(ResourceError, match="spec.name is missing"):
+    with pytest.raises(ResourceError, match=r"spec\.name is missing"):
         olm.subscription(named("Subscription", "x"))
 
 
@@ -92,9 +92,8 @@ def test_an_install_plan() -> None:
     assert olm.install_plan(plan("p", ["a", "b"])) == InstallPlan("p", SPACE, "RequiresApproval", False, ("a", "b"))
     # what is no boolean is no approval
     assert not olm.install_plan(named("InstallPlan", "p", spec={"approved": "false"})).approved
-    lookup = {
-        "conditions": [condition("BundleLookupPending", "JobIncomplete", "unpack job not completed"), condition("BundleLookupFailed", "Deadline", "late")]
-    }
+    pending = condition("BundleLookupPending", "JobIncomplete", "unpack job not completed")
+    lookup = {"conditions": [pending, condition("BundleLookupFailed", "Deadline", "late")]}
     failed = {"type": "Installed", "status": "False", "reason": "InstallComponentFailed", "message": "why"}
     found = olm.install_plan(plan("p", [], "Failed", True, message="said", conditions=[failed], bundleLookups=[lookup]))
     assert (found.approved, found.message) == (True, "said; InstallComponentFailed: why; Deadline: late")
