@@ -14,6 +14,11 @@ author:
 description:
   - Asks the API server about each right that the stages and the teardown need for O(fabrics). It uses C(SelfSubjectAccessReview).
   - It does not check the rights that Helm needs to install an operator.
+options:
+  olm:
+    description: Whether M(linerate.rdma.olm) is to install operators. If so, the module also checks the rights for that.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.cluster_facts
@@ -67,11 +72,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     intent = parse_intent(module.params["fabrics"], None, module.params["cluster"])
     cluster = connect(module)
-    return {"rights": to_data(observe(cluster, needed(intent, namespace_of_operator(cluster, intent.cluster.operator_namespace))))}
+    namespace = namespace_of_operator(cluster, intent.cluster.operator_namespace)
+    return {"rights": to_data(observe(cluster, needed(intent, namespace, module.params["olm"])))}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=facts_spec(**INTENT_SPEC), supports_check_mode=True)
+    module = AnsibleModule(argument_spec=facts_spec(**INTENT_SPEC, olm={"type": "bool", "default": False}), supports_check_mode=True)
     run_with_fact(module, lambda: work(module), "access")
 
 

@@ -122,6 +122,8 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "operators": OfCluster("operators", "operators"),
         "images": OfCluster("operators", "images"),
         "rights": OfCluster("access", "rights"),
+        # only where OLM was to install some
+        "olm": OfCluster("olm", "olm"),
         "hcas": HCAS,
     },
     "network": {
@@ -160,7 +162,8 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
     "training": {"log": OfCluster("nccl_log", "log"), "pods": OfCluster("job_pods", "pods"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
     "teardown": {
         "nodes": NODES,
-        "removed": Joined(("objects_removed", "maps_removed", "admission_removed", "namespaces_removed"), "applied"),
+        "removed": Joined(("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed"), "applied"),
+        "stays": OfCluster("olm_removed", "stays"),
         "sync": OfCluster("sync", "sync"),
         "operators": OfCluster("operators", "operators"),
         "rolls": OfCluster("rolls", "rolls"),
@@ -176,7 +179,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
 CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
     "platform": (OfCluster("node_roll", "changes"),),
     "tuning": (OfCluster("node_tuning", "changes"), OfNodes("kernel_settings", key="changes", chosen="kernel_settings_nodes")),
-    "operators": (OfCluster("operator_namespace", "changes"),),
+    "operators": (OfCluster("operator_namespace", "changes"), OfCluster("olm", "changes")),
     "network": (OfCluster("disruption", "lines"), OfCluster("roll_prepared", "changes"), OfCluster("applied", "changes")),
     "virtual_functions": (OfCluster("vf_pods", "changes"),),
     "host": (OfNodes("containerd", key="changes"), OfCluster("cluster_policy", "changes")),

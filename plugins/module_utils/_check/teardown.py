@@ -8,10 +8,11 @@ import dataclasses
 import typing
 
 from .._model.apply import AppliedObject
-from .._model.findings import FAIL, UNKNOWN, Finding, ok
+from .._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._model.host import DROP_IN, ObservedText, Roll
 from .._model.intent import Intent
 from .._model.node_tuning import COLLECTION, INSTALL, ObservedSettings
+from .._model.olm import Stay
 from .._model.profiles import traits
 from .._model.sriov_operator import OperatorFacts
 from .._model.wait import SyncFacts
@@ -24,6 +25,7 @@ class Facts:
 
     :ivar nodes: names of the nodes that took part
     :ivar removed: what became of each object
+    :ivar stays: what is left of the operators that OLM installed for the collection
     :ivar sync: answer of sriov_sync for the way back; None when it did not run
     :ivar operators: answer of sriov_operator_info afterwards; None when there is none
     :ivar operator_removed: whether the operator was taken back as well
@@ -37,6 +39,7 @@ class Facts:
 
     nodes: typing.Tuple[str, ...] = ()
     removed: typing.Tuple[AppliedObject, ...] = ()
+    stays: typing.Tuple[Stay, ...] = ()
     sync: typing.Optional[SyncFacts] = None
     operators: typing.Optional[OperatorFacts] = None
     operator_removed: bool = False
@@ -58,6 +61,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings = [_object(item) for item in facts.removed]
     if not findings:
         findings.append(ok("teardown.object", "objects", "none was there", "none is left"))
+    findings += [_stays(item) for item in facts.stays]
     for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
     findings += machine_config.findings(facts.rolls, facts.roll_error, "teardown.roll")
@@ -84,6 +88,12 @@ def _object(item: AppliedObject) -> Finding:
         why,
         "See who still holds it: pods of others in the namespace, or a finalizer whose owner is gone.",
     )
+
+
+def _stays(item: Stay) -> Finding:
+    """A warning: it is there on purpose, and the reader decides."""
+    remedy = "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is needed: kubectl delete crd NAME"
+    return Finding("teardown.stays", item.subject, WARN, "there", "gone, or left on purpose", f"It stays: {item.why}.", remedy)
 
 
 def _node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:

@@ -40,6 +40,8 @@ except ImportError:
 Resource = typing.Dict[str, typing.Any]
 Clock = typing.Callable[[], float]
 T = typing.TypeVar("T")
+#: name of a kind in KINDS, or what stands there of one that only a custom resource definition tells
+Kind = typing.Union[str, typing.Tuple[str, str, bool]]
 
 #: kind: (path of its API, plural, namespaced). whereabouts and nv-ipam both have an IPPool, so their group stands behind it, as kubectl writes it
 KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
@@ -69,6 +71,11 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "CIDRPool.nv-ipam.nvidia.com": ("/apis/nv-ipam.nvidia.com/v1alpha1", "cidrpools", True),
     "ClusterServiceVersion": ("/apis/operators.coreos.com/v1alpha1", "clusterserviceversions", True),
     "Subscription": ("/apis/operators.coreos.com/v1alpha1", "subscriptions", True),
+    "CatalogSource": ("/apis/operators.coreos.com/v1alpha1", "catalogsources", True),
+    "InstallPlan": ("/apis/operators.coreos.com/v1alpha1", "installplans", True),
+    "OperatorGroup": ("/apis/operators.coreos.com/v1", "operatorgroups", True),
+    "PackageManifest": ("/apis/packages.operators.coreos.com/v1", "packagemanifests", True),
+    "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices", True),
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
     "NetworkAttachmentDefinition": ("/apis/k8s.cni.cncf.io/v1", "network-attachment-definitions", True),
     "NicClusterPolicy": ("/apis/mellanox.com/v1alpha1", "nicclusterpolicies", False),
@@ -190,9 +197,9 @@ def _remedy(status: int, text: str) -> str:
     return ""
 
 
-def path_of(kind: str, namespace: str = "", name: str = "") -> str:
+def path_of(kind: Kind, namespace: str = "", name: str = "") -> str:
     """Path of an object, or of a list of them; of all namespaces when none is given."""
-    base, plural, namespaced = KINDS[kind]
+    base, plural, namespaced = KINDS[kind] if isinstance(kind, str) else kind
     folder = f"{base}/namespaces/{namespace}/{plural}" if namespaced and namespace else f"{base}/{plural}"
     return f"{folder}/{name}" if name else folder
 
@@ -296,7 +303,7 @@ class Cluster:
         except (ValueError, TypeError, HTTPError) as error:
             raise ApiError(0, "Unreadable", f"the answer is no object: {error}", f"GET {path}") from error
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+    def list(self, kind: Kind, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         """All objects of a kind. An item gets the kind, which the API leaves out in lists.
 
         :param selector: label selector; ``fields``: field selector
@@ -308,7 +315,8 @@ class Cluster:
         items = data.get("items")
         if not isinstance(items, list):
             raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path_of(kind, namespace)}")
-        return Listing(tuple({"kind": kind, **item} for item in items), str(data.get("metadata", {}).get("resourceVersion", "")))
+        named = {"kind": kind} if isinstance(kind, str) else {}
+        return Listing(tuple({**named, **item} for item in items), str(data.get("metadata", {}).get("resourceVersion", "")))
 
     def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
         """All objects of a kind, read in pages, so that not all of a large cluster is held at once.
@@ -396,7 +404,7 @@ class Cluster:
 
     def delete(
         self,
-        kind: str,
+        kind: Kind,
         namespace: str,
         name: str,
         grace_seconds: typing.Optional[int] = None,

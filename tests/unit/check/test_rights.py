@@ -80,7 +80,12 @@ def as_granted(right: Right) -> typing.Tuple[str, ...]:
 
 
 def test_the_manifest_grants_what_is_needed_and_nothing_else() -> None:
-    assert granted("linerate-rdma-operators") == {as_granted(right) for right in needed(INTENT, OPERATOR)}
+    assert granted("linerate-rdma-operators") == {as_granted(right) for right in needed(INTENT, OPERATOR, olm=True)}
+
+
+def test_what_olm_needs_is_asked_for_where_it_installs() -> None:
+    assert {right.kind for right in set(needed(INTENT, OPERATOR, olm=True)) - set(needed(INTENT, OPERATOR))} >= {"InstallPlan", "OperatorGroup", "Subscription"}
+    assert Right("operators", "patch", "InstallPlan") not in needed(INTENT, OPERATOR)
 
 
 def test_viewers_may_only_read() -> None:
@@ -96,7 +101,7 @@ def test_viewers_may_only_read() -> None:
 
 
 def test_each_kind_has_a_path() -> None:
-    assert all(path_of(right.kind, right.namespace) for right in needed(INTENT, OPERATOR))
+    assert all(path_of(right.kind, right.namespace) for right in needed(INTENT, OPERATOR, olm=True))
 
 
 @pytest.mark.parametrize(

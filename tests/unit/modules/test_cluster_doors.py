@@ -79,6 +79,7 @@ ARGUMENTS: typing.Dict[str, typing.Any] = {
     "nic_map_lint": {"name": "map", "hcas": {}},
     "machine_config_roll": {"state": "released"},
     "memlock_proof": {"fabrics": [FABRIC], "nodes": ["a"], "cluster": {"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}},
+    "olm": {"operators": [{"package": "nfd", "namespace": "nfd"}]},
     "node_tuning": {"fabrics": [FABRIC], "cluster": {"tuning": {"set": True}}, "nodes": ["a"]},
     "observers": {"image": "registry.example/rdma-tools:1"},
     "rdma_bandwidth": {"fabrics": [FABRIC], "nodes": ["a"]},

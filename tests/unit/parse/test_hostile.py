@@ -33,6 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.images import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError
+from ansible_collections.linerate.rdma.tests.unit import olm_world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import PLACED, bridge, resource, space, sriov_body
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
@@ -399,6 +400,27 @@ DATA: typing.Dict[str, Data] = {
         [
             named(kind="Subscription", spec={"name": "sriov-network-operator"}, status={"conditions": [{"type": "ResolutionFailed", "status": "True"}]}),
             {"kind": "ClusterServiceVersion", "metadata": {"name": "sriov-network-operator.v4"}, "spec": {"version": "4"}, "status": {"phase": "Succeeded"}},
+        ],
+    ),
+    "kubernetes.olm.catalog": Data(parser("kubernetes.olm.catalog"), [olm_world.catalog()]),
+    "kubernetes.olm.package": Data(parser("kubernetes.olm.package"), [olm_world.package()]),
+    "kubernetes.olm.operator_group": Data(parser("kubernetes.olm.operator_group"), [olm_world.group("one", ["ops"]), named(spec={"selector": SELECTOR})]),
+    "kubernetes.olm.subscription": Data(
+        parser("kubernetes.olm.subscription"),
+        [olm_world.subscription(conditions=[olm_world.condition("ResolutionFailed", "r", "m")])],
+    ),
+    "kubernetes.olm.install_plan": Data(
+        parser("kubernetes.olm.install_plan"),
+        [olm_world.plan("x", ["nfd.v1"], bundleLookups=[{"conditions": [olm_world.condition("BundleLookupFailed", "r", "m")]}])],
+    ),
+    "kubernetes.olm.service_version": Data(
+        parser("kubernetes.olm.service_version"),
+        [
+            olm_world.version(
+                "nfd.v1",
+                spec={"webhookdefinitions": [{"deploymentName": "d"}], "customresourcedefinitions": {"owned": [{"name": "x"}]}},
+                requirementStatus=[{"kind": "K", "name": "n", "status": "NotPresent", "dependents": [{"status": "NotSatisfied", "message": "m"}]}],
+            )
         ],
     ),
     "kubernetes.roll_mark.mark": Data(

@@ -73,6 +73,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NodeSetting, ObservedSettings, TuningSet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OlmFacts, OperatorStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
     Acs,
     GpuDriver,
@@ -338,6 +339,8 @@ class _Made:
             facts["nic_devices", "nics"] = NicDevices(tuple(self._card(name, hca) for name in names for hca in _physical(hcas[name].value)))
             # only a network that sets something for the VF of a pod is looked at with pods
             facts["vf_pods", "pods"] = self._vf_pods()
+            # its operators are OLM's
+            facts["olm", "olm"] = OlmFacts((OperatorStand("nfd", "nfd", "ready", "nfd.v1 Succeeded", "", "nfd/nfd", True, "nfd.v1", "nfd.v1"),))
             facts["hcas_in_use"] = {name: ObservedHcas(self._node(number, in_use=True)) for number, name in enumerate(names)}
         facts.update(self._settings())
         facts.update(self._network())

@@ -505,6 +505,14 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("operators_after_network.operators",), ("states[].wanted[].name", "states[].wanted[].groups*", "states[].wanted[].external"), _NAMES),
     Row(("operators_after_network.operators",), ("states[].wanted[].link_type", "states[].wanted[].eswitch_mode"), "The kernel shows what the function is."),
     Row(
+        ("olm",),
+        ("", "operators", "operators[]"),
+        "Nothing is asked of OLM by the intent itself; the task that asks it ends the stage where it fails, and what an operator brings is judged as well.",
+        ("unread", "left out"),
+    ),
+    Row(("olm",), _under("operators[].", "package", "namespace", "detail", "remedy", "subscription", "ours"), _NAMES),
+    Row(("olm",), ("operators[].upgrade",), "A newer version is offered; the one that is asked for is there.", BROKEN, warns=True),
+    Row(
         ("vf_pods.pods",),
         _under(
             "[].",

@@ -35,7 +35,7 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     ("bandwidth", "watch", "Pod"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")),
     *(("network", "watch", kind) for kind in _POOLS),
-    *(("teardown", "list", kind) for kind in ("Namespace", "Tuned", *_JOBS)),
+    *(("teardown", "list", kind) for kind in ("Namespace", "Subscription", "Tuned", *_JOBS)),
 )
 #: what no stage needs: its subject, and what it is for
 _BESIDE = {
@@ -46,14 +46,21 @@ _BESIDE = {
 }
 
 
-def needed(intent: Intent, operator: str) -> typing.Tuple[Right, ...]:
+#: that OLM is read by
+_OLM = ("CatalogSource", "ClusterServiceVersion", "InstallPlan", "OperatorGroup", "Subscription")
+
+
+def needed(intent: Intent, operator: str, olm: bool = False) -> typing.Tuple[Right, ...]:
     """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it: that is nearly everything.
 
     :param operator: namespace of the SR-IOV network operator
+    :param olm: whether OLM is to install operators
     """
     rights = [Right(*row) for row in _READ]
     rights += [Right("network", "list", "Service", "default"), Right("operators", "get", "ConfigMap", operator, name="supported-nic-ids")]
     rights += [Right("operators", "list", kind, operator) for kind in ("ClusterServiceVersion", "Subscription")]
+    if olm:
+        rights += _of_olm()
     # whatever changes the cluster holds it; a name can't be asked for what is not there yet
     rights.append(Right("network", "create", "Lease", LEASE_NAMESPACE))
     rights += [Right("network", verb, "Lease", LEASE_NAMESPACE, name=LEASE) for verb in ("get", "update", "delete")]
@@ -73,6 +80,17 @@ def needed(intent: Intent, operator: str) -> typing.Tuple[Right, ...]:
     for fabric in intent.fabrics:
         rights += _of_fabric(fabric, operator)
     return tuple(dict.fromkeys(rights))
+
+
+def _of_olm() -> typing.List[Right]:
+    """Operators have namespaces of their own, which need not be there yet: all of it is asked for in all of them."""
+    return [
+        *(Right("operators", verb, kind) for verb in ("list", "watch") for kind in _OLM),
+        *(Right("operators", "list", kind) for kind in ("EndpointSlice", "PackageManifest")),
+        *(Right("operators", verb, kind) for verb in ("get", "create", "patch") for kind in ("OperatorGroup", "Subscription")),
+        Right("operators", "patch", "InstallPlan"),
+        *(Right("teardown", "delete", kind) for kind in ("ClusterServiceVersion", "CustomResourceDefinition", "OperatorGroup", "Subscription")),
+    ]
 
 
 def _of_host(intent: Intent) -> typing.List[Right]:

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What to make so that OLM installs the operators that are asked for, and which of them nothing can be made for."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.controllers.olm import Seen, group_trouble, offers, pinned, subscription_of, subscriptions_of
+from .._model.olm import OPENSHIFT_CATALOGS, OperatorStand, OperatorWish, Package, Subscription
+from .._render.olm import GROUP_NAME, Resource, namespace, operator_group, subscription
+
+
+@dataclasses.dataclass(frozen=True)
+class Arranged:
+    """:ivar objects: each with its package, in the order in which they are made
+    :ivar waited_for: wishes that can be waited for, as they are now: with their channel and catalog
+    :ivar refused: what became of the others, before anything is made for them
+    """
+
+    objects: typing.Tuple[typing.Tuple[str, Resource], ...]
+    waited_for: typing.Tuple[OperatorWish, ...]
+    refused: typing.Tuple[OperatorStand, ...]
+
+
+class _Refusal(Exception):
+    def __init__(self, why: str, remedy: str) -> None:
+        super().__init__(why)
+        self.why, self.remedy = why, remedy
+
+
+def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen) -> Arranged:
+    """Objects of all operators that can be had. One that can't does not keep the others back, and gets nothing made."""
+    objects: typing.List[typing.Tuple[str, Resource]] = []
+    waited_for: typing.List[OperatorWish] = []
+    refused: typing.List[OperatorStand] = []
+    for wish in wishes:
+        there = subscription_of(wish, seen)
+        try:
+            _examine(wish, wishes, seen)
+            if there is not None and not there.ours:
+                # it is used as it is, and whoever made it answers for it
+                waited_for.append(wish)
+                continue
+            whole = _whole(wish, there, seen)
+            objects += [(wish.package, item) for item in _objects(whole, there, seen)]
+            waited_for.append(whole)
+        except _Refusal as refusal:
+            refused.append(OperatorStand(wish.package, wish.namespace, "failed", refusal.why, refusal.remedy, ours=bool(there and there.ours)))
+    made: typing.Dict[str, typing.Tuple[str, Resource]] = {}
+    for package, item in objects:
+        # operators that share a namespace share what is in it
+        made.setdefault(f"{item['kind']} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}", (package, item))
+    return Arranged(tuple(made.values()), tuple(waited_for), tuple(refused))
+
+
+def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Seen) -> None:
+    """:raises _Refusal: what is asked for contradicts itself, or what is there"""
+    if sum(other.package == wish.package for other in wishes) > 1:
+        raise _Refusal(f"package {wish.package} is asked for more than once", "Name it once")
+    beside = [other for other in wishes if other.namespace == wish.namespace and set(other.target_namespaces) != set(wish.target_namespaces)]
+    if beside:
+        why = f"{wish.package} and {beside[0].package} share namespace {wish.namespace} and are to watch different ones, and a namespace has one OperatorGroup"
+        raise _Refusal(why, "Give them the same target_namespaces, or namespaces of their own")
+    found = subscriptions_of(wish.package, seen)
+    if len(found) > 1:
+        places = ", ".join(item.place for item in found)
+        remedy = "Keep one of them: kubectl -n NAMESPACE delete subscriptions.operators.coreos.com NAME, and then its ClusterServiceVersion"
+        raise _Refusal(f"there are {len(found)} Subscriptions of package {wish.package}: {places}", remedy)
+    if found and found[0].ours and found[0].namespace != wish.namespace:
+        why = f"the collection has it in namespace {found[0].namespace}, and {wish.namespace} is asked for; OLM moves no operator"
+        raise _Refusal(why, f"Set namespace to {found[0].namespace}, or take it back first, by the teardown")
+    if not found or found[0].ours:
+        trouble = group_trouble(wish.namespace, wish.target_namespaces, seen)
+        if trouble is not None and not _only_ours(wish.namespace, seen):
+            raise _Refusal(trouble.why, trouble.remedy)
+
+
+def _only_ours(space: str, seen: Seen) -> bool:
+    """Whether the one OperatorGroup of a namespace is the collection's, which brings it to what is asked for."""
+    found = [item for item in seen.groups.values() if item.namespace == space]
+    return len(found) == 1 and found[0].ours
+
+
+def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> OperatorWish:
+    """The wish with its channel and catalog. What a Subscription of ours has already stays: a default that changes in the catalog is no wish.
+
+    :raises _Refusal: no catalog, or it has no such package, channel or version
+    """
+    if there is not None:
+        channel = wish.channel or there.channel
+        source, space = (wish.source, wish.source_namespace) if wish.source else (there.source, there.source_namespace)
+        wish = dataclasses.replace(wish, channel=channel, source=source, source_namespace=space or _space_of(source, seen))
+        # once it is installed it runs without its catalog
+        return wish if there.installed else _examined(wish, seen)
+    found = offers(wish, seen)
+    if len(found) > 1:
+        names = ", ".join(f"{item.catalog_namespace}/{item.catalog}" for item in found)
+        raise _Refusal(f"package {wish.package} is in {len(found)} catalogs: {names}", "Name one of them in source and source_namespace")
+    if found:
+        wish = dataclasses.replace(wish, source=found[0].catalog, source_namespace=found[0].catalog_namespace)
+    elif wish.source:
+        wish = dataclasses.replace(wish, source_namespace=wish.source_namespace or _space_of(wish.source, seen))
+    else:
+        wish = _only_catalog(wish, seen)
+    wish = _examined(wish, seen)
+    default = next((item.default_channel for item in offers(wish, seen)), "")
+    return dataclasses.replace(wish, channel=wish.channel or default)
+
+
+def _space_of(source: str, seen: Seen) -> str:
+    """:raises _Refusal: no CatalogSource of this name, or several"""
+    spaces = [item.namespace for item in seen.catalogs.values() if item.name == source]
+    if OPENSHIFT_CATALOGS in spaces:
+        return OPENSHIFT_CATALOGS
+    if len(spaces) != 1:
+        names = ", ".join(sorted(f"{item.namespace}/{item.name}" for item in seen.catalogs.values())) or "none"
+        raise _Refusal(f"there are {len(spaces)} CatalogSources {source}; the cluster has: {names}", "Correct source, or name source_namespace")
+    return spaces[0]
+
+
+def _only_catalog(wish: OperatorWish, seen: Seen) -> OperatorWish:
+    """The one catalog of a cluster that does not tell what its catalogs offer.
+
+    :raises _Refusal: there is none, or not one only, or none of them has the package
+    """
+    names = ", ".join(sorted(f"{item.namespace}/{item.name} ({item.state or 'no connection yet'})" for item in seen.catalogs.values())) or "none"
+    if seen.packages is not None:
+        remedy = "Correct package (kubectl get packagemanifests), or name the catalog that has it in source; one that is not READY offers nothing yet"
+        raise _Refusal(f"no catalog of the cluster offers package {wish.package}; it has: {names}", remedy)
+    if len(seen.catalogs) != 1:
+        raise _Refusal(f"the cluster has {len(seen.catalogs)} catalogs ({names}) and does not tell what they offer", "Name one in source and source_namespace")
+    (catalog,) = seen.catalogs.values()
+    return dataclasses.replace(wish, source=catalog.name, source_namespace=catalog.namespace)
+
+
+def _examined(wish: OperatorWish, seen: Seen) -> OperatorWish:
+    """A Subscription that can't be resolved keeps OLM from all others of its namespace, so that none is made.
+
+    :raises _Refusal: the catalog has no such package, channel or version
+    """
+    catalog = seen.catalogs.get((wish.source_namespace, wish.source))
+    name = f"{wish.source_namespace}/{wish.source}"
+    if catalog is None:
+        there = ", ".join(sorted(f"{item.namespace}/{item.name}" for item in seen.catalogs.values())) or "none"
+        raise _Refusal(f"CatalogSource {name} is not there; the cluster has: {there}", "Correct source and source_namespace, or create it")
+    if seen.packages is None or not catalog.ready:
+        return wish
+    found = offers(wish, seen)
+    if not found:
+        raise _Refusal(f"catalog {name} has no package {wish.package}", f"Correct package: kubectl get packagemanifests -l catalog={wish.source}")
+    package = found[0]
+    channels = [item for item in package.channels if wish.channel in ("", item.name)]
+    if not channels:
+        there = ", ".join(item.name for item in package.channels)
+        raise _Refusal(f"package {wish.package} has no channel {wish.channel}; it has: {there}", "Correct channel, or leave it out for the catalog's default")
+    _examine_version(wish, package, seen)
+    return wish
+
+
+def _examine_version(wish: OperatorWish, package: Package, seen: Seen) -> None:
+    channel = wish.channel or package.default_channel
+    versions = [name for item in package.channels if item.name == channel for name in item.versions]
+    name = pinned(dataclasses.replace(wish, channel=channel), seen)
+    if name and versions and name not in versions:
+        raise _Refusal(f"channel {channel} of package {wish.package} has no {name}; it has: {', '.join(versions[:20])}", "Correct version or channel")
+
+
+def _objects(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> typing.Iterator[Resource]:
+    yield namespace(wish.namespace)
+    groups = [item for item in seen.groups.values() if item.namespace == wish.namespace]
+    if not groups or groups[0].ours:
+        yield operator_group(groups[0].name if groups else GROUP_NAME, wish.namespace, wish.target_namespaces)
+    yield subscription(there.name if there else wish.package, wish, pinned(wish, seen))

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Takes back the operators whose Subscription the collection made: its objects, ClusterServiceVersion, Subscription, and then definitions without objects.
+
+Our own objects of an operator's kinds go first, while it runs: it alone takes its finalizers off. The Subscription goes after the ClusterServiceVersion:
+it bears our label, so that a removal that was interrupted is found again. Definitions that still have objects stay, as do the objects of others in them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.apply import AppliedObject
+from .._model.olm import GROUP, ServiceVersion, Stay, Subscription
+from .._observe.apply import Outcome, ours, stable
+from .._observe.kubernetes import ApiError, Clock, Cluster, Kind, Resource
+from .._observe.olm import kind_of_definition
+from .._parse.kubernetes import olm
+from .._parse.kubernetes.resource import labels_of, mapping_at, name_of
+
+#: of a definition that OLM has made
+_MADE_BY_OLM = ("olm.managed", "true")
+_COPIES = "!olm.copiedFrom"
+#: of the objects that stay, those that are named
+_NAMED = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Removed:
+    """:ivar namespaces: in which an operator of ours is left
+    :ivar stays: what is left, and why
+    """
+
+    outcomes: typing.Tuple[Outcome, ...] = ()
+    stays: typing.Tuple[Stay, ...] = ()
+    namespaces: typing.Tuple[str, ...] = ()
+
+
+class Remover:
+    """:param pause: sleeps; given in, as ``clock``, so that a test needs no time
+    :param limit: seconds for each kind of object to go
+    """
+
+    def __init__(self, cluster: Cluster, check_mode: bool, limit: float, clock: Clock, pause: typing.Callable[[float], None]) -> None:
+        self._cluster, self._check_mode, self._limit, self._clock, self._pause = cluster, check_mode, limit, clock, pause
+        self._outcomes: typing.List[Outcome] = []
+        self._stays: typing.List[Stay] = []
+
+    def show(self) -> Removed:
+        """What is there of ours, and stays.
+
+        :raises ApiError: it cannot be read
+        """
+        found = self._subscriptions() if self._cluster.serves(GROUP) else []
+        why = "the operator is not taken back, unless teardown_operator is set"
+        return Removed((), tuple(Stay(f"Subscription {item.place}", why) for item in found), tuple(sorted({item.namespace for item in found})))
+
+    def run(self) -> Removed:
+        """Take all of it back. A refusal is an outcome, and keeps what depends on it.
+
+        :raises ApiError: it cannot be read
+        """
+        if not self._cluster.serves(GROUP):
+            return Removed()
+        left = [item for item in self._subscriptions() if not self._operator(item)]
+        self._groups()
+        return Removed(tuple(self._outcomes), tuple(self._stays), tuple(sorted({item.namespace for item in left})))
+
+    def _subscriptions(self) -> typing.List[Subscription]:
+        found = map(olm.subscription, self._cluster.list("Subscription").items)
+        return sorted((item for item in found if item.ours), key=lambda item: item.place)
+
+    def _operator(self, subscription: Subscription) -> bool:
+        """Whether an operator is gone."""
+        space = subscription.namespace
+        versions = [olm.service_version(item) for item in self._cluster.list("ClusterServiceVersion", selector=_COPIES).items]
+        mine = [item for item in versions if item.namespace == space and item.name in (subscription.installed, subscription.current)]
+        definitions = self._definitions(subscription, mine, versions)
+        for definition in definitions:
+            if not self._objects(definition):
+                self._stays.append(Stay(f"operator {subscription.package}", "objects of ours that it has to let go of are left; run the teardown again"))
+                return False
+        for version in mine:
+            if not self._delete("ClusterServiceVersion", space, version.name):
+                return False
+            # what runs goes with it, a moment later
+            for name in version.deployments:
+                self._await("Deployment", space, name)
+        if not self._delete("Subscription", space, subscription.name):
+            return False
+        for definition in definitions:
+            self._definition(definition)
+        return True
+
+    def _definitions(
+        self, subscription: Subscription, mine: typing.Sequence[ServiceVersion], versions: typing.Sequence[ServiceVersion]
+    ) -> typing.List[Resource]:
+        """Those that the operator brought, also where its ClusterServiceVersion is gone already, and that no other one owns."""
+        label = f"operators.coreos.com/{subscription.package}.{subscription.namespace}"
+        owned = {name for version in mine for name in version.definitions}
+        others = {name for version in versions if version not in mine for name in version.definitions}
+        found = self._cluster.list("CustomResourceDefinition").items
+        return [item for item in found if (name_of(item) in owned or label in labels_of(item)) and name_of(item) not in others]
+
+    def _instances(self, definition: Resource) -> typing.Tuple[Kind, typing.Tuple[Resource, ...]]:
+        kind = kind_of_definition(definition)
+        try:
+            return kind, self._cluster.list(kind).items
+        except ApiError as error:
+            if error.absent:
+                return kind, ()
+            raise
+
+    def _objects(self, definition: Resource) -> bool:
+        """Take back our objects of a kind; whether none of them is left."""
+        kind, items = self._instances(definition)
+        gone = True
+        for item in items:
+            # what an operator made of one of ours goes with its owner
+            if ours(item) and not mapping_at(item, "metadata").get("ownerReferences"):
+                gone = self._delete(kind, str(item["metadata"].get("namespace", "")), name_of(item), str(item.get("kind"))) and gone
+        return gone
+
+    def _definition(self, definition: Resource) -> None:
+        name = name_of(definition)
+        subject = f"CustomResourceDefinition {name}"
+        try:
+            _kind, items = self._instances(definition)
+        except ApiError as error:
+            self._stays.append(Stay(subject, f"whether there are objects of it could not be read: {error.text}"))
+            return
+        left = [item for item in items if not self._check_mode or not ours(item)]
+        if left:
+            names = ", ".join(name_of(item) for item in left[:_NAMED])
+            more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+            self._stays.append(Stay(subject, f"{len(left)} objects of it are not the collection's: {names}{more}"))
+        elif _MADE_BY_OLM not in labels_of(definition).items() and not any(key.startswith("operators.coreos.com/") for key in labels_of(definition)):
+            self._stays.append(Stay(subject, "it was there before OLM installed the operator"))
+        else:
+            self._delete("CustomResourceDefinition", "", name, stays=True)
+
+    def _groups(self) -> None:
+        """Those of ours in which nothing is left that needs one."""
+        gone = {(outcome.applied.kind, outcome.applied.namespace, outcome.applied.name) for outcome in self._outcomes if outcome.changed}
+        left = [
+            item for kind in ("Subscription", "ClusterServiceVersion") for item in self._cluster.list(kind, selector=_COPIES if kind[0] == "C" else "").items
+        ]
+        used = {str(item["metadata"].get("namespace", "")) for item in left if (item["kind"], item["metadata"].get("namespace", ""), name_of(item)) not in gone}
+        for group in map(olm.operator_group, self._cluster.list("OperatorGroup").items):
+            if group.ours and group.namespace in used:
+                self._stays.append(Stay(f"OperatorGroup {group.namespace}/{group.name}", "other operators are in its namespace"))
+            elif group.ours:
+                self._delete("OperatorGroup", group.namespace, group.name)
+
+    def _delete(self, kind: Kind, namespace: str, name: str, shown: str = "", stays: bool = False) -> bool:
+        """Delete an object and wait until it is gone; whether it is.
+
+        :param shown: name of the kind, where ``kind`` is none
+        :param stays: what cannot be deleted is told, and is no failure
+        """
+        applied = AppliedObject(shown or str(kind), name, namespace)
+        before: typing.Optional[Resource] = None
+        try:
+            before = self._find(kind, namespace, name)
+            there = before is not None and self._cluster.delete(kind, namespace, name, dry_run=self._check_mode)
+            left = self._await(kind, namespace, name) if there else None
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            left, applied = None, dataclasses.replace(applied, action="refused", reason=error.reason, refusal=error.text)
+            if stays:
+                self._stays.append(Stay(f"{applied.kind} {name}", f"the API server refuses to delete it: {error.text}"))
+                return False
+        else:
+            applied = dataclasses.replace(applied, action="deleted" if there else "absent")
+        if left is not None:
+            held = ", ".join(left["metadata"].get("finalizers") or []) or "none"
+            applied = dataclasses.replace(applied, action="refused", reason="Remains", refusal=f"still there after its deletion; finalizers: {held}")
+        self._outcomes.append(Outcome(applied, stable(before) if before is not None else None))
+        return applied.action != "refused"
+
+    def _find(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
+        found = (item for item in self._cluster.list(kind, namespace, fields=f"metadata.name={name}").items)
+        return next((item for item in found if name_of(item) == name), None)
+
+    def _await(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
+        """None once it is gone; in check mode nothing goes."""
+        end = self._clock() + self._limit
+        while not self._check_mode:
+            left = self._find(kind, namespace, name)
+            if left is None or self._clock() >= end:
+                return left
+            self._pause(1.0)
+        return None

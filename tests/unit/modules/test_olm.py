@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module olm before a played OLM: check, diff, run, run again, what stays, and the way back."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pathlib
+import typing
+
+import pytest
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.check import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm import check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+
+from ..fake_api import Resource
+from ..olm_world import OURS, SPACE, OlmWorld, group, named, subscription, version
+
+Run = typing.Callable[..., Resource]
+OPERATOR = {"package": "nfd", "namespace": SPACE}
+
+
+@pytest.fixture
+def world() -> typing.Iterator[OlmWorld]:
+    made = OlmWorld()
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def run(world: OlmWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.olm")
+    monkeypatch.setattr(module, "connect", lambda options: world.client(world.url))
+
+    def call(**given: typing.Any) -> Resource:
+        with patch_module_args(given), pytest.raises(SystemExit) as ended:
+            module.main()
+        result: Resource = json.loads(capsys.readouterr().out)
+        assert not ended.value.code, result
+        return result
+
+    return call
+
+
+def test_check_run_again_and_take_back(run: Run, world: OlmWorld) -> None:
+    dry = run(operators=[OPERATOR], _ansible_check_mode=True, _ansible_diff=True)
+    assert dry["changes"] == [f"created Namespace {SPACE}", f"created OperatorGroup {SPACE}/linerate-rdma", f"created Subscription {SPACE}/nfd"]
+    assert any("installPlanApproval: Manual" in item["after"] for item in dry["diff"]) and not world.names("Subscription")
+    done = run(operators=[OPERATOR], _ansible_diff=True)
+    assert done["changes"][:-1] == dry["changes"] and done["changes"][-1].startswith(f"approved InstallPlan {SPACE}/")
+    assert "approved: true" in done["diff"][-1]["after"] and "approved: false" in done["diff"][-1]["before"]
+    again = run(operators=[OPERATOR])
+    assert not again["changed"] and again["olm"] == done["olm"]
+    shown = run(state="shown")
+    assert shown["namespaces"] == [SPACE] and shown["stays"][0]["subject"] == f"Subscription {SPACE}/nfd" and not shown["changed"]
+    foreseen = run(state="absent", _ansible_check_mode=True)
+    assert world.names("Subscription") == {"nfd"}
+    gone = run(state="absent")
+    assert (
+        gone["changes"]
+        == foreseen["changes"]
+        == [
+            f"deleted ClusterServiceVersion {SPACE}/nfd.v1.0.0",
+            f"deleted Subscription {SPACE}/nfd",
+            f"deleted OperatorGroup {SPACE}/linerate-rdma",
+        ]
+    )
+    assert gone["stays"] == [] == gone["namespaces"]
+    assert not run(state="absent")["changed"]
+
+
+def test_its_answer_is_the_fact_that_is_judged(run: Run, world: OlmWorld, tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), "run-1")
+    folder.begin(RunStart("run-1", "2026-11-24T12:00:00+00:00", False, ("worker-1",)))
+    answer = run(operators=[OPERATOR, {**OPERATOR, "package": "absent"}], facts_dir=str(tmp_path), run="run-1", holder="me")
+    assert "olm" not in answer and answer["changed"]
+    facts = load(Facts, {"olm": (folder.value("olm") or {})["olm"]}, "facts")
+    assert [finding.status for finding in check(facts.olm)] == ["pass", "fail"]
+
+
+# the way back
+
+
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "nodes.nfd.io", "uid": "1", "labels": {"olm.managed": "true"}},
+    "spec": {
+        "group": "nfd.io",
+        "scope": "Namespaced",
+        "names": {"plural": "nodes", "kind": "Nfd"},
+        "versions": [{"name": "v1", "served": True, "storage": True}],
+    },
+}
+OWNED = {"customresourcedefinitions": {"owned": [{"name": "nodes.nfd.io", "version": "v1", "kind": "Nfd"}]}}
+EVERYWHERE, HERE = "/apis/nfd.io/v1/nodes", f"/apis/nfd.io/v1/namespaces/{SPACE}/nodes"
+
+
+@pytest.fixture
+def installed(world: OlmWorld) -> OlmWorld:
+    """An operator of ours with a definition, and an OperatorGroup of ours."""
+    world.put("CustomResourceDefinition", CRD)
+    for path in (EVERYWHERE, HERE):
+        world._objects[path], world._events[path] = {}, []
+    world.have(group("linerate-rdma", labels=OURS), version("nfd.v1.0.0", spec=OWNED))
+    world.have(subscription(labels=OURS, currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"))
+    return world
+
+
+def custom(world: OlmWorld, name: str, **labels: str) -> None:
+    item = {"apiVersion": "nfd.io/v1", "kind": "Nfd", "metadata": {"name": name, "namespace": SPACE, "uid": name, "labels": labels}}
+    world._happen(HERE, "ADDED", item)
+
+
+def test_objects_go_before_the_operator_and_the_definition_last(run: Run, installed: OlmWorld) -> None:
+    custom(installed, "mine", **OURS)
+    gone = run(state="absent")
+    assert [line.split()[1] for line in gone["changes"]] == ["Nfd", "ClusterServiceVersion", "Subscription", "CustomResourceDefinition", "OperatorGroup"]
+    deleted = [name for name in installed.requests if name.startswith("delete") and "/leases/" not in name]
+    assert [name.split("/")[-1] for name in deleted] == ["mine", "nfd.v1.0.0", "nfd", "nodes.nfd.io", "linerate-rdma"]
+    assert gone["stays"] == []
+
+
+def test_objects_of_others_stay_with_their_definition(run: Run, installed: OlmWorld) -> None:
+    custom(installed, "theirs")
+    gone = run(state="absent")
+    assert gone["stays"] == [{"subject": "CustomResourceDefinition nodes.nfd.io", "why": "1 objects of it are not the collection's: theirs"}]
+    assert installed.names("CustomResourceDefinition") == {"nodes.nfd.io"} and not installed.names("Subscription")
+
+
+def test_a_definition_that_was_there_before_stays(run: Run, installed: OlmWorld) -> None:
+    installed.put("CustomResourceDefinition", {**CRD, "metadata": {"name": "nodes.nfd.io", "uid": "1"}})
+    assert "before OLM installed" in run(state="absent")["stays"][0]["why"]
+
+
+def test_an_operator_keeps_what_it_must_let_go_of(run: Run, installed: OlmWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    custom(installed, "mine", **OURS)
+    real = installed.remove
+    # a finalizer
+    monkeypatch.setattr(installed, "remove", lambda path, item: None if "nfd.io" in path else real(path, item))
+    gone = run(state="absent", wait_seconds=0)
+    (left,) = [item for item in gone["applied"] if item["action"] == "refused"]
+    assert left["kind"] == "Nfd" and left["reason"] == "Remains"
+    assert installed.names("ClusterServiceVersion") == {"nfd.v1.0.0"} and gone["namespaces"] == [SPACE]
+    assert "run the teardown again" in gone["stays"][0]["why"]
+
+
+def test_a_removal_that_was_interrupted_goes_on(run: Run, installed: OlmWorld) -> None:
+    installed.lose(version("nfd.v1.0.0", spec=OWNED))
+    installed.put("CustomResourceDefinition", {**CRD, "metadata": {"name": "nodes.nfd.io", "uid": "1", "labels": {"operators.coreos.com/nfd.ops": ""}}})
+    assert [line.split()[1] for line in run(state="absent")["changes"]] == ["Subscription", "CustomResourceDefinition", "OperatorGroup"]
+
+
+def test_what_is_not_ours_stays(run: Run, world: OlmWorld) -> None:
+    world.have(subscription(currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"), version("nfd.v1.0.0"), group("theirs"))
+    gone = run(state="absent")
+    assert gone["changes"] == [] and world.names("Subscription") == {"nfd"} and world.names("OperatorGroup") == {"theirs"}
+
+
+def test_a_group_that_another_operator_needs_stays(run: Run, installed: OlmWorld) -> None:
+    installed.have(named("Subscription", "other", spec={"name": "other"}))
+    gone = run(state="absent")
+    assert {"subject": f"OperatorGroup {SPACE}/linerate-rdma", "why": "other operators are in its namespace"} in gone["stays"]
