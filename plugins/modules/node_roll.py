@@ -136,7 +136,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: The plan, with one line for each node that something is done about or that is left out.
+  description: The plan, with one line for each node that something is done about or that is left out. A line says who reboots the node, and why.
   returned: success
   type: list
   elements: str

@@ -35,6 +35,13 @@ options:
     type: list
     elements: str
     default: []
+  kernel_arguments:
+    description:
+      - Kernel arguments to look for. Those of them that the kernel runs with are reported beside those about IOMMU and PCI. All others stay on the node,
+        because a command line can have secrets.
+    type: list
+    elements: str
+    default: []
   host_files:
     description: Folder in which the observer has the files of its node.
     type: path
@@ -119,7 +126,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     # the fact is the module's whole answer, and says besides what it changed
     known = {field.name for field in dataclasses.fields(ObserversFacts)}
     observers = load(ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers")
-    asked = Asked(tuple(options["kinds"]), tuple(options["sysfs"]), tuple(options["netdevs"]), options["python"], options["seconds"], options["host_files"])
+    kinds, roots, netdevs, arguments = (tuple(options[name]) for name in ("kinds", "sysfs", "netdevs", "kernel_arguments"))
+    asked = Asked(kinds, roots, netdevs, options["python"], options["seconds"], options["host_files"], arguments)
     unanswered = 0
     for node, shown in look(connect(module), observers.namespace, observers.nodes, asked, options["parallel"]):
         unanswered += any(one.error is not None for one in shown.values())
@@ -136,6 +144,7 @@ def main() -> None:
             kinds={"type": "list", "elements": "str", "choices": [*KINDS, DROP_IN, NEIGHBOURS], "default": list(KINDS)},
             sysfs={"type": "list", "elements": "path", "default": ["/sys"]},
             netdevs={"type": "list", "elements": "str", "default": []},
+            kernel_arguments={"type": "list", "elements": "str", "default": []},
             host_files={"type": "path", "default": HOST},
             python={"type": "str", "default": PYTHON},
             parallel={"type": "int", "default": 64},
