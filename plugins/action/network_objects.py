@@ -8,8 +8,8 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of, value_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -32,7 +32,7 @@ class ActionModule(ControllerAction):
         addresses = load(AddressFacts, value_of(folder, "addresses", "addresses"), "addresses")
         operators = load(OperatorFacts, value_of(folder, "operators_before_network", "operators"), "operators")
         nodes = folder.start().nodes
-        kernel = load(typing.Dict[str, ObservedKernelArguments], folder.of_nodes("kernel_arguments", nodes), "kernel_arguments")
-        planned = plan(intent, nodes, ground_of(folder), addresses, operators, kernel)
+        platforms = load(typing.Dict[str, ObservedPlatform], folder.of_nodes("platform", nodes), "platform")
+        planned = plan(intent, nodes, ground_of(folder), addresses, operators, platforms)
         folder.write("network_objects", value=planned)
         return {"objects": len(planned.objects), "hosts": len(planned.hosts), "held": sorted(planned.lint.held), "unmade": sorted(planned.unmade)}

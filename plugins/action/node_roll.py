@@ -31,6 +31,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_firmware, of_kernel
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
 from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Limits, Roller
@@ -115,6 +116,7 @@ class ActionModule(ControllerAction):
                 stop,
                 limits,
                 options["delete_unmanaged"],
+                host_configs(intent.host),
             )
             planned = roller.plan(nodes, intent)
             for line in lines(planned):

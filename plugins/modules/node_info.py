@@ -51,6 +51,13 @@ options:
     type: list
     elements: str
     default: []
+  kernel_arguments:
+    description:
+      - Kernel arguments to look for. Those of them that the kernel runs with are reported beside those about IOMMU and PCI. All others stay on the node,
+        because a command line can have secrets.
+    type: list
+    elements: str
+    default: []
   moment:
     description: Name of the point in time within the run. With O(facts_dir), it becomes part of the kind of the fact, such as C(hcas_<moment>).
     type: str
@@ -264,7 +271,7 @@ platform:
       type: str
       sample: x86_64
     kernel_arguments:
-      description: Kernel command line arguments about IOMMU and PCI.
+      description: Kernel command line arguments about IOMMU and PCI, and those of O(kernel_arguments) that it has.
       returned: success
       type: list
       elements: str
@@ -443,7 +450,7 @@ def chosen(words: typing.Sequence[str]) -> typing.List[str]:
 
 
 def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-    look = Look(params["sysfs"], params["netdevs"])
+    look = Look(params["sysfs"], params["netdevs"], kernel_arguments=params["kernel_arguments"])
     return {kind: look.at(kind) for kind in chosen(params["gather_subset"])}
 
 
@@ -458,6 +465,7 @@ def main() -> None:
             },
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
             "netdevs": {"type": "list", "elements": "str", "default": []},
+            "kernel_arguments": {"type": "list", "elements": "str", "default": []},
             **_ansible.OBSERVER_SPEC,
             "moment": {"type": "str"},
             "since": {"type": "str"},

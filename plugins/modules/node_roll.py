@@ -16,6 +16,13 @@ description:
   - The BIOS is compared with C(rdma_cluster.bios), through the BMC of the node.
   - The kernel arguments are compared with C(rdma_cluster.host.kernel_arguments), by the fact C(kernel_arguments), which the result of
     M(linerate.rdma.kernel_arguments) is kept as. Nodes of a C(MachineConfigPool) are left out, because a C(MachineConfig) sets theirs.
+  - If the BIOS of a node of a C(MachineConfigPool) differs, and the C(MachineConfigs) of C(rdma_cluster.host) would reboot the nodes of this pool, it takes
+    that reboot. The module sets the BIOS of all nodes of the pools first. It then applies the C(MachineConfigs) while the pools are paused, unpauses them,
+    and waits until the machine config operator of OpenShift has drained and rebooted each node once. No BMC resets these nodes.
+  - A power cycle is not part of that reboot. The BMC of the node does it before, and the plan says that the node goes down twice.
+  - If a node of such a pool cannot be done, its pool is left as it is, so that no node is rebooted twice.
+  - No BMC resets a node while its C(MachineConfigPool) changes nodes, is degraded, or is paused by somebody else. The module reads that again right before
+    each reset.
   - Then works on the nodes in waves. It sets the BIOS of a node, cordons and drains it, resets it through its BMC, waits until it is C(Ready) with another boot
     ID, and reads the BIOS again.
   - If C(rdma_cluster.disruption) is not V(reboot), a plan that needs a reset is refused before anything is changed.
@@ -123,12 +130,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: The plan, with one line for each node that something is done about or that is left out.
+  description: The plan, with one line for each node that something is done about or that is left out. A line says who reboots the node, and why.
   returned: success
   type: list
   elements: str
   sample:
-    - "worker-2 (wave 1): set, drain, reset, 14 pods go: BIOS iommu on (now ProcVtd Disabled), set by its BMC"
+    - "worker-2 (wave 1): set, drain, reset by its BMC, 14 pods go: BIOS iommu on (now ProcVtd Disabled), set by its BMC"
 changes:
   description: What was done, or would be done in check mode, with one line for each node.
   returned: success

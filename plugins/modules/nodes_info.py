@@ -47,6 +47,13 @@ options:
     type: list
     elements: str
     default: []
+  kernel_arguments:
+    description:
+      - Kernel arguments to look for. Those of them that the kernel runs with are reported beside those about IOMMU and PCI. All others stay on the node,
+        because a command line can have secrets.
+    type: list
+    elements: str
+    default: []
   host_files:
     description: Folder in which the observer has the files of its node.
     type: path
@@ -127,7 +134,8 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     for node in chosen or ():
         for kind in options["kinds"]:
             folder.write(kind, node, error="failed: it was asked again, and nothing came back")
-    asked = Asked(tuple(options["kinds"]), tuple(options["sysfs"]), tuple(options["netdevs"]), options["python"], options["seconds"], options["host_files"])
+    kinds, roots, netdevs, arguments = (tuple(options[name]) for name in ("kinds", "sysfs", "netdevs", "kernel_arguments"))
+    asked = Asked(kinds, roots, netdevs, options["python"], options["seconds"], options["host_files"], arguments)
     namespace, observers = ("", ()) if chosen == set() else _observers(folder, chosen)
     unanswered = missing = 0
     for node, shown in look(connect(module), namespace, observers, asked, options["parallel"]) if observers else ():
@@ -162,6 +170,7 @@ def main() -> None:
             since={"type": "str"},
             sysfs={"type": "list", "elements": "path", "default": ["/sys"]},
             netdevs={"type": "list", "elements": "str", "default": []},
+            kernel_arguments={"type": "list", "elements": "str", "default": []},
             host_files={"type": "path", "default": HOST},
             python={"type": "str", "default": PYTHON},
             parallel={"type": "int", "default": 64},

@@ -187,8 +187,9 @@ CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
 }
 
 
-#: what a stage plans by, beside what it is judged by: where its HCAs are decides what it makes and whom it attaches
-PLANNED_BY: typing.Dict[str, typing.Tuple[OfNodes, ...]] = {"network": (HCAS, SUBNETS), "virtual_functions": (HCAS, SUBNETS)}
+#: what a stage plans by, beside what it is judged by: where its HCAs are decides what it makes and whom it attaches,
+#: and with which kernel arguments the nodes run, whether these need a MachineConfig
+PLANNED_BY: typing.Dict[str, typing.Tuple[OfNodes, ...]] = {"network": (HCAS, SUBNETS, PLATFORM), "virtual_functions": (HCAS, SUBNETS)}
 
 
 def shared(stage: str) -> typing.Tuple[OfNodes, ...]:

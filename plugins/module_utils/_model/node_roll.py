@@ -8,11 +8,14 @@ import dataclasses
 import hashlib
 import typing
 
+from .disruption import PoolPlan
+
 #: what makes a wanted value true. power_cycle: the power is taken away
 Needs = typing.Literal["nothing", "reboot", "power_cycle"]
 #: set: a value that needs no reset. reboot and power_cycle come after a drain. unknown: nobody knows what differs
 StepAction = typing.Literal["nothing", "set", "reboot", "power_cycle", "unknown"]
-#: where a node is taken up. wait: it was reset and is not back. finish: it is back, or was never reset and has nothing left to do
+#: where a node is taken up. wait: it was reset and is not back, or the roll of its MachineConfigPool is not through. finish: it is back, or was never reset and
+#: has nothing left to do
 Phase = typing.Literal["begin", "wait", "finish"]
 #: left: the roll ended before its turn. blocked: something is in its way. nothing: it is as wanted. unproven: it was reset and is back, and who looks at
 #: nodes has to look again before anybody knows whether that helped
@@ -73,12 +76,14 @@ class Mark:
     :ivar boot: id of the boot before the reset
     :ivar cordoned: by the roll, so that it is the roll that uncordons it
     :ivar reset: a reset was ordered, or is about to be. Whether it came, the id of the boot tells
+    :ivar pool: MachineConfigPool whose roll is to reboot it; empty where its BMC is
     """
 
     differences: typing.Tuple[str, ...] = ()
     boot: str = ""
     cordoned: bool = False
     reset: bool = False
+    pool: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +95,9 @@ class NodeStep:
     :ivar blockers: why it is not done now, each with what to do
     :ivar wave: its number from 1; 0 where it has no turn
     :ivar untaken: differences for which the node was reset already; it is not reset again for them
+    :ivar pool: MachineConfigPool whose roll reboots it, in place of its BMC; empty where none does
+    :ivar reasons: what else the roll of a pool is for, in words
+    :ivar also: MachineConfigPool whose roll reboots it as well, after what is done here; empty where none does
     """
 
     node: str
@@ -101,6 +109,9 @@ class NodeStep:
     blockers: typing.Tuple[str, ...] = ()
     wave: int = 0
     untaken: typing.Tuple[Difference, ...] = ()
+    pool: str = ""
+    reasons: typing.Tuple[str, ...] = ()
+    also: str = ""
 
     @property
     def is_due(self) -> bool:
@@ -118,12 +129,19 @@ class RollPlan:
     """:ivar at_once: nodes that may be away at the same time
     :ivar limit: where that is from, in words
     :ivar refusal: why nothing at all is done, with what to do
+    :ivar rolls: MachineConfigPools that are let go, or were by a run that ended, and reboot their nodes
     """
 
     steps: typing.Tuple[NodeStep, ...] = ()
     at_once: int = 1
     limit: str = ""
     refusal: str = ""
+    rolls: typing.Tuple[PoolPlan, ...] = ()
+
+    @property
+    def rides(self) -> typing.Tuple[NodeStep, ...]:
+        """Who is rebooted by the roll of its MachineConfigPool, all of them with one roll."""
+        return tuple(step for step in self.steps if step.pool and step.is_due)
 
     @property
     def waves(self) -> typing.Tuple[typing.Tuple[NodeStep, ...], ...]:

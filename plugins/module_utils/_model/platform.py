@@ -97,7 +97,7 @@ class GpuDriver:
 class NodePlatform:
     """Answer of node_info for one node. None means: could not be read (see errors); empty means: read, and there is none.
 
-    :ivar kernel_arguments: those of the kernel's command line that concern IOMMU and PCI; the others are none of our business
+    :ivar kernel_arguments: those of the kernel's command line that concern IOMMU and PCI, or were asked for; the others are none of our business
     :ivar iommu_devices: dmar0 (Intel, only while it translates), ivhd0 (AMD), smmu3... (Arm)
     :ivar iommu_groups: number of groups
     :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS hands over

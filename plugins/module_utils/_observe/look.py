@@ -31,12 +31,15 @@ Kept = typing.Dict[str, typing.Any]
 class Look:
     """One look at the node that this runs on. Its sysfs is read once, whatever is asked."""
 
-    def __init__(self, roots: typing.Sequence[str] = ("/sys",), netdevs: typing.Sequence[str] = (), host: str = "/") -> None:
+    def __init__(
+        self, roots: typing.Sequence[str] = ("/sys",), netdevs: typing.Sequence[str] = (), host: str = "/", kernel_arguments: typing.Sequence[str] = ()
+    ) -> None:
         """:param roots: of sysfs
         :param netdevs: interfaces that are wanted although they are of no HCA
         :param host: folder in which the files of the node are
+        :param kernel_arguments: that are asked for
         """
-        self._roots, self._netdevs, self._host = list(roots), list(netdevs), host
+        self._roots, self._netdevs, self._host, self._arguments = list(roots), list(netdevs), host, tuple(kernel_arguments)
         self._hcas: typing.Optional[NodeHcas] = None
 
     def at(self, kind: str) -> typing.Any:
@@ -47,7 +50,7 @@ class Look:
         if kind == "hcas":
             return to_data(ip_link.with_vf_settings(self._seen()))
         if kind == "platform":
-            return to_data(platform.read_platform(self._roots, self._seen()))
+            return to_data(platform.read_platform(self._roots, self._seen(), wanted=self._arguments))
         if kind == "firmware":
             return to_data(firmware.read_firmware(self._seen(), self._roots[0]))
         if kind == "clock":
@@ -68,7 +71,7 @@ class Look:
 
 def answer(asked: Kept) -> typing.Dict[str, Kept]:
     """An answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they are."""
-    look = Look(asked.get("sysfs") or ("/sys",), asked.get("netdevs") or (), asked.get("host") or "/")
+    look = Look(asked.get("sysfs") or ("/sys",), asked.get("netdevs") or (), asked.get("host") or "/", asked.get("kernel_arguments") or ())
     return {kind: _one(look, kind) for kind in asked["kinds"]}
 
 

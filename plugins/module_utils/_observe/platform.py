@@ -13,6 +13,7 @@ from .._model.hca import Hca, NodeHcas
 from .._model.platform import GpuDriver, NodePlatform, PciEvidence
 from .._parse.node import pci_config
 from .._parse.node import sysfs as parse
+from .._parse.node.kernel_arguments import command_line
 from . import sysfs
 
 _ARGUMENTS = ("intel_iommu", "amd_iommu", "iommu", "iommu.passthrough", "iommu.strict", "pci", "ib_core.netns_mode")
@@ -20,7 +21,11 @@ _IOMMU_TABLES = ("DMAR", "IORT", "IVRS")
 
 
 def read_platform(
-    roots: typing.Sequence[str], hcas: NodeHcas, kernel_arguments: str = "/proc/cmdline", gpu_driver: str = "/proc/driver/nvidia/version"
+    roots: typing.Sequence[str],
+    hcas: NodeHcas,
+    kernel_arguments: str = "/proc/cmdline",
+    gpu_driver: str = "/proc/driver/nvidia/version",
+    wanted: typing.Container[str] = (),
 ) -> NodePlatform:
     """Evidence of one node. IOMMU and ACPI come from the roots that have them, functions from all.
 
@@ -28,21 +33,22 @@ def read_platform(
     :param hcas: what the same roots show of HCAs
     :param kernel_arguments: the file with the kernel's command line
     :param gpu_driver: the file in which NVIDIA's driver says what it is
+    :param wanted: kernel arguments that are asked for, beside those that concern IOMMU and PCI
     """
     system = os.uname()
     readers = [sysfs.Reader(root) for root in roots]
-    command_line = sysfs.Reader(os.path.dirname(kernel_arguments))
+    proc = sysfs.Reader(os.path.dirname(kernel_arguments))
     driver = sysfs.Reader(os.path.dirname(gpu_driver))
     gpu = _gpu(readers, driver.value(os.path.basename(gpu_driver), str))
     devices = _folder(readers, "class/iommu")
     groups = _folder(readers, "kernel/iommu_groups")
     tables = _folder(readers, "firmware/acpi/tables")
     functions = tuple(_function(hca, readers) for hca in hcas.hcas if hca.pci)
-    errors = (*hcas.errors, *(error for reader in (*readers, command_line, driver) for error in reader.errors))
+    errors = (*hcas.errors, *(error for reader in (*readers, proc, driver) for error in reader.errors))
     return NodePlatform(
         kernel=system.release,
         machine=system.machine,
-        kernel_arguments=command_line.value(os.path.basename(kernel_arguments), _arguments_of_interest),
+        kernel_arguments=proc.value(os.path.basename(kernel_arguments), lambda text: _arguments_of_interest(text, wanted)),
         iommu_devices=devices,
         iommu_groups=None if groups is None else len(groups),
         acpi_tables=None if tables is None else tuple(name for name in tables if re.match(r"\A[A-Z]{4}[0-9]*\Z", name) and name[:4] in _IOMMU_TABLES),
@@ -50,7 +56,7 @@ def read_platform(
         # the configuration space is read for the HCAs as well
         errors=tuple(dict.fromkeys(errors)),
         gpu=gpu,
-        boot=command_line.value("sys/kernel/random/boot_id", str),
+        boot=proc.value("sys/kernel/random/boot_id", str),
     )
 
 
@@ -74,9 +80,9 @@ def _gpu(readers: typing.Sequence[sysfs.Reader], said: typing.Optional[str]) -> 
     )
 
 
-def _arguments_of_interest(text: str) -> typing.Tuple[str, ...]:
+def _arguments_of_interest(text: str, wanted: typing.Container[str]) -> typing.Tuple[str, ...]:
     """A command line may hold secrets: only what is asked for leaves the node."""
-    return tuple(argument for argument in text.split() if argument.partition("=")[0] in _ARGUMENTS)
+    return tuple(argument for argument in command_line(text) if argument in wanted or argument.partition("=")[0] in _ARGUMENTS)
 
 
 def _folder(readers: typing.Sequence[sysfs.Reader], name: str) -> typing.Optional[typing.Tuple[str, ...]]:

@@ -16,7 +16,7 @@ from .._model.addresses import AddressFacts
 from .._model.apply import AppliedObject
 from .._model.host_intent import HostNeeds
 from .._model.intent import ClusterIntent, Fabric, Intent
-from .._model.kernel_arguments import ObservedKernelArguments
+from .._model.platform import ObservedPlatform
 from .._model.profiles import attachment_name, reporting, resource_of, traits
 from .._model.sriov_operator import OperatorFacts
 from .._parse.kubernetes.sriov_operator import policy
@@ -49,7 +49,7 @@ def plan(
     ground: Observed,
     addresses: AddressFacts,
     operators: OperatorFacts,
-    kernel: typing.Optional[typing.Mapping[str, ObservedKernelArguments]] = None,
+    platforms: typing.Optional[typing.Mapping[str, ObservedPlatform]] = None,
 ) -> NetworkPlan:
     """Write the objects of all fabrics and judge them by what is there.
 
@@ -58,7 +58,7 @@ def plan(
     :param nodes: names of the nodes that must take part
     :param addresses: which IP addresses the cluster uses already
     :param operators: what the operator reports of the nodes, and which policies are there
-    :param kernel: which of the wanted kernel arguments each node runs without
+    :param platforms: with which of the wanted kernel arguments each node runs
     """
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
     refused = ipam.refused(intent, ipam.check(intent, nodes, addresses))
@@ -69,18 +69,19 @@ def plan(
     stopped = held(findings, intent.waivers)
     objects = [{"fabric": name, "object": item} for name, item in rendered.objects]
     return NetworkPlan(
-        tuple({"fabric": "", "object": item} for item in host.host_configs(_host_needs(intent.cluster.host, nodes, operators, kernel or {}))),
+        tuple({"fabric": "", "object": item} for item in host.host_configs(_host_needs(intent.cluster.host, nodes, operators, platforms or {}))),
         tuple(network.without(remaining(objects, stopped), intent, stopped)),
         {**rendered.unmade, **refused},
         LintFacts(tuple(item for mine in findings.values() for item in mine), stopped, operators.errors),
     )
 
 
-def _host_needs(needs: HostNeeds, nodes: typing.Sequence[str], operators: OperatorFacts, kernel: typing.Mapping[str, ObservedKernelArguments]) -> HostNeeds:
+def _host_needs(needs: HostNeeds, nodes: typing.Sequence[str], operators: OperatorFacts, platforms: typing.Mapping[str, ObservedPlatform]) -> HostNeeds:
     """Kernel arguments need no MachineConfig where no node has one, and each of them was seen to run with all: stage platform sets them there."""
     pooled = any(node.machine_config for node in operators.nodes if node.name in nodes)
-    seen = [kernel.get(node, ObservedKernelArguments()) for node in nodes]
-    running = bool(seen) and all(one.error is None and one.value is not None and not one.value.missing for one in seen)
+    seen = [platforms.get(node, ObservedPlatform()) for node in nodes]
+    runs = [set(one.value.kernel_arguments or ()) if one.error is None and one.value is not None else set() for one in seen]
+    running = bool(runs) and all(arguments.issuperset(needs.kernel_arguments) for arguments in runs)
     return dataclasses.replace(needs, kernel_arguments=()) if running and not pooled else needs
 
 

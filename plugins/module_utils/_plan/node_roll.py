@@ -7,12 +7,16 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.sriov_operator import describe, held_pods, leaves, machine_pool_of, rolls
-from .._model.disruption import Budget, ClusterPod, MachinePool
+from .._check.controllers.machine_config_operator import in_the_way, under_way
+from .._check.controllers.sriov_operator import held_pods, leaves, machine_pool_of
+from .._check.network.disruption.machine_config import Machines
+from .._model.disruption import Budget, ClusterPod, MachinePool, PoolPlan
+from .._model.host import HOST_KINDS, HostConfig
 from .._model.intent import ClusterIntent
 from .._model.kubernetes import ClusterNode
 from .._model.node_roll import Difference, Mark, Needs, NodeStep, RollPlan, Seen, StepAction
 from .._parse.kubernetes.roll_mark import ANNOTATION
+from .machine_roll import held, with_rolls
 
 _RANK: typing.Dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
 _ACTIONS: typing.Tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
@@ -25,6 +29,8 @@ class Cluster:
 
     :ivar marks: by node; None for one that can't be read
     :ivar unread: kinds that could not be read, and why
+    :ivar configs: MachineConfigs and KubeletConfigs that are wanted; kubelets: KubeletConfigs of somebody else
+    :ivar machines: names of the nodes on which OpenShift's machine config operator has a daemon
     """
 
     nodes: typing.Tuple[ClusterNode, ...] = ()
@@ -33,22 +39,48 @@ class Cluster:
     budgets: typing.Tuple[Budget, ...] = ()
     machine_pools: typing.Tuple[MachinePool, ...] = ()
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    configs: typing.Tuple[HostConfig, ...] = ()
+    kubelets: typing.Tuple[HostConfig, ...] = ()
+    machines: typing.FrozenSet[str] = frozenset()
+
+    def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
+        """Why no BMC may reset a node beside the machine config operator, with what to do; empty where one may."""
+        kinds = [kind for kind in ("MachineConfigPool", *HOST_KINDS) if kind in self.unread]
+        if kinds and node.name in self.machines:
+            told = "; ".join(f"{kind}: {self.unread[kind]}" for kind in kinds)
+            return f"whether the machine config operator reboots it is not known ({told}). Give the user of the kubeconfig the right to read it: docs/rbac.yml."
+        why, remedy = in_the_way(node, self.machine_pools, self.nodes, inventory)
+        return f"{why}. {remedy}." if why else ""
 
 
-def plan(seen: typing.Mapping[str, Seen], cluster: Cluster, intent: ClusterIntent, delete_unmanaged: bool = False) -> RollPlan:
-    """What happens to the nodes of ``seen``. A node that can't be done now is left out, with its reason; what is not allowed at all refuses everything.
+def plan(
+    seen: typing.Mapping[str, Seen],
+    cluster: Cluster,
+    intent: ClusterIntent,
+    delete_unmanaged: bool = False,
+    inventory: typing.Optional[typing.Iterable[str]] = None,
+) -> RollPlan:
+    """What happens to the nodes. One that can't be done now is left out, with its reason; what is not allowed at all refuses everything.
 
     :param seen: what differs on each node, all sources together
     :param delete_unmanaged: whether pods that nothing makes again may go
+    :param inventory: names of the nodes; by default those of ``seen``
     """
     known = {node.name: node for node in cluster.nodes}
-    steps = [_step(name, one, known.get(name), cluster, delete_unmanaged) for name, one in seen.items()]
+    names = tuple(seen if inventory is None else inventory)
+    # a node of which nobody knows anything has a step while its MachineConfigPool reboots it
+    every = tuple(_step(name, seen.get(name, Seen()), known.get(name), cluster, names) for name in names if name in seen or name in known)
+    machines = Machines(cluster.configs, cluster.kubelets, cluster.machine_pools, cluster.nodes, cluster.pods, cluster.budgets)
+    every, pools = with_rolls(every, machines)
+    every = tuple(_with_pods(step, known[step.node], cluster, delete_unmanaged, names) if _goes_down(step) else step for step in every)
+    every, pools = held(every, pools)
+    steps = [step for step in every if step.node in seen or step.pool or step.also]
     most = intent.node_pool.max_unavailable if intent.node_pool is not None else 1
     limit = f"rdma_cluster.node_pool.max_unavailable is {most}" if intent.node_pool is not None else "1 at a time: rdma_cluster.node_pool is not set"
     resets = [step for step in steps if step.goes]
     if resets and intent.disruption != "reboot":
-        names = ", ".join(f"{step.node} ({_reasons(step)})" for step in resets[:5]) + (f" and {len(resets) - 5} more" if len(resets) > 5 else "")
-        refusal = f"rdma_cluster.disruption is {intent.disruption}, and these nodes need a drain and a reset: {names}. "
+        told = ", ".join(f"{step.node} ({_reasons(step)})" for step in resets[:5]) + (f" and {len(resets) - 5} more" if len(resets) > 5 else "")
+        refusal = f"rdma_cluster.disruption is {intent.disruption}, and these nodes need a drain and a reset: {told}. "
         refusal += "When the nodes may go down, set rdma_cluster.disruption to reboot."
         return RollPlan(tuple(steps), most, limit, refusal)
     missing = {kind: why for kind, why in cluster.unread.items() if kind in ("Pod", "PodDisruptionBudget")}
@@ -56,36 +88,54 @@ def plan(seen: typing.Mapping[str, Seen], cluster: Cluster, intent: ClusterInten
         told = "; ".join(f"{kind}: {why}" for kind, why in missing.items())
         refusal = f"What a drain would take from the nodes is not known ({told}). Give the user of the kubeconfig the right to list it (docs/rbac.yml)."
         return RollPlan(tuple(steps), most, limit, refusal)
-    ours = {step.node for step in resets}
+    # those of a pool that is under way are away for it
+    ours = {step.node for step in steps if step.goes or (step.pool and step.phase == "wait")}
     away = [node.name for node in cluster.nodes if node.name in seen and node.name not in ours and (not node.ready or node.unschedulable)]
     left = most - len(away)
     if resets and left < 1:
         refusal = f"{', '.join(away[:5])}: not Ready, or cordoned, so that no other node may go ({limit}). Bring them back first, or raise max_unavailable."
         return RollPlan(tuple(steps), most, limit, refusal)
-    return RollPlan(_in_waves(steps, max(1, left)), max(1, left), limit + (f"; {len(away)} away already" if away and resets else ""))
+    limit += f"; {len(away)} away already" if away and resets else ""
+    return RollPlan(_in_waves(steps, max(1, left)), max(1, left), limit, rolls=pools)
 
 
 def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
     """The plan in words, one line for each node with something to say, in the order of their turns."""
-    told = sorted((step for step in planned.steps if step.is_due or step.blockers or step.untaken), key=lambda step: (step.wave == 0, step.wave))
-    return (*([planned.refusal] if planned.refusal else []), *(line(step) for step in told))
+    told = sorted((step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also), key=lambda step: (step.wave == 0, step.wave))
+    return (*([planned.refusal] if planned.refusal else []), *(line(step) for step in told), *(_pool_line(pool) for pool in planned.rolls))
+
+
+def _pool_line(pool: PoolPlan) -> str:
+    return f"MachineConfigPool {pool.name}: rolled once, {pool.at_once} at a time ({pool.limit}): {', '.join(pool.nodes)}"
 
 
 def line(step: NodeStep) -> str:
     """One step in words."""
+    also = f"; after that, rebooted by {_operator(step.also)} as well: {', '.join(step.reasons)}" if step.also else ""
+    if also and step.action == "power_cycle":
+        also += " (its reboot is no power cycle)"
     if step.untaken:
-        return f"{step.node}: nothing; {', '.join(map(str, step.untaken))} did not take at a reset, and it is not reset again for that"
+        return f"{step.node}: nothing; {', '.join(map(str, step.untaken))} did not take at a reset, and it is not reset again for that{also}"
     if step.blockers:
         return f"{step.node}: left out: {'; '.join(step.blockers)}"
     turn = f" (wave {step.wave})" if step.wave else ""
     pods = f", {len(step.pods)} pods go" if step.pods else ""
-    what = {"set": "set", "reboot": f"set, drain, reset{pods}", "power_cycle": f"set, drain, power cycle{pods}"}.get(step.action, "finish what a run began")
+    if step.pool:
+        does = "wait until it is back from its reboot" if step.phase == "wait" else "set, one reboot" if step.differences else "one reboot"
+        return f"{step.node}: {does} by {_operator(step.pool)}{pods}" + (f": {_reasons(step)}" if step.differences or step.reasons else "")
+    what = {"set": "set", "reboot": f"set, drain, reset by its BMC{pods}", "power_cycle": f"set, drain, power cycle by its BMC{pods}"}
     taken_up = {"wait": "wait until it is back from its reset", "finish": "finish what a run began"}.get(step.phase)
-    return f"{step.node}{turn}: {taken_up or what}" + (f": {_reasons(step)}" if step.differences else "")
+    does = taken_up or what.get(step.action, "nothing" if step.also else "finish what a run began")
+    return f"{step.node}{turn}: {does}" + (f": {_reasons(step)}" if step.differences else "") + also
+
+
+def _operator(pool: str) -> str:
+    return f"the machine config operator (MachineConfigPool {pool})"
 
 
 def _reasons(step: NodeStep) -> str:
-    return ", ".join(f"{one}, {one.how}" if one.how else str(one) for one in step.differences)
+    """Of its reset by its BMC, or of its reboot by the roll of its pool."""
+    return ", ".join((*(f"{one}, {one.how}" if one.how else str(one) for one in step.differences), *(step.reasons if step.pool else ())))
 
 
 def action_of(differences: typing.Sequence[Difference]) -> StepAction:
@@ -100,7 +150,7 @@ def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark
     return tuple(one for one in differences if one.needs != "nothing" and one.identity in mark.differences)
 
 
-def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cluster, delete_unmanaged: bool) -> NodeStep:
+def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cluster, inventory: typing.Container[str]) -> NodeStep:
     differences = seen.differences
     step = NodeStep(name, action_of(differences), differences)
     if node is None:
@@ -109,6 +159,12 @@ def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cl
     if broken and (differences or node.unschedulable):
         return _blocked(step, step.action, f"{_BROKEN}. See it, then remove it: kubectl annotate node {name} {ANNOTATION}-")
     mark = cluster.marks.get(name)
+    if mark is not None and mark.reset and mark.pool:
+        pool = machine_pool_of(node, cluster.machine_pools)
+        if pool is not None and under_way(pool, node, cluster.machine_pools, cluster.nodes, inventory):
+            return dataclasses.replace(step, action="reboot", phase="wait", pool=pool.name)
+        # a pool that has nothing to do has not rebooted it, and will not
+        mark = dataclasses.replace(mark, reset=node.boot_id != mark.boot)
     if mark is not None and mark.reset and (node.boot_id == mark.boot or not node.ready):
         # whatever its BMC says meanwhile: that is looked at when it is back
         return dataclasses.replace(step, action="power_cycle" if step.action == "power_cycle" else "reboot", phase="wait")
@@ -125,14 +181,19 @@ def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cl
         return dataclasses.replace(step, untaken=again, phase="finish" if mark is not None and mark.cordoned else "begin")
     if seen.refusals:
         return _blocked(step, step.action, *seen.refusals)
-    return _with_pods(step, node, mark, cluster, delete_unmanaged) if step.action in ("reboot", "power_cycle") else step
+    return step
 
 
 def _blocked(step: NodeStep, action: StepAction, *why: str) -> NodeStep:
     return dataclasses.replace(step, action=action, blockers=tuple(one if one.endswith(".") else f"{one}." for one in why))
 
 
-def _with_pods(step: NodeStep, node: ClusterNode, mark: typing.Optional[Mark], cluster: Cluster, delete_unmanaged: bool) -> NodeStep:
+def _goes_down(step: NodeStep) -> bool:
+    """Whether it is about to be drained and rebooted, whoever does that."""
+    return step.is_due and step.phase == "begin" and step.action in ("reboot", "power_cycle")
+
+
+def _with_pods(step: NodeStep, node: ClusterNode, cluster: Cluster, delete_unmanaged: bool, inventory: typing.Container[str]) -> NodeStep:
     going = [pod for pod in cluster.pods if pod.node == node.name and leaves(pod, True, "")]
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
     blockers = []
@@ -142,10 +203,8 @@ def _with_pods(step: NodeStep, node: ClusterNode, mark: typing.Optional[Mark], c
         blockers.append("its kubelet does not say which boot this is, so nobody would know that it was reset. Restart the kubelet.")
     if lost and not delete_unmanaged:
         blockers.append(f"nothing makes these pods again: {', '.join(lost[:5])}. End them, or allow it with platform_delete_unmanaged: true.")
-    pool = machine_pool_of(node, cluster.machine_pools)
-    if pool is not None and rolls(pool, node):
-        blockers.append(f"{describe(pool)}, and may reboot the node. Wait until it is through.")
-    if mark is None:
+    blockers += filter(None, (cluster.in_the_way(node, inventory),))
+    if cluster.marks.get(node.name) is None:
         # a node that was begun waits for them instead: its own drain may be what they lack
         blockers += [f"{held}. Let it allow one (a replica more), then run again." for held in held_pods(going, True, "", cluster.budgets)]
     return dataclasses.replace(step, pods=tuple(f"{pod.namespace}/{pod.name}" for pod in going), lost=lost, blockers=tuple(blockers))
@@ -153,6 +212,6 @@ def _with_pods(step: NodeStep, node: ClusterNode, mark: typing.Optional[Mark], c
 
 def _in_waves(steps: typing.Sequence[NodeStep], at_once: int) -> typing.Tuple[NodeStep, ...]:
     """Those that wait for a reset that was ordered come first: they are away already."""
-    resets = [step for step in steps if step.goes]
+    resets = [step for step in steps if step.goes and not step.pool]
     order = [step.node for step in sorted(resets, key=lambda step: step.phase != "wait")]
     return tuple(dataclasses.replace(step, wave=1 + order.index(step.node) // at_once) if step.node in order else step for step in steps)

@@ -36,6 +36,7 @@ class Asked:
     :ivar python: path in the image
     :ivar seconds: that a look may take
     :ivar host: folder in which the observer has the files of its node
+    :ivar kernel_arguments: that are asked for
     """
 
     kinds: typing.Tuple[str, ...]
@@ -44,6 +45,7 @@ class Asked:
     python: str = PYTHON
     seconds: float = 120.0
     host: str = HOST
+    kernel_arguments: typing.Tuple[str, ...] = ()
 
 
 class _Timed(typing.NamedTuple):
@@ -70,7 +72,8 @@ def look(
         else:
             yield observer.node, _failed(asked, f"unreachable: {line(observer)}")
     packed = archive(LOOK) if nodes else b""
-    request = json.dumps({"kinds": asked.kinds, "sysfs": asked.sysfs, "netdevs": asked.netdevs, "host": asked.host})
+    wanted = {"kinds": asked.kinds, "sysfs": asked.sysfs, "netdevs": asked.netdevs, "host": asked.host, "kernel_arguments": asked.kernel_arguments}
+    request = json.dumps(wanted)
     command = (asked.python, "-I", "-c", START, LOOK, request)
 
     def ask(container: Container, over: threading.Event) -> _Timed:

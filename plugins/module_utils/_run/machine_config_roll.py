@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.machine_config_operator import current, others_behind, taken
+from .._check.controllers.machine_config_operator import current, others_behind, taken, unrendered
 from .._check.controllers.sriov_operator import describe
 from .._model.apply import AppliedObject
 from .._model.disruption import MachinePool
@@ -52,16 +52,24 @@ class Roller:
     def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
         """Pause the pools that take one of them which is not there, apply all of them, and wait until the pools have rendered them.
 
+        What a run has applied that was stopped then is waited for as well.
+
         :raises ApiError: the server cannot be reached, or does not let us pause
         """
         wanted = [("", config) for config in configs]
         planned = apply_all(self._cluster, wanted, True, self._clock, self._sleep)
-        changing = [config for config, outcome in zip(configs, planned) if outcome.changed]
-        if check_mode or not changing or any(outcome.applied.action == "refused" for outcome in planned):
+        if check_mode or any(outcome.applied.action == "refused" for outcome in planned):
             return Prepared(planned)
+        pools = machines.machine_pools(self._cluster)
+        changing = [config for config, outcome in zip(configs, planned) if outcome.changed or self._late(config, pools)]
+        if not changing:
+            # that a change of what was there before is rendered shows by time alone
+            left = {pool.name: dataclasses.replace(pool, wanted_config="") for pool in pools if pool.paused_by_us}
+            late = self._await_rendered(left, [machines.host_config(self._cluster, config) for config in configs], True) if left else ""
+            return Prepared(planned, tuple(left), late)
         before = self._pause([machine_config.host_config(config) for config in changing])
         outcomes = apply_all(self._cluster, wanted, False, self._clock, self._sleep)
-        names = {config["metadata"]["name"] for config, outcome in zip(configs, outcomes) if outcome.changed}
+        names = {config["metadata"]["name"] for config in changing}
         self._say(f"{', '.join(sorted(names))} applied while {', '.join(before) or 'no MachineConfigPool'} is paused")
         accepted, refusal = self._await_accepted(changing)
         late = self._await_rendered(before, accepted, True)
@@ -90,9 +98,10 @@ class Roller:
         :param inventory: names of the nodes that must take part
         :raises ApiError: the server cannot be reached
         """
-        left = [pool.name for pool in machines.machine_pools(self._cluster) if pool.paused_by_us and pool.name not in names]
-        for name in (*names, *left):
+        ours = [pool.name for pool in machines.machine_pools(self._cluster) if pool.paused_by_us]
+        for name in ours:
             self._set_paused(name, False)
+        left = [name for name in ours if name not in names]
         begin, rolls = self._clock(), {name: Roll(name) for name in (*names, *left)}
         waiting = dict(rolls)
         while waiting:
@@ -127,6 +136,10 @@ class Roller:
         if name not in seen or current(seen[name]) or not inventory:
             return None
         return others_behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items), inventory)
+
+    def _late(self, config: Resource, pools: typing.Sequence[MachinePool]) -> bool:
+        seen = machines.host_config(self._cluster, config)
+        return any(unrendered(pool, seen, pools) for pool in pools)
 
     def _pause(self, changing: typing.Sequence[HostConfig]) -> typing.Dict[str, MachinePool]:
         """The pools that take one of them, paused now, as they were before. What somebody else has paused stays that one's."""

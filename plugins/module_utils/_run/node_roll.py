@@ -4,6 +4,7 @@
 
 What is done so far is noted at the node, and which boot it was before: so a run that was killed is taken up again wherever that was. A node is reset
 while its boot is that one, and never again for what did not take. The first node that fails ends the roll; those after it are untouched.
+Nodes that the machine config operator reboots anyway take that reboot, see pool_ride.py, and no BMC resets a node beside it.
 """
 
 from __future__ import annotations
@@ -13,21 +14,23 @@ import typing
 
 from .._check.controllers.sriov_operator import machine_pool_of
 from .._model.errors import ParseError, RdmaError
+from .._model.host import HostConfig
 from .._model.intent import ClusterIntent
 from .._model.kubernetes import ClusterNode
 from .._model.lease import LeaseLost
 from .._model.node_roll import Difference, Mark, NodeOutcome, NodeRoll, NodeStep, OutcomeState, RollPlan, Seen
-from .._observe import many
+from .._observe import machines, many
 from .._observe.kubernetes import ApiError, Clock, Resource
 from .._observe.kubernetes import Cluster as Api
 from .._observe.redfish.bmc import BmcError
 from .._parse.kubernetes import core, machine_config
-from .._parse.kubernetes.resource import name_of
+from .._parse.kubernetes.resource import mapping_at, name_of
 from .._parse.kubernetes.roll_mark import ANNOTATION, mark
 from .._plan.node_roll import Cluster, action_of, line, plan
 from .._plan.node_sources import FIRMWARE, KERNEL
 from .._render.roll_mark import marked
 from .drain import Drain, NodeFailed
+from .pool_ride import Ride, Work, rebooted_by
 
 Say = typing.Callable[[str], None]
 #: causes after which nobody knows whether a BMC took a reset
@@ -96,6 +99,7 @@ class Roller:
 
     :param stop: whether to end before the next node
     :param delete_unmanaged: whether pods that nothing makes again may go
+    :param hosts: MachineConfigs and KubeletConfigs that are wanted
     """
 
     def __init__(
@@ -109,13 +113,17 @@ class Roller:
         stop: typing.Callable[[], bool] = lambda: False,
         limits: Limits = Limits(),
         delete_unmanaged: bool = False,
+        hosts: typing.Sequence[Resource] = (),
     ) -> None:
         self._cluster, self._sources, self._power = cluster, tuple(sources), power
         self._clock, self._sleep, self._say, self._stop, self._limits = clock, pause, say, stop, limits
         self._delete_unmanaged = delete_unmanaged
         self._drain = Drain(cluster, clock, self._pause, say, limits.drain, delete_unmanaged)
         self._over = False
+        self._hosts, self._inventory = tuple(hosts), typing.cast(typing.Tuple[str, ...], ())
         self._pooled: typing.Set[str] = set()
+        #: what was noted at nodes that their MachineConfigPool has rebooted since
+        self._ridden: typing.Dict[str, Mark] = {}
         self._unproven: typing.Set[str] = set()
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
@@ -124,10 +132,12 @@ class Roller:
         :raises ApiError: the nodes can't be listed
         :raises ResourceError: an object that is none of its kind
         """
-        cluster = self._read()
+        cluster, self._inventory = self._read(), tuple(nodes)
         self._pooled = {node.name for node in cluster.nodes if node.machine_config or machine_pool_of(node, cluster.machine_pools) is not None}
-        seen = {node: self._with_power(node, one) for node, one in self._look(nodes).items()}
-        return plan(seen, cluster, intent, self._delete_unmanaged)
+        marks = ((node, cluster.marks.get(node.name)) for node in cluster.nodes)
+        self._ridden = {node.name: noted for node, noted in marks if noted is not None and noted.pool and noted.reset and node.boot_id != noted.boot}
+        seen = {node: self._with_power(node, one) for node, one in self._look(self._inventory).items()}
+        return plan(seen, cluster, intent, self._delete_unmanaged, self._inventory)
 
     def prove(self, planned: RollPlan) -> NodeRoll:
         """Only what a look after the resets has shown: the end of nodes that were reset. Nothing is begun.
@@ -136,7 +146,7 @@ class Roller:
         """
         later = ("something else differs now. Run again: it is planned then.",)
         steps = (step if not step.is_due or step.phase == "finish" else dataclasses.replace(step, blockers=later, wave=0) for step in planned.steps)
-        return self.roll(RollPlan(tuple(steps), planned.at_once, planned.limit))
+        return self.roll(dataclasses.replace(planned, steps=tuple(steps), refusal="", rolls=()))
 
     def roll(self, planned: RollPlan, check_mode: bool = False) -> NodeRoll:
         """Do it, and what became of each node.
@@ -147,17 +157,23 @@ class Roller:
         if check_mode or planned.refusal:
             changes = () if planned.refusal else tuple(line(step) for step in planned.steps if step.is_due)
             return NodeRoll(planned, tuple(found.values()), changes=changes)
-        alone = tuple((step,) for step in planned.steps if step.is_due and not step.wave)
+        alone = tuple((step,) for step in planned.steps if step.is_due and not step.wave and not step.pool)
+        rides = (planned.rides,) if planned.rides else ()
+        # a pool that is under way has nodes away already
+        first = rides and planned.rides[0].phase == "wait"
         stopped = ""
-        for wave in (*alone, *planned.waves):
+        for wave in (*rides, *alone, *planned.waves) if first else (*alone, *planned.waves, *rides):
             stopped = stopped or ("It was told to stop" if self._stop() else "")
             if stopped:
                 for step in wave:
                     found[step.node] = NodeOutcome(step.node, "left", f"{stopped} before its turn", "Run again: it goes on where it ended")
                 continue
-            for outcome in self._outcomes(wave):
+            also = {step: self._node(step.node)[0].boot_id for step in planned.steps if step.also} if wave[0].pool else {}
+            for outcome in self._ride(wave, planned) if wave[0].pool else self._outcomes(wave):
                 found[outcome.node] = outcome
                 self._say(f"{outcome.node}: {outcome.state}" + (f": {outcome.why}" if outcome.why else "") + f" ({outcome.seconds:.0f} s)")
+            for step in (step for step, boot in also.items() if self._node(step.node)[0].boot_id != boot):
+                found[step.node] = dataclasses.replace(found[step.node], did=(*found[step.node].did, rebooted_by(step.also)))
             failed = [step.node for step in wave if found[step.node].state == "failed"]
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
         changes = tuple(f"{one.node}: {', '.join(one.did)}" for one in found.values() if one.did)
@@ -174,12 +190,23 @@ class Roller:
             self._over = True
             raise
 
+    def _ride(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
+        """Those that the machine config operator reboots."""
+        work = Work(self._node, self._mark, self._set, self._hidden, self._end)
+        ride = Ride(work, self._cluster, self._hosts, self._inventory, self._clock, self._sleep, self._say, self._stop)
+        try:
+            yield from ride.outcomes(steps, planned.rolls, self._limits.drain + self._limits.back)
+        except BaseException:
+            self._over = True
+            raise
+
     # What there is
 
     def _look(self, nodes: typing.Iterable[str], live_only: bool = False) -> typing.Dict[str, Seen]:
         named, found = tuple(nodes), typing.cast(typing.Dict[str, Seen], {})
         for source in (source for source in self._sources if source.live or not live_only):
-            for node, seen in source.look([node for node in named if source.of_pools or node not in self._pooled]).items():
+            for node, shown in source.look([node for node in named if source.of_pools or node not in self._pooled or node in self._ridden]).items():
+                seen = shown if source.of_pools or node not in self._pooled else _of_ridden(shown, self._ridden[node])
                 found[node] = found.get(node, Seen()) + seen
                 if not source.live and (seen.differences or seen.error or seen.blind):
                     self._unproven.add(node)
@@ -191,7 +218,7 @@ class Roller:
         why = self._power.missing(name) if action_of(seen.differences) in ("reboot", "power_cycle") else ""
         return seen + Seen(refusals=(why,)) if why else seen
 
-    def _read(self) -> Cluster:
+    def _read(self, pods: bool = True) -> Cluster:
         resources = self._cluster.list("Node").items
         marks: typing.Dict[str, typing.Optional[Mark]] = {}
         for resource in resources:
@@ -203,6 +230,7 @@ class Roller:
             if noted is not None:
                 marks[name_of(resource)] = noted
         unread: typing.Dict[str, str] = {}
+        names = {name_of(resource) for resource in resources if f"{machine_config.DAEMON}currentConfig" in mapping_at(resource, "metadata", "annotations")}
 
         def items(kind: str) -> typing.Tuple[Resource, ...]:
             try:
@@ -212,13 +240,27 @@ class Roller:
                     unread[kind] = error.text
                 return ()
 
+        def host_config(wanted: Resource) -> HostConfig:
+            """One that can't be read keeps BMCs from the nodes of pools."""
+            try:
+                return machines.host_config(self._cluster, wanted)
+            except ApiError as error:
+                unread[str(wanted["kind"])] = error.text
+                return machine_config.host_config(wanted)
+
+        pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
+        configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
+        kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)
         return Cluster(
             nodes=tuple(map(core.node, resources)),
             marks=marks,
-            pods=tuple(map(core.pod, items("Pod"))),
-            budgets=tuple(map(core.budget, items("PodDisruptionBudget"))),
-            machine_pools=tuple(map(machine_config.machine_pool, items("MachineConfigPool"))),
+            pods=tuple(map(core.pod, items("Pod"))) if pods else (),
+            budgets=tuple(map(core.budget, items("PodDisruptionBudget"))) if pods else (),
+            machine_pools=pools,
             unread=unread,
+            configs=configs,
+            kubelets=machines.others(items("KubeletConfig"), self._hosts) if kubelet else (),
+            machines=frozenset(names),
         )
 
     # One node
@@ -245,21 +287,42 @@ class Roller:
         if step.phase == "finish":
             self._finish(step, noted or Mark(), step.untaken, did)
         elif step.action == "set":
-            did += filter(None, (source.set(step.node) for source in self._sources))
+            did += self._set(step.node)
             self._check(step, self._settled(step.node))
         else:
             sure = True
             if step.phase == "begin" or noted is None:
                 noted, sure = self._begin(step, node, noted, did)
             self._wait(step, noted, did, sure)
-            left = self._settled(step.node)
-            if left.error:
-                self._finish(step, noted, (), did, keep=True)
-            self._check(step, left)
-            unproven = step.node in self._unproven
-            self._finish(step, noted, left.differences, did, keep=unproven)
-            return not unproven
+            return self._end(step, noted, did)
         return True
+
+    def _set(self, name: str) -> typing.List[str]:
+        """Set what differs, at each source; what was done in words.
+
+        :raises RdmaError: not all was set
+        """
+        return [done for source in self._sources for done in [source.set(name)] if done]
+
+    def _hidden(self, name: str) -> typing.Tuple[Difference, ...]:
+        """What a MachineConfig sets, so that only a look at the node shows that it took it."""
+        found = [source.look([name]).get(name, Seen()) for source in self._sources if not source.of_pools]
+        if any(seen.differences or seen.error for seen in found):
+            self._unproven.add(name)
+        return tuple(one for seen in found for one in seen.differences)
+
+    def _end(self, step: NodeStep, noted: Mark, did: typing.List[str]) -> bool:
+        """The end of a node that is back; whether it is known to be as wanted.
+
+        :raises RdmaError: it is not
+        """
+        left = self._settled(step.node)
+        if left.error:
+            self._finish(step, noted, (), did, keep=True)
+        self._check(step, left)
+        unproven = step.node in self._unproven
+        self._finish(step, noted, left.differences, did, keep=unproven)
+        return not unproven
 
     def _begin(self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: typing.List[str]) -> typing.Tuple[Mark, bool]:
         """Up to the reset: the note, and whether it is sure that it was taken. What goes wrong before it leaves the node as it was,
@@ -270,7 +333,7 @@ class Roller:
         mine = Mark(tuple(one.identity for one in step.differences), node.boot_id, noted is not None and noted.cordoned)
         self._mark(step.node, mine)
         try:
-            did += filter(None, (source.set(step.node) for source in self._sources))
+            did += self._set(step.node)
             if not node.unschedulable:
                 mine = dataclasses.replace(mine, cordoned=True)
                 self._mark(step.node, mine, True)
@@ -300,10 +363,17 @@ class Roller:
         return mine
 
     def _reset(self, step: NodeStep, did: typing.List[str]) -> bool:
-        """Order it; whether it is sure that the BMC took it.
+        """Order it; whether it is sure that the BMC took it. Never beside the machine config operator: a MachineConfigPool may have begun since the plan.
 
         :raises BmcError: it did not
+        :raises NodeFailed: the machine config operator is about to reboot it, or somebody holds its pool
+        :raises ApiError: whether it is can't be read
         """
+        cluster = self._read(pods=False)
+        node = next((node for node in cluster.nodes if node.name == step.node), None)
+        why = cluster.in_the_way(node, self._inventory) if node is not None else ""
+        if why:
+            raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", "Do what is said there, and run again: it is reset then")
         self._go_on()
         try:
             kind = self._power.reset(step.node, step.action == "power_cycle")
@@ -343,7 +413,12 @@ class Roller:
                         # the run that noted it was killed before it could order it
                         ordered, begin = True, self._clock()
                         self._drain.work(step.node, did)
-                        sure = self._reset(step, did)
+                        try:
+                            sure = self._reset(step, did)
+                        except NodeFailed:
+                            # nobody has ordered it, or it was lost
+                            self._undo(step.node, noted, did)
+                            raise
             if now >= self._limits.back:
                 remedy = f"See its console, then its kubelet. Run again when it is back: it is not reset again. It is cordoned: kubectl uncordon {step.node}"
                 raise NodeFailed(f"not back {now:.0f} s after its reset: {words}", remedy)
@@ -394,6 +469,11 @@ class Roller:
     def _mark(self, name: str, noted: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> None:
         self._go_on()
         self._cluster.patch("Node", "", name, marked(noted, unschedulable))
+
+
+def _of_ridden(seen: Seen, noted: Mark) -> Seen:
+    """Of what its MachineConfig sets: what it was rebooted for. What else differs is a matter of the next roll of its pool."""
+    return dataclasses.replace(seen, differences=tuple(one for one in seen.differences if one.identity in noted.differences), refusals=())
 
 
 def _not_taken(name: str, left: typing.Sequence[Difference], when: str) -> RdmaError:

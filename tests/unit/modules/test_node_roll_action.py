@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import t
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
-from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Server, World
+from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Server, World, merged
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -153,6 +153,31 @@ def test_kernel_arguments_take_the_same_reset_and_the_look_after_it_proves_them(
     assert [one["state"] for one in site.fact()["outcomes"]] == ["nothing", "done"] and site.world.note("worker-2") is None
     assert {step["node"]: len(step["differences"]) for step in site.fact()["plan"]["steps"]} == {"worker-1": 0, "worker-2": 2}
     assert any("kernel argument iommu=pt set (now absent), by its boot loader" in line for line in done["plan"])
+
+
+def test_machine_configs_of_the_intent_take_the_same_reboot(site: Site) -> None:
+    site.cluster["host"] = {"memlock": {"by": "machine_config", "limit_gib": 8}}
+    role = "machineconfiguration.openshift.io/role"
+    spec = {
+        "nodeSelector": {"matchLabels": {}},
+        "machineConfigSelector": {"matchLabels": {role: "worker"}},
+        "configuration": {"name": "rendered-0", "source": []},
+    }
+    site.world.serve("MachineConfig", [])
+    site.world.serve("MachineConfigPool", [{"metadata": {"name": "worker"}, "spec": spec, "status": {"configuration": {"name": "rendered-0"}}}])
+    told = {
+        f"machineconfiguration.openshift.io/{key}": value
+        for key, value in (("currentConfig", "rendered-0"), ("desiredConfig", "rendered-0"), ("state", "Done"))
+    }
+    for name in NODES[:2]:
+        site.world.put("Node", merged(site.world.seen(name), {"metadata": {"annotations": told}}))
+    would = site.play("--check")
+    assert would["counts"] == {"planned": 2} and site.world.did == []
+    for name, bios in (("worker-1", False), ("worker-2", True)):
+        (text,) = (text for text in would["plan"] if text.startswith(name))
+        assert "one reboot by the machine config operator (MachineConfigPool worker)" in text and "99-worker-linerate-memlock" in text
+        assert ("BIOS sriov" in text) == bios
+    assert [pool["name"] for pool in site.fact()["plan"]["rolls"]] == ["worker"]
 
 
 def test_a_proof_that_fails_leaves_what_is_known(site: Site) -> None:

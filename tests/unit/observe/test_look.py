@@ -71,7 +71,7 @@ def test_it_is_made_of_an_archive_as_well(packed: bytes, tmp_path: pathlib.Path)
 
 
 def test_one_kind_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    def refuse(roots: typing.Any, hcas: typing.Any) -> typing.Any:
+    def refuse(roots: typing.Any, hcas: typing.Any, wanted: typing.Any) -> typing.Any:
         raise RdmaError("the configuration space can't be read", "Become root")
 
     monkeypatch.setattr(platform, "read_platform", refuse)

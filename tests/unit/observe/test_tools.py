@@ -457,6 +457,10 @@ def test_evidence_of_an_iommu(tmp_path: pathlib.Path) -> None:
     seen = platform.read_platform([str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"))
     assert (seen.iommu_devices, seen.iommu_groups, seen.acpi_tables) == (("dmar0",), 2, ("DMAR",))
     assert seen.kernel_arguments == ("intel_iommu=on", "iommu=pt"), "what is no evidence stays on the node"
+    wanted = ("hugepagesz=1G", "transparent_hugepage=never", "token")
+    (tmp_path / "cmdline").write_text('root=/dev/vda1 token=secret note="a hugepagesz=1G b" transparent_hugepage=never iommu=pt\n')
+    seen = platform.read_platform([str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"), wanted=wanted)
+    assert seen.kernel_arguments == ("transparent_hugepage=never", "iommu=pt"), "what is asked for, as a whole"
     physical = seen.functions[0]
     assert (physical.address, physical.driver, physical.sriov_total, physical.sriov_current, physical.iommu_group) == ("0000:01:00.0", "igb", 7, 3, 7)
     assert [function.physical_function for function in seen.functions[1:]] == ["0000:01:00.0"] * 3

@@ -13,9 +13,9 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import KernelArguments, ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts, StateInterface
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import network
@@ -183,26 +183,27 @@ def test_a_wrong_intent_names_its_path() -> None:
         plan([{**FABRIC, "virtual_functions": "four"}])
 
 
-RUNS, LACKS = ObservedKernelArguments(KernelArguments()), ObservedKernelArguments(KernelArguments(("iommu=pt",)))
+RUNS, LACKS, UNREAD = (ObservedPlatform(NodePlatform("6.1", "x86_64", arguments)) for arguments in (("pci=realloc", "iommu=pt"), ("iommu=on",), None))
 POOLED = dataclasses.replace(operators(8), nodes=(ClusterNode("worker-1", {}, True, machine_config="rendered-worker-1"),))
 
 
 @pytest.mark.parametrize(
-    ("seen", "kernel", "made"),
+    ("seen", "platforms", "made"),
     [
         # a node that has booted with them, and no machine config operator
         (operators(8), {"worker-1": RUNS}, []),
         (operators(8), {"worker-1": RUNS, "of-somebody-else": LACKS}, []),
         (operators(8), {"worker-1": LACKS}, ["MachineConfig"]),
-        (operators(8), {"worker-1": ObservedKernelArguments(error="was not asked")}, ["MachineConfig"]),
-        (operators(8), {"worker-1": ObservedKernelArguments()}, ["MachineConfig"]),
+        (operators(8), {"worker-1": UNREAD}, ["MachineConfig"]),
+        (operators(8), {"worker-1": ObservedPlatform(error="was not asked")}, ["MachineConfig"]),
+        (operators(8), {"worker-1": ObservedPlatform()}, ["MachineConfig"]),
         (operators(8), {}, ["MachineConfig"]),
         (POOLED, {"worker-1": RUNS}, ["MachineConfig"]),
     ],
 )
 def test_kernel_arguments_that_run_need_no_machine_config_where_no_node_has_one(
-    seen: OperatorFacts, kernel: typing.Dict[str, ObservedKernelArguments], made: typing.List[str]
+    seen: OperatorFacts, platforms: typing.Dict[str, ObservedPlatform], made: typing.List[str]
 ) -> None:
     intent = parse_intent([FABRIC], None, {"host": {"kernel_arguments": ["iommu=pt"]}})
-    planned = network.plan(intent, ["worker-1"], NOTHING, FREE, seen, kernel)
+    planned = network.plan(intent, ["worker-1"], NOTHING, FREE, seen, platforms)
     assert [item["object"]["kind"] for item in planned.hosts] == made

@@ -234,6 +234,21 @@ def test_a_pool_that_a_stopped_run_left_paused_is_let_go() -> None:
     assert (rolled.pool, rolled.rolls, operator.paused) == ("worker", 1, False)
 
 
+@pytest.mark.parametrize("changed", [False, True], ids=["new", "changed"])
+def test_what_a_run_has_applied_that_was_killed_then_is_rendered_before_its_pool_is_let_go(changed: bool) -> None:
+    operator = Operator(lag=2)
+    if changed:
+        roller(operator).release(roller(operator).prepare(OTHERS, check_mode=False).paused, 600)
+        operator.away.clear()
+    operator.paused, operator.annotations = True, {"linerate.rdma/paused": "true"}
+    for config in CONFIGS:
+        operator.apply(config, "", False)
+    prepared = roller(operator).prepare(CONFIGS, check_mode=False)
+    assert (prepared.paused, prepared.error, operator.away) == (("worker",), "", [])
+    (rolled,) = roller(operator).release(prepared.paused, 600)
+    assert (rolled.rolls, rolled.error, operator.away) == (1, "", [0, 1, 2])
+
+
 def test_a_pool_with_nothing_new_counts_no_roll() -> None:
     operator = Operator()
     operator.paused, operator.annotations = True, {"linerate.rdma/paused": "true"}

@@ -9,7 +9,9 @@ import typing
 from ..._model.disruption import LabelSelector, MachinePool
 from ..._model.host import ROLE_LABEL, HostConfig
 from ..._model.kubernetes import ClusterNode
-from .sriov_operator import machine_pool_of, matches
+from .sriov_operator import describe, machine_pool_of, matches
+
+Names = typing.Container[str]
 
 
 def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> typing.Dict[str, typing.Dict[str, str]]:
@@ -29,6 +31,11 @@ def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> typing.D
 def taken(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> typing.Tuple[str, ...]:
     """Names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes those of the role worker as well."""
     return tuple(name for name, labels in made_of(config, pools).items() if matches(pool.config_selector, labels))
+
+
+def unrendered(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> bool:
+    """Whether a MachineConfig that is there is still to come into what the pool wants: the pool rolls then, however idle it looks."""
+    return config.kind == "MachineConfig" and config.there and not set(taken(pool, config, pools)) <= set(pool.sources)
 
 
 def rivals(pool: MachinePool, config: HostConfig, others: typing.Iterable[HostConfig], pools: typing.Sequence[MachinePool]) -> typing.Tuple[str, ...]:
@@ -59,3 +66,31 @@ def others_behind(
     behind = tuple(node for node in members if node.machine_config != pool.wanted_config)
     ours = any(node.name in inventory for node in members) and not any(node.name in inventory for node in behind)
     return behind if ours else None
+
+
+def under_way(pool: MachinePool, node: ClusterNode, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names) -> bool:
+    """Whether the operator brings this node of the pool, or another one of the inventory, to a MachineConfig just now.
+
+    Nodes of others that have not got what their pool wants are in nobody's way, once all of the inventory have.
+    """
+    if pool.paused:
+        return False
+    behind = node.machine_config != pool.wanted_config
+    return behind or (pool.wanted_config != pool.current_config and others_behind(pool, pools, nodes, inventory) is None)
+
+
+def in_the_way(node: ClusterNode, pools: typing.Sequence[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names) -> typing.Tuple[str, str]:
+    """Why nobody else may reboot a node now, and what to do; empty where no pool takes it, or its pool has nothing to do and nobody holds it."""
+    pool = machine_pool_of(node, pools)
+    if pool is None:
+        return "", ""
+    if pool.conditions.get("Degraded") == "True":
+        remedy = f"Repair it first: oc describe machineconfigpool {pool.name}"
+        return f"{describe(pool)} and is degraded: {pool.message or 'it gives no reason'}", remedy
+    if pool.paused and not pool.paused_by_us:
+        who = "the SR-IOV operator" if pool.paused_by_operator else "somebody else"
+        return f"MachineConfigPool {pool.name} is paused by {who}", f"See why, and let it go on: oc get machineconfigpool {pool.name} -o yaml"
+    # a pool that we have paused is let go by whoever holds the Lease; a node that had begun goes on all the same
+    if under_way(pool, node, pools, nodes, inventory) or (pool.paused and not node.machine_config):
+        return f"{describe(pool)}, and may reboot the node", f"Wait until it is through: oc get machineconfigpool {pool.name}"
+    return "", ""

@@ -13,6 +13,8 @@ from .sriov_operator import STATE_ANNOTATIONS
 
 #: of a MachineConfigPool that the collection has paused
 PAUSED_ANNOTATION = "linerate.rdma/paused"
+#: before the names of annotations that its daemon keeps on a node
+DAEMON = "machineconfiguration.openshift.io/"
 #: settings of the kubelet in words
 _SETTINGS = {
     "topologyManagerPolicy": "topology manager",

@@ -47,7 +47,7 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
             nodes[node.name] = _rolled(nodes.get(node.name, NodePlan(node.name, "nothing", listed=False)), pool, reasons, machines)
             missed[node.name] = [config for config in new if config not in mine]
         blocked = tuple(text for config in mine for text in rivals(pool, config, machines.others, machines.pools))
-        pools += [_pool(pool, tuple(node.name for node in members), blocked)] if members else []
+        pools += [roll_of(pool, tuple(node.name for node in members), blocked)] if members else []
     if machines.pools:
         nodes.update({name: _missed(node, missed[name]) for name, node in nodes.items() if node.listed and missed[name]})
     return dataclasses.replace(planned, nodes=tuple(nodes.values()), pools=(*pools, *planned.pools))
@@ -86,7 +86,11 @@ def _missed(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
     return dataclasses.replace(node, action="unknown", reasons=tuple(reasons))
 
 
-def _pool(pool: MachinePool, nodes: typing.Tuple[str, ...], blocked: typing.Tuple[str, ...]) -> PoolPlan:
+def roll_of(pool: MachinePool, nodes: typing.Tuple[str, ...], blocked: typing.Tuple[str, ...] = ()) -> PoolPlan:
+    """How the operator rolls these nodes of a pool.
+
+    :param blocked: what keeps it from that, beside the state of the pool
+    """
     limit = f"maxUnavailable is {pool.max_unavailable or 'not set, which is 1'}"
     at_once = at_once_of(pool.max_unavailable, len(nodes))
     if at_once is None:
