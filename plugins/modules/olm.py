@@ -73,7 +73,7 @@ extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._options.lease
   - linerate.rdma._options.progress
-  - kubernetes.core.k8s_auth_options
+  - linerate.rdma._authentication.options
 requirements:
   - kubernetes >= 24.2.0
 attributes:
