@@ -25,7 +25,6 @@ class Facts:
 
     :ivar nodes: names of the nodes that took part
     :ivar removed: what became of each object
-    :ivar stays: what is left of the operators that OLM installed for the collection
     :ivar sync: answer of sriov_sync for the way back; None when it did not run
     :ivar operators: answer of sriov_operator_info afterwards; None when there is none
     :ivar operator_removed: whether the operator was taken back as well
@@ -35,11 +34,11 @@ class Facts:
     :ivar kernel_settings: what the role kernel_settings took back on each node, where the intent had something set
     :ivar by_pods: names of the nodes that are reached by observers, which look and take nothing back
     :ivar check_mode: nothing was taken back
+    :ivar stays: what is left of the operators that OLM installed for the collection
     """
 
     nodes: typing.Tuple[str, ...] = ()
     removed: typing.Tuple[AppliedObject, ...] = ()
-    stays: typing.Tuple[Stay, ...] = ()
     sync: typing.Optional[SyncFacts] = None
     operators: typing.Optional[OperatorFacts] = None
     operator_removed: bool = False
@@ -49,6 +48,7 @@ class Facts:
     kernel_settings: typing.Dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
     by_pods: typing.Tuple[str, ...] = ()
     check_mode: bool = False
+    stays: typing.Tuple[Stay, ...] = ()
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
