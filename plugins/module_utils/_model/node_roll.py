@@ -51,6 +51,8 @@ class Seen:
     :ivar refusals: why something that differs can't be set, each with what to do
     :ivar error: why it is not known what differs
     :ivar blind: why something can't be seen that may differ; it counts only for a node that was reset, and has to show what came of it
+    :ivar unset: what differs and is not set, so that a reset would not help; it counts only for a node that was reset for it
+    :ivar notes: what else happens to the node, or is left alone, in words
     :ivar boots: ids of the boots in which that was seen; empty where it holds of now
     """
 
@@ -59,10 +61,13 @@ class Seen:
     error: str = ""
     boots: typing.Tuple[str, ...] = ()
     blind: str = ""
+    unset: typing.Tuple[Difference, ...] = ()
+    notes: typing.Tuple[str, ...] = ()
 
     def __add__(self, other: Seen) -> Seen:
         error, blind = ("; ".join(filter(None, pair)) for pair in ((self.error, other.error), (self.blind, other.blind)))
-        return Seen(self.differences + other.differences, self.refusals + other.refusals, error, self.boots + other.boots, blind)
+        differences, refusals, boots = self.differences + other.differences, self.refusals + other.refusals, self.boots + other.boots
+        return Seen(differences, refusals, error, boots, blind, self.unset + other.unset, self.notes + other.notes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +95,7 @@ class NodeStep:
     :ivar blockers: why it is not done now, each with what to do
     :ivar wave: its number from 1; 0 where it has no turn
     :ivar untaken: differences for which the node was reset already; it is not reset again for them
+    :ivar notes: what else happens to the node, or is left alone, in words
     """
 
     node: str
@@ -101,6 +107,7 @@ class NodeStep:
     blockers: typing.Tuple[str, ...] = ()
     wave: int = 0
     untaken: typing.Tuple[Difference, ...] = ()
+    notes: typing.Tuple[str, ...] = ()
 
     @property
     def is_due(self) -> bool:

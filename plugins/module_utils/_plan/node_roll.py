@@ -67,16 +67,22 @@ def plan(seen: typing.Mapping[str, Seen], cluster: Cluster, intent: ClusterInten
 
 def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
     """The plan in words, one line for each node with something to say, in the order of their turns."""
-    told = sorted((step for step in planned.steps if step.is_due or step.blockers or step.untaken), key=lambda step: (step.wave == 0, step.wave))
+    told = sorted((step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.notes), key=lambda step: (step.wave == 0, step.wave))
     return (*([planned.refusal] if planned.refusal else []), *(line(step) for step in told))
 
 
 def line(step: NodeStep) -> str:
     """One step in words."""
+    return "; ".join((_line(step), *step.notes))
+
+
+def _line(step: NodeStep) -> str:
     if step.untaken:
         return f"{step.node}: nothing; {', '.join(map(str, step.untaken))} did not take at a reset, and it is not reset again for that"
     if step.blockers:
         return f"{step.node}: left out: {'; '.join(step.blockers)}"
+    if not step.is_due:
+        return f"{step.node}: nothing to reset"
     turn = f" (wave {step.wave})" if step.wave else ""
     pods = f", {len(step.pods)} pods go" if step.pods else ""
     what = {"set": "set", "reboot": f"set, drain, reset{pods}", "power_cycle": f"set, drain, power cycle{pods}"}.get(step.action, "finish what a run began")
@@ -102,7 +108,7 @@ def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark
 
 def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cluster, delete_unmanaged: bool) -> NodeStep:
     differences = seen.differences
-    step = NodeStep(name, action_of(differences), differences)
+    step = NodeStep(name, action_of(differences), differences, notes=seen.notes)
     if node is None:
         return _blocked(step, "unknown", "the cluster has no such node. Give it the name that the cluster has")
     broken = name in cluster.marks and cluster.marks[name] is None
@@ -118,9 +124,9 @@ def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cl
         return _blocked(step, "unknown", f"{seen.error.rstrip('.')}. It is not known what differs")
     if mark is not None and mark.reset and not mark.cordoned and seen.blind:
         return _blocked(step, "unknown", f"{seen.blind.rstrip('.')}. Whether its reset helped is not known")
-    if mark is not None and not differences:
+    again = untaken((*differences, *seen.unset), mark, node.boot_id)
+    if mark is not None and not differences and not again:
         return dataclasses.replace(step, phase="finish")
-    again = untaken(differences, mark, node.boot_id)
     if again:
         return dataclasses.replace(step, untaken=again, phase="finish" if mark is not None and mark.cordoned else "begin")
     if seen.refusals:
