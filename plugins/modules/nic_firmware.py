@@ -32,7 +32,6 @@ options:
   by_device:
     description: Settings of single PFs, by PCI address, where they are not the same for all.
     type: dict
-    version_added: "1.0.0"
   managed_by_operator:
     description:
       - Whether the NIC configuration operator of NVIDIA decides on the settings of this node. The module then refuses to set anything.
