@@ -22,7 +22,9 @@ GIB = 1 << 30
 
 
 def restarts(host: HostNeeds, **rows: str) -> typing.Tuple[str, ...]:
-    readings = {name: (Reading(value, ("containerd",) if name == "memlock" else ()),) for name, value in rows.items()}
+    readings: typing.Dict[str, typing.Tuple[Reading, ...]] = {
+        name: (Reading(value, ("containerd",) if name == "memlock" else ()),) for name, value in rows.items()
+    }
     intent = dataclasses.replace(FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, host=host))
     return of_restarts(ObservedTuning(NodeTuning(readings)), intent)
 

@@ -161,5 +161,5 @@ def test_what_was_set_and_can_not_be_seen_is_unknown() -> None:
 
 def test_a_bluefield_in_dpu_mode_is_told_and_left() -> None:
     found = seen(None, device="a2dc", settings=(NOT_SET, Setting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")))
-    assert found is not None and found.differences == found.unset == found.refusals == ()
+    assert found is not None and found.differences == found.unset == () and not found.refusals
     assert found.notes == (f"{ADDRESS} is a BlueField in DPU mode: its Arm cores set ATS_ENABLED, and the host leaves it alone",)
