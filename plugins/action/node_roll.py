@@ -13,22 +13,21 @@ from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import trust_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_by
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import fleet
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
+from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevices, ObservedFirmware
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Fact
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NodeFirmwarePlan, ObservedFirmwareSet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeRoll, Seen, proven
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import traits
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import ObservedTuning
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import of_operator
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes import of_functions, of_restarts
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_firmware, of_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
@@ -38,7 +37,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll impor
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, Caller, ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, firmware_of
 
 FACT = "node_roll"
 #: kind of a fact: the HCAs of a node before its reset
@@ -89,8 +89,11 @@ class ActionModule(ControllerAction):
 
     def _roll(self, options: Result, variables: Result, folder: FactFolder, nodes: typing.Tuple[str, ...]) -> NodeRoll:
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
-        wanted, kernel, firmware = wanted_by(intent.bios), _kernel(folder, nodes, intent), _firmware(folder, nodes, options)
-        waits = kernel or any(seen.differences or seen.error for seen in firmware.values())
+        known = firmware_of(folder, nodes, options["fabrics"], options["cluster"]) if options["fabrics"] else None
+        wanted, kernel, firmware = wanted_by(intent.bios), _kernel(folder, nodes, intent), _firmware(folder, known, options["prove"])
+        operator = {} if options["prove"] else _by_operator(folder, intent, bool(self._task.check_mode))
+        notes = _notes(folder, None if options["prove"] else known)
+        waits = kernel or operator or any(notes) or any(seen.differences or seen.error or seen.unset or seen.notes for seen in firmware.values())
         bmcs, errors = bmcs_of_nodes(nodes, variables) if wanted or waits or options["prove"] else (typing.cast(typing.List[Bmc], []), {})
         if not nodes or not (bmcs or errors or waits):
             # nothing is asked for, or nobody could be asked
@@ -99,7 +102,7 @@ class ActionModule(ControllerAction):
         trust = trust_of({"validate_certs": options["bmc_validate_certs"], "ca_path": options["bmc_ca_path"]})
         told = {node: str(error) for node, error in errors.items()}
         bioses = Bioses(bmcs, told, wanted, trust, options["bmc_seconds"], options["parallel"])
-        caller = _Caller(options, bool(self._task.check_mode))
+        caller = Caller("node_roll", options, bool(self._task.check_mode))
         with working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held, _stops() as stop:
             limits = Limits(drain=options["drain_seconds"], back=options["reset_seconds"])
 
@@ -108,7 +111,7 @@ class ActionModule(ControllerAction):
 
             roller = Roller(
                 held.cluster,
-                [bioses, Looked(kernel, of_pools=False), Looked(firmware)],
+                [bioses, Looked(kernel, of_pools=False), Looked(firmware), Looked(operator), *notes],
                 bioses,
                 time.monotonic,
                 time.sleep,
@@ -131,18 +134,45 @@ def _kernel(folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterInte
     return {node: of_kernel(load(ObservedKernelArguments, data, f"kernel_arguments of {node}"), wanted) for node, data in seen.items()}
 
 
-def _firmware(folder: FactFolder, nodes: typing.Iterable[str], options: Result) -> typing.Dict[str, Seen]:
+def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) -> typing.Dict[str, Seen]:
     """What of the firmware of their HCAs waits for a reset; without the nodes of which no tool says so."""
-    if not options["fabrics"]:
+    if known is None:
         return {}
-    intent, ground = parse_intent(options["fabrics"], None, options["cluster"]), ground_of(folder)
-    memberships = [resolve(fabric, ground.hcas, ground.subnets) for fabric in intent.fabrics if traits(fabric).functions]
-    firmware = load(typing.Dict[str, ObservedFirmware], folder.of_nodes("firmware", nodes), "firmware")
-    platforms = load(typing.Dict[str, ObservedPlatform], folder.of_nodes("platform", nodes), "platform")
-    nics: NicDevices = load(NicDevices, (folder.value("nic_devices") or {}).get("nics") or {}, "nic_devices")
-    known = fleet(intent, memberships, firmware, nics)
-    found = {node: of_firmware(node, memberships, platform, known) for node, platform in platforms.items()}
+    # what was set before a reset is seen by the look after it
+    told = {} if prove else {node: folder.read("nic_firmware", node) for node in known.platforms}
+    made = {node: load(ObservedFirmwareSet, {"value": fact.value, "error": fact.error}, f"nic_firmware of {node}") for node, fact in told.items() if fact}
+    found = {node: of_firmware(node, known.memberships, platform, known.fleet, made.get(node)) for node, platform in known.platforms.items()}
     return {node: seen for node, seen in found.items() if seen is not None}
+
+
+def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> typing.Dict[str, Seen]:
+    """What NVIDIA's operator does to the nodes by templates that this run has planned; nothing where it has planned none."""
+    planned = folder.read("nic_firmware_plan")
+    if planned is not None and planned.error is not None:
+        raise RdmaError(f"what has to be set in the firmware of HCAs is not known: {planned.error}")
+    nodes: typing.Dict[str, NodeFirmwarePlan] = load(typing.Dict[str, NodeFirmwarePlan], _part(planned, "nodes"), "nic_firmware_plan")
+    applied: typing.Tuple[AppliedObject, ...] = load(typing.Tuple[AppliedObject, ...], _part(folder.read("nic_templates"), "applied") or (), "nic_templates")
+    left: typing.Dict[str, str] = load(typing.Dict[str, str], _part(folder.read("nic_devices"), "left"), "nic_devices")
+    actions = {one.name: (one.action, one.refusal) for one in applied}
+    allowed = intent.disruption == "reboot"
+    found = {node: of_operator(one.templates, one.cards, actions, left if allowed else {}, allowed, dry) for node, one in nodes.items()}
+    return {node: seen + Seen(notes=nodes[node].notes) for node, seen in found.items() if seen != Seen() or nodes[node].notes}
+
+
+def _notes(folder: FactFolder, known: typing.Optional[Known]) -> typing.Tuple[Looked, Looked]:
+    """What else restarts or drains the nodes in this run: nodes of no MachineConfigPool, and all of them."""
+    if known is None:
+        return Looked({}), Looked({})
+    intent, tunings = known.fleet.intent, load(typing.Dict[str, ObservedTuning], folder.of_nodes("tuning", known.platforms), "tuning")
+    restarts = {node: of_restarts(tuning, intent) for node, tuning in tunings.items()}
+    drains = {node: of_functions(node, known.memberships, platform, intent) for node, platform in known.platforms.items()}
+    alone, all_of = ({node: Seen(notes=notes) for node, notes in found.items() if notes} for found in (restarts, drains))
+    return Looked(alone, of_pools=False), Looked(all_of)
+
+
+def _part(fact: typing.Optional[Fact], name: str) -> typing.Any:
+    """A part of a fact that need not be there."""
+    return (fact.value or {}).get(name) or {} if fact is not None and isinstance(fact.value, dict) else {}
 
 
 def _keep(folder: FactFolder, node: str) -> None:
@@ -150,20 +180,6 @@ def _keep(folder: FactFolder, node: str) -> None:
     fact = folder.read("hcas", node)
     if fact is not None and fact.error is None:
         folder.write(BEFORE, node, fact.value)
-
-
-class _Caller:
-    """What the seam to the cluster asks of a module, for an action that is none."""
-
-    _name = "linerate.rdma.node_roll"
-
-    def __init__(self, params: Result, check_mode: bool) -> None:
-        self.params = params
-        self.check_mode = check_mode
-        self.no_log_values: typing.Set[str] = set()
-
-    def fail_json(self, msg: str) -> typing.NoReturn:
-        raise RdmaError(msg)
 
 
 @contextlib.contextmanager

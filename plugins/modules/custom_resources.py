@@ -57,6 +57,7 @@ options:
       - SriovNetworkPoolConfig
       - IPPool.nv-ipam.nvidia.com
       - CIDRPool.nv-ipam.nvidia.com
+      - NicConfigurationTemplate
       - Tuned
       - Namespace
       - ConfigMap
@@ -77,6 +78,7 @@ options:
       - SriovNetworkPoolConfig
       - IPPool.nv-ipam.nvidia.com
       - CIDRPool.nv-ipam.nvidia.com
+      - NicConfigurationTemplate
       - Tuned
       - Namespace
   find_leftovers:
@@ -218,7 +220,7 @@ NETWORKS = ["SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", 
 Wanted = typing.Sequence[typing.Tuple[str, Resource]]
 JOBS = ["PyTorchJob", "TrainJob", "TrainingRuntime"]
 OF_FABRICS = [*NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS]
-KINDS = [*JOBS, "Pod", *OF_FABRICS, "Tuned", "Namespace"]
+KINDS = [*JOBS, "Pod", *OF_FABRICS, "NicConfigurationTemplate", "Tuned", "Namespace"]
 #: not with the others: nobody should have to be allowed to list the ConfigMaps of all namespaces
 NIC_MAP = "ConfigMap"
 #: with the account that may use them

@@ -15,6 +15,18 @@ description:
   - Reads the objects C(NicDevice) of the NIC configuration operator, one for each card of each node.
   - A cluster without this operator has none, and the result is an empty list.
   - Does not fail if the API server cannot be asked. RV(nics.errors) then says why.
+  - With O(wanted), waits first until the operator has brought cards to what they must have. The operator drains and reboots their nodes meanwhile.
+options:
+  wanted:
+    description:
+      - C(spec.template) of a C(NicConfigurationTemplate), by the name of each C(NicDevice) that must have it.
+      - The wait ends when each of them has it, or when the operator has failed with it for two minutes. RV(left) names the cards that do not have it.
+    type: dict
+    default: {}
+  wait_seconds:
+    description: Limit in seconds for this wait.
+    type: int
+    default: 3600
 extends_documentation_fragment:
   - linerate.rdma._options.cluster_facts
   - linerate.rdma._attributes.reads
@@ -58,12 +70,19 @@ nics:
       description: Objects that could not be read, each with the reason.
       type: list
       elements: str
+left:
+  description: Why a card does not have what O(wanted) says, by the name of its C(NicDevice). Empty if all cards have it.
+  returned: success
+  type: dict
+  sample:
+    worker-1-1021-mt2232t13210: "IncorrectSpec (...): the card does not take what the template asks for. ..."
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
   type: dict
 """
 
+import time
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -72,20 +91,25 @@ from ansible_collections.linerate.rdma.plugins.module_utils._cluster import conn
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevices
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configuration_operator import observe
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_nics import wait_for_nics
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    wanted = load(typing.Dict[str, typing.Dict[str, typing.Any]], module.params["wanted"], "wanted")
     try:
-        return {"nics": to_data(observe(connect(module)))}
+        cluster = connect(module)
+        left = wait_for_nics(cluster, {} if module.check_mode else wanted, module.params["wait_seconds"], time.monotonic, time.sleep)
+        return {"nics": to_data(observe(cluster)), "left": left}
     except RdmaError as error:
         # nodes prove by themselves what a stage needs of them
-        return {"nics": to_data(NicDevices(errors=(error.seen,)))}
+        return {"nics": to_data(NicDevices(errors=(error.seen,))), "left": dict.fromkeys(wanted, f"it could not be asked: {error.seen}")}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=facts_spec(), supports_check_mode=True)
+    spec = facts_spec(wanted={"type": "dict", "default": {}}, wait_seconds={"type": "int", "default": 3600})
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     run_with_fact(module, lambda: work(module), "nic_devices")
 
 

@@ -22,13 +22,16 @@ options:
     description:
       - Settings by their names in the firmware.
       - A value is the number or the word that C(mstconfig) shows, or a boolean.
+      - Set either this or O(by_device).
     type: dict
-    required: true
   devices:
     description: PCI addresses of the physical functions (PFs). By default, all NVIDIA HCAs of the node.
     type: list
     elements: str
     default: []
+  by_device:
+    description: Settings of single PFs, by PCI address, where they are not the same for all.
+    type: dict
   managed_by_operator:
     description:
       - Whether the NIC configuration operator of NVIDIA decides on the settings of this node. The module then refuses to set anything.
@@ -60,6 +63,12 @@ EXAMPLES = r"""
   linerate.rdma.nic_firmware:
     devices: ["0000:3c:00.0"]
     settings: {LINK_TYPE_P1: IB}
+
+- name: Use InfiniBand on one HCA, and Ethernet on another
+  linerate.rdma.nic_firmware:
+    by_device:
+      "0000:3c:00.0": {LINK_TYPE_P1: IB}
+      "0000:9a:00.0": {LINK_TYPE_P1: ETH}
 """
 
 RETURN = r"""
@@ -90,7 +99,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils import _ansible
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sysfs import read_node
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_firmware import Outcome, set_firmware
 
@@ -102,12 +111,18 @@ def work(module: AnsibleModule) -> Result:
     if options["managed_by_operator"]:
         why = "NVIDIA's NIC configuration operator decides on the settings of this node, and undoes what anybody else sets"
         raise RdmaError(why, "Change its NicConfigurationTemplate instead: see the filter render_nic_configuration")
-    wishes = {str(name): str(value) for name, value in options["settings"].items()}
-    chosen = [address.lower() for address in options["devices"]]
-    outcome = set_firmware(read_node(options["sysfs"]), options["sysfs"][0], chosen, wishes, module.check_mode)
+    own = load(typing.Dict[str, typing.Dict[str, typing.Any]], options["by_device"] or {}, "by_device")
+    wishes = {address.lower(): _texts(settings) for address, settings in own.items()}
+    for_all = _texts(options["settings"] or {})
+    chosen = [*wishes, *(address.lower() for address in options["devices"])]
+    outcome = set_firmware(read_node(options["sysfs"]), options["sysfs"][0], chosen, lambda address: wishes.get(address, for_all), module.check_mode)
     changed = any(change.after for change in outcome.changes)
     result = {"changed": changed, "hcas": to_data(outcome.changes), "reset_required": bool(outcome.resets), "resets": outcome.resets}
     return {**result, "diff": _diff(outcome)} if module._diff else result
+
+
+def _texts(settings: typing.Mapping[str, typing.Any]) -> typing.Dict[str, str]:
+    return {str(name): str(value) for name, value in settings.items()}
 
 
 def _diff(outcome: Outcome) -> Result:
@@ -122,11 +137,14 @@ def _diff(outcome: Outcome) -> Result:
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "settings": {"type": "dict", "required": True},
+            "settings": {"type": "dict"},
+            "by_device": {"type": "dict"},
             "devices": {"type": "list", "elements": "str", "default": []},
             "managed_by_operator": {"type": "bool", "default": False},
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
         },
+        mutually_exclusive=[("settings", "by_device"), ("devices", "by_device")],
+        required_one_of=[("settings", "by_device")],
         supports_check_mode=True,
     )
     _ansible.run(module, lambda: work(module))

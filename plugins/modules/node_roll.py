@@ -41,6 +41,11 @@ description:
   - Settings in the firmware of HCAs that the intent wants, and that wait for a reset, take the same one, by the facts C(firmware) and C(platform). It is a
     power cycle then, because a warm reboot does not always load them. Settings that are not set at all are not its task, see M(linerate.rdma.nic_firmware).
     HCAs on which the NIC configuration operator of NVIDIA or the Arm cores of a BlueField decide are left out.
+  - The fact C(nic_firmware) of a node, which the result of M(linerate.rdma.nic_firmware) is kept as, says what was set, or would be set in check mode. If it
+    says that a setting cannot be set, the node is left out.
+  - The facts of M(linerate.rdma.nic_firmware_plan), M(linerate.rdma.custom_resources) (C(nic_templates)) and M(linerate.rdma.nic_device_info) say what the
+    NIC configuration operator of NVIDIA does to the node. If it is not through, the node is left out.
+  - The plan also names what other stages restart or drain later in the run. This module does not do it.
   - What a fact shows is seen again only by a new look at the node. Until then RV(counts) counts a node that was reset for it as V(unproven), and the
     annotation stays. Look at the nodes of RV(reset) again, then call the module with O(prove=true).
   - Keeps the HCAs that a node had before its reset as the fact C(hcas_before_reset), so that M(linerate.rdma.node_info) can wait until they are there again.

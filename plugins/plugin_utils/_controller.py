@@ -35,6 +35,22 @@ def holder() -> str:
     return process.identity(os.getppid())
 
 
+class Caller:
+    """What the seam to the cluster asks of a module, for an action that is none.
+
+    :param name: of the action, without that of the collection
+    """
+
+    def __init__(self, name: str, params: Result, check_mode: bool) -> None:
+        self._name = f"linerate.rdma.{name}"
+        self.params = params
+        self.check_mode = check_mode
+        self.no_log_values: typing.Set[str] = set()
+
+    def fail_json(self, msg: str) -> typing.NoReturn:
+        raise RdmaError(msg)
+
+
 class ControllerAction(ActionBase):
     """An action without a module: its options are checked, and an error of the collection becomes a message.
 

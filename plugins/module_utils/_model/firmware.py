@@ -130,9 +130,45 @@ class ObservedFirmware:
 
 
 @dataclasses.dataclass(frozen=True)
+class Change:
+    """What is to be set in one HCA; nothing where it is set already.
+
+    :ivar before: next values, by name of the setting
+    :ivar after: as the tool takes them
+    """
+
+    address: str
+    device: str
+    before: typing.Dict[str, str]
+    after: typing.Dict[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class FirmwareSet:
+    """What was made of the settings that are wanted of a node's HCAs.
+
+    :ivar hcas: what was set, or would be in check mode
+    :ivar refusal: why nothing can be set, with what to do
+    """
+
+    hcas: typing.Tuple[Change, ...] = ()
+    refusal: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ObservedFirmwareSet:
+    """The same of one node, or why there is no answer."""
+
+    value: typing.Optional[FirmwareSet] = None
+    error: typing.Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class NicDevice:
     """What NVIDIA's NIC configuration operator reports of a card.
 
+    :ivar namespace: of the operator
+    :ivar type: PCI device id, four hex digits
     :ivar ports: PCI addresses of its functions
     :ivar firmware: version that is stored on it
     :ivar dpu: a BlueField in DPU mode
@@ -152,6 +188,57 @@ class NicDevice:
     updated: bool = False
     waits: str = ""
     message: str = ""
+    namespace: str = ""
+    type: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NicTemplate:
+    """A NicConfigurationTemplate of NVIDIA's operator.
+
+    :ivar ours: the collection made it
+    :ivar cards: names of the NicDevices on which it decides
+    """
+
+    name: str
+    ours: bool = False
+    cards: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NicState:
+    """How far NVIDIA's operator is with the settings of a card.
+
+    :ivar template: what it has to have, as the template says
+    :ivar seen: the operator has judged what the card has to have now
+    :ivar reason: of its condition ConfigUpdateInProgress
+    :ivar firmware: the reason of its condition FirmwareUpdateInProgress
+    """
+
+    name: str
+    template: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    seen: bool = False
+    reason: str = ""
+    message: str = ""
+    firmware: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeFirmwarePlan:
+    """What becomes of the settings of a node's HCAs.
+
+    :ivar settings: by PCI address, what the node itself has to set
+    :ivar refusal: why it can't, with what to do
+    :ivar templates: names of the NicConfigurationTemplates by which NVIDIA's operator sets the others
+    :ivar cards: names of their NicDevices
+    :ivar notes: why HCAs are left alone, in words
+    """
+
+    settings: typing.Dict[str, typing.Dict[str, str]] = dataclasses.field(default_factory=dict)
+    refusal: str = ""
+    templates: typing.Tuple[str, ...] = ()
+    cards: typing.Tuple[str, ...] = ()
+    notes: typing.Tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

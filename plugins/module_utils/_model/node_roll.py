@@ -54,6 +54,8 @@ class Seen:
     :ivar refusals: why something that differs can't be set, each with what to do
     :ivar error: why it is not known what differs
     :ivar blind: why something can't be seen that may differ; it counts only for a node that was reset, and has to show what came of it
+    :ivar unset: what differs and is not set, so that a reset would not help; it counts only for a node that was reset for it
+    :ivar notes: what else happens to the node, or is left alone, in words
     :ivar boots: ids of the boots in which that was seen; empty where it holds of now
     """
 
@@ -62,10 +64,13 @@ class Seen:
     error: str = ""
     boots: typing.Tuple[str, ...] = ()
     blind: str = ""
+    unset: typing.Tuple[Difference, ...] = ()
+    notes: typing.Tuple[str, ...] = ()
 
     def __add__(self, other: Seen) -> Seen:
         error, blind = ("; ".join(filter(None, pair)) for pair in ((self.error, other.error), (self.blind, other.blind)))
-        return Seen(self.differences + other.differences, self.refusals + other.refusals, error, self.boots + other.boots, blind)
+        differences, refusals, boots = self.differences + other.differences, self.refusals + other.refusals, self.boots + other.boots
+        return Seen(differences, refusals, error, boots, blind, self.unset + other.unset, self.notes + other.notes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +103,7 @@ class NodeStep:
     :ivar pool: MachineConfigPool whose roll reboots it, in place of its BMC; empty where none does
     :ivar reasons: what else the roll of a pool is for, in words
     :ivar also: MachineConfigPool whose roll reboots it as well, after what is done here; empty where none does
+    :ivar notes: what else happens to the node, or is left alone, in words
     """
 
     node: str
@@ -112,6 +118,7 @@ class NodeStep:
     pool: str = ""
     reasons: typing.Tuple[str, ...] = ()
     also: str = ""
+    notes: typing.Tuple[str, ...] = ()
 
     @property
     def is_due(self) -> bool:

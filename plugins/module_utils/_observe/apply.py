@@ -13,7 +13,8 @@ from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of
 
 #: of server-side apply
 FIELD_MANAGER = "linerate.rdma"
-_LABEL = "app.kubernetes.io/managed-by"
+#: what the collection makes has it, with FIELD_MANAGER as its value
+LABEL = "app.kubernetes.io/managed-by"
 #: kinds of which a cluster has one object for all who use it: our fields join those of others, and leave them without deleting the rest
 _JOINT = ("NicClusterPolicy",)
 #: that a webhook has to see what was just made: it looks into its own copy of the cluster
@@ -38,7 +39,7 @@ class Outcome:
 
 def ours(resource: Resource) -> bool:
     """Whether the collection made the object."""
-    return (resource.get("metadata", {}).get("labels") or {}).get(_LABEL) == FIELD_MANAGER
+    return (resource.get("metadata", {}).get("labels") or {}).get(LABEL) == FIELD_MANAGER
 
 
 def apply_all(

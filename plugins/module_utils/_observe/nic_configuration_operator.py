@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import typing
 
-from .._model.firmware import NicDevice, NicDevices
-from .._parse.kubernetes.nic_configuration_operator import nic_device
+from .._model.firmware import NicDevice, NicDevices, NicTemplate
+from .._parse.kubernetes.nic_configuration_operator import nic_device, nic_template
 from .._parse.kubernetes.resource import ResourceError
+from .apply import FIELD_MANAGER, LABEL
 from .kubernetes import ApiError, Cluster
 
 
@@ -26,3 +27,12 @@ def observe(cluster: Cluster) -> NicDevices:
         if not error.absent:
             errors.append(error.seen)
     return NicDevices(tuple(devices), tuple(errors))
+
+
+def templates(cluster: Cluster) -> typing.Tuple[NicTemplate, ...]:
+    """Those that are there, whoever made them.
+
+    :raises ApiError: they can't be listed
+    :raises ResourceError: an object that is none of its kind
+    """
+    return tuple(nic_template(item, LABEL, FIELD_MANAGER) for item in cluster.pages("NicConfigurationTemplate"))

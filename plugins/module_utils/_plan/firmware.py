@@ -4,49 +4,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import typing
 
 from .._model.errors import RdmaError
-from .._model.firmware import HcaFirmware, NodeFirmware, number, same
+from .._model.firmware import Change, HcaFirmware, NodeFirmware, number, same
 
 #: a value goes to the tool behind a name: neither an option of it nor two of them
 _VALUE = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.:,]{0,127}\Z", re.ASCII)
 #: what the tool shows only while ADVANCED_PCI_SETTINGS is on
 _ADVANCED = ("PCI_WR_ORDERING", "MAX_ACC_OUT_READ")
 Wishes = typing.Mapping[str, str]
+#: what is wished of an HCA, by its address
+WishesOf = typing.Callable[[str], Wishes]
 
 
 class FirmwareError(RdmaError):
     """Wishes that can't be met. Nothing was set."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Change:
-    """What is to be set in one HCA; nothing where it is set already.
-
-    :ivar before: next values, by name of the setting
-    :ivar after: as the tool takes them
-    """
-
-    address: str
-    device: str
-    before: typing.Dict[str, str]
-    after: typing.Dict[str, str]
-
-
-def changes(seen: NodeFirmware, wishes: Wishes) -> typing.Tuple[Change, ...]:
+def changes(seen: NodeFirmware, wishes_of: WishesOf) -> typing.Tuple[Change, ...]:
     """One for each HCA, in their order. The next value counts: what is set already and waits for a reset is set.
 
     :raises FirmwareError: all that can't be set, of all HCAs
     """
-    problems = [f"the value {value!r} of {name} is none" for name, value in wishes.items() if not _VALUE.match(value)]
+    values = dict.fromkeys(item for hca in seen.hcas for item in wishes_of(hca.address).items())
+    problems = [f"the value {value!r} of {name} is none" for name, value in values if not _VALUE.match(value)]
     for hca in seen.hcas:
-        problems += [f"{hca.address}: {problem}" for problem in _problems(hca, wishes)]
+        problems += [f"{hca.address}: {problem}" for problem in _problems(hca, wishes_of(hca.address))]
     if problems:
         raise FirmwareError("; ".join(problems), "Nothing was set. Correct it, or name other devices")
-    return tuple(_change(hca, wishes) for hca in seen.hcas)
+    return tuple(_change(hca, wishes_of(hca.address)) for hca in seen.hcas)
 
 
 def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:

@@ -101,7 +101,10 @@ def plan(
 
 def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
     """The plan in words, one line for each node with something to say, in the order of their turns."""
-    told = sorted((step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also), key=lambda step: (step.wave == 0, step.wave))
+    told = sorted(
+        (step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also or step.notes),
+        key=lambda step: (step.wave == 0, step.wave),
+    )
     return (*([planned.refusal] if planned.refusal else []), *(line(step) for step in told), *(_pool_line(pool) for pool in planned.rolls))
 
 
@@ -111,6 +114,10 @@ def _pool_line(pool: PoolPlan) -> str:
 
 def line(step: NodeStep) -> str:
     """One step in words."""
+    return "; ".join((_line(step), *step.notes))
+
+
+def _line(step: NodeStep) -> str:
     also = f"; after that, rebooted by {_operator(step.also)} as well: {', '.join(step.reasons)}" if step.also else ""
     if also and step.action == "power_cycle":
         also += " (its reboot is no power cycle)"
@@ -118,6 +125,8 @@ def line(step: NodeStep) -> str:
         return f"{step.node}: nothing; {', '.join(map(str, step.untaken))} did not take at a reset, and it is not reset again for that{also}"
     if step.blockers:
         return f"{step.node}: left out: {'; '.join(step.blockers)}"
+    if not step.is_due and not step.also:
+        return f"{step.node}: nothing to reset"
     turn = f" (wave {step.wave})" if step.wave else ""
     pods = f", {len(step.pods)} pods go" if step.pods else ""
     if step.pool:
@@ -152,7 +161,7 @@ def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark
 
 def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cluster, inventory: typing.Container[str]) -> NodeStep:
     differences = seen.differences
-    step = NodeStep(name, action_of(differences), differences)
+    step = NodeStep(name, action_of(differences), differences, notes=seen.notes)
     if node is None:
         return _blocked(step, "unknown", "the cluster has no such node. Give it the name that the cluster has")
     broken = name in cluster.marks and cluster.marks[name] is None
@@ -174,9 +183,9 @@ def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cl
         return _blocked(step, "unknown", f"{seen.error.rstrip('.')}. It is not known what differs")
     if mark is not None and mark.reset and not mark.cordoned and seen.blind:
         return _blocked(step, "unknown", f"{seen.blind.rstrip('.')}. Whether its reset helped is not known")
-    if mark is not None and not differences:
+    again = untaken((*differences, *seen.unset), mark, node.boot_id)
+    if mark is not None and not differences and not again:
         return dataclasses.replace(step, phase="finish")
-    again = untaken(differences, mark, node.boot_id)
     if again:
         return dataclasses.replace(step, untaken=again, phase="finish" if mark is not None and mark.cordoned else "begin")
     if seen.refusals:

@@ -4,19 +4,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from .._check.fleet.bios import Wanted, in_words, states
 from .._check.fleet.hcas_of_fabric import Membership
-from .._check.platform.firmware import Fleet, in_force, wishes
+from .._check.platform.firmware import Fleet
 from .._model.bios import NodeBios
-from .._model.firmware import ObservedFirmware
+from .._model.firmware import ObservedFirmware, ObservedFirmwareSet
 from .._model.kernel_arguments import ObservedKernelArguments
 from .._model.node_roll import Difference, Needs, Seen
 from .._model.platform import ObservedPlatform
 from .bios import plan as plan_bios
+from .node_firmware import of_host
 
-KERNEL, FIRMWARE = "kernel argument", "firmware"
+KERNEL = "kernel argument"
 
 
 def of_bios(bios: NodeBios, wanted: Wanted) -> Seen:
@@ -44,35 +46,35 @@ def of_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -
     return Seen(differences, refusals, boots=(value.boot,))
 
 
-def of_firmware(node: str, memberships: typing.Iterable[Membership], platform: ObservedPlatform, fleet: Fleet) -> typing.Optional[Seen]:
+def of_firmware(
+    node: str, memberships: typing.Iterable[Membership], platform: ObservedPlatform, fleet: Fleet, told: typing.Optional[ObservedFirmwareSet] = None
+) -> typing.Optional[Seen]:
     """Which settings that the intent wants wait for a reset in the firmware of the node's HCAs; None where no tool says what waits.
 
-    What is not set at all is no matter of a reset, and neither are HCAs on which the Arm cores of a BlueField or NVIDIA's operator decide. A warm reboot does
-    not always load settings, and a BlueField takes nothing less than a power cycle.
+    What nobody has set is no matter of a reset. HCAs on which the Arm cores of a BlueField or NVIDIA's operator decide are left alone.
+
+    :param told: what was made of those settings before; None where nobody tried to set them
     """
     observed = fleet.firmware.get(node, ObservedFirmware(error="was not asked"))
     if platform.value is None or platform.error is not None or observed.value is None or observed.error is not None:
-        return Seen(blind=f"the firmware of its HCAs is not known: {platform.error or observed.error or 'empty answer'}")
-    functions = {function.address: function for function in platform.value.functions}
-    fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
-    found, blind, asked = typing.cast(typing.List[Difference], []), typing.cast(typing.List[str], []), False
-    for membership in memberships:
-        for hca in (member.hca for member in membership.members.get(node, ())):
-            function = functions.get(hca.pci.address) if hca.pci else None
-            seen, nic = (fleet.of(node, function.address), fleet.nic(node, function.address)) if function is not None else (None, None)
-            if function is None or seen is None or seen.dpu or (nic is not None and (nic.dpu or nic.configured)):
-                continue
-            asked = asked or bool(seen.settings or seen.errors)
-            blind += seen.errors
-            fabric = fabrics[membership.fabric]
-            for wish in wishes(fabric, seen, fleet.intent):
-                setting = seen.setting(wish.name)
-                if setting is not None and wish.met(setting.next) and in_force(wish, setting, fabric, function) is False:
-                    key, now, later = f"{seen.address} {wish.name}", str(setting.current), str(setting.next)
-                    found.append(Difference(FIRMWARE, key, now, later, "power_cycle", "waits for a reset"))
-    if not asked:
+        unknown = f"the firmware of its HCAs is not known: {platform.error or observed.error or 'empty answer'}"
+        # what was to be set is not proven
+        return Seen(blind=unknown) if told is None else Seen(error=unknown)
+    host = of_host(node, memberships, platform.value, fleet)
+    made = {change.address: change.after for change in told.value.hcas} if told is not None and told.value is not None else {}
+    why = (told.error or (told.value.refusal if told.value is not None else "empty answer")) if told is not None else ""
+    found, unset = typing.cast(typing.List[Difference], []), typing.cast(typing.List[Difference], [])
+    for one in host.unmet:
+        now_set = one.wish.name in made.get(one.address, {})
+        if one.in_force or (one.in_force is None and one.stored and not now_set):
+            # the next reset keeps it, or nobody knows
+            continue
+        how = "set on the node" if now_set else "waits for a reset" if one.stored else "not set"
+        (found if now_set or one.stored or why else unset).append(dataclasses.replace(one.difference, how=how))
+    refusals = (f"Firmware of its HCAs: {why.rstrip('.')}.",) if why and found else ()
+    if not host.asked and not host.left:
         return None
     boot = platform.value.boot
     if found and not boot:
         return Seen(error="the boot in which its firmware was looked at is not known")
-    return Seen(tuple(dict.fromkeys(found)), boots=(boot,) if boot else (), blind="; ".join(dict.fromkeys(blind)))
+    return Seen(tuple(found), refusals, "", (boot,) if boot else (), "; ".join(host.errors), tuple(unset), host.left)

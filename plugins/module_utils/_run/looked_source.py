@@ -21,6 +21,9 @@ class Looked:
     def __init__(self, seen: typing.Mapping[str, Seen], of_pools: bool = True) -> None:
         self._seen, self.of_pools = dict(seen), of_pools
 
+    def __bool__(self) -> bool:
+        return bool(self._seen)
+
     def look(self, nodes: typing.Iterable[str]) -> typing.Dict[str, Seen]:
         """What differed when somebody looked."""
         return {node: self._seen[node] for node in nodes if node in self._seen}

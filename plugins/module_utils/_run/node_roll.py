@@ -26,8 +26,9 @@ from .._observe.redfish.bmc import BmcError
 from .._parse.kubernetes import core, machine_config
 from .._parse.kubernetes.resource import mapping_at, name_of
 from .._parse.kubernetes.roll_mark import ANNOTATION, mark
+from .._plan.node_firmware import FIRMWARE
 from .._plan.node_roll import Cluster, action_of, line, plan
-from .._plan.node_sources import FIRMWARE, KERNEL
+from .._plan.node_sources import KERNEL
 from .._render.roll_mark import marked
 from .drain import Drain, NodeFailed
 from .pool_ride import Ride, Work, rebooted_by

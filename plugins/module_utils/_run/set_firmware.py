@@ -8,11 +8,11 @@ import dataclasses
 import typing
 
 from .._model.errors import RdmaError
-from .._model.firmware import NodeFirmware, way_of_reset
+from .._model.firmware import Change, NodeFirmware, way_of_reset
 from .._model.hca import NodeHcas
 from .._observe import command
 from .._observe.firmware import Tool, find_tool, read_firmware
-from .._plan.firmware import Change, Wishes, changes, unmet, waiting
+from .._plan.firmware import WishesOf, changes, unmet, waiting
 
 _SET_SECONDS = 60.0
 
@@ -27,7 +27,7 @@ class Outcome:
     resets: typing.Dict[str, str]
 
 
-def set_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str], wishes: Wishes, dry: bool) -> Outcome:
+def set_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str], wishes_of: WishesOf, dry: bool) -> Outcome:
     """Set what is not set yet.
 
     :param root: sysfs of the kernel that the tools ask
@@ -39,7 +39,7 @@ def set_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str], wishes
     """
     tool = find_tool()
     seen = _read(hcas, root, chosen)
-    planned = changes(seen, wishes)
+    planned = changes(seen, wishes_of)
     done: typing.List[str] = []
     for change in planned if not dry else ():
         if change.after:
@@ -48,10 +48,10 @@ def set_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str], wishes
     later = _read(hcas, root, done) if done else NodeFirmware()
     after = {hca.address: hca for hca in (*seen.hcas, *later.hcas)}
     for address in done:
-        missed = unmet(after[address], wishes)
+        missed = unmet(after[address], wishes_of(address))
         if missed:
             raise RdmaError(f"{address}: the tool took {', '.join(missed)}, and the next value is another", f"Look at mstconfig -d {address} -e query")
-    due = [change for change in planned if (dry and change.after) or waiting(after[change.address], wishes, change.address in done)]
+    due = [change for change in planned if (dry and change.after) or waiting(after[change.address], wishes_of(change.address), change.address in done)]
     return Outcome(planned, {change.address: way_of_reset(change.device, change.address) for change in due})
 
 

@@ -71,6 +71,29 @@ def test_all_hcas_where_none_is_named(node: FirmwareNode, run: Run) -> None:
     assert not run(settings={"PCI_WR_ORDERING": 1})["changed"]
 
 
+def test_each_hca_as_it_is_asked_of_that_one(node: FirmwareNode, run: Run) -> None:
+    wanted = {FIRST.upper(): {"NUM_OF_VFS": 24}, SECOND: {"NUM_OF_VFS": 8, "ATS_ENABLED": False}}
+    before = node.state.read_text(encoding="utf-8")
+    checked = run(check=True, by_device=wanted)
+    assert checked["changed"] and node.state.read_text(encoding="utf-8") == before
+    made = run(by_device=wanted)
+    assert [(hca["address"], hca["after"]) for hca in made["hcas"]] == [(FIRST, {"NUM_OF_VFS": "24"}), (SECOND, {"NUM_OF_VFS": "8"})] and {*made["resets"]} == {
+        FIRST,
+        SECOND,
+    }
+    assert made["hcas"] == checked["hcas"] and not run(by_device=wanted)["changed"]
+    assert {node.settings(address)["NUM_OF_VFS"][2] for address in ADDRESSES[2:]} == {"16"}
+
+
+def test_nothing_is_set_where_one_of_the_hcas_can_not_be(node: FirmwareNode, run: Run) -> None:
+    before = node.state.read_text(encoding="utf-8")
+    answer = run(by_device={FIRST: {"NUM_OF_VFS": 24}, SECOND: {"NUM_OF_PF": 2}})
+    assert answer["failed"] and f"{SECOND}: NUM_OF_PF is read-only" in answer["msg"] and FIRST not in answer["msg"]
+    assert node.state.read_text(encoding="utf-8") == before
+    assert run(settings={"NUM_OF_VFS": 4}, by_device={FIRST: {}})["failed"] and run()["failed"]
+    assert "by_device" in run(by_device={FIRST: "x"})["msg"]
+
+
 @pytest.mark.parametrize(
     ("settings", "text"),
     [

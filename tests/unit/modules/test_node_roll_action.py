@@ -16,11 +16,15 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.action.node_roll import _firmware
+from ansible_collections.linerate.rdma.plugins.action.node_roll import _by_operator, _firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NodeFirmware, Setting
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FirmwareSet, NodeFirmware, NodeFirmwarePlan, Setting
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import firmware_of
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, Certificates
 from ansible_collections.linerate.rdma.tests.unit.exec_server import DISCOVERY
 from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Server, World, merged
@@ -195,14 +199,44 @@ def test_firmware_that_waits_for_a_reset_by_the_facts_of_the_run(tmp_path: pathl
     fleet, folder = healthy(PAIR), FactFolder(str(tmp_path), "r1")
     facts, nodes = fleet.of("platform"), fleet.shape.names
     folder.begin(RunStart("r1", "2026-01-01T00:00:00.000Z", nodes=nodes))
-    options = {"fabrics": to_data(fleet.intent.fabrics), "cluster": {"firmware": {"ats_enabled": False}}}
-    for kind, seen in (("hcas", facts.nodes), ("subnets", facts.subnets), ("platform", facts.platforms), ("firmware", facts.firmware)):
-        for node, observed in seen.items():
+    fabrics, cluster = to_data(fleet.intent.fabrics), {"firmware": {"ats_enabled": False}}
+
+    def seen(prove: bool = False) -> typing.Dict[str, Seen]:
+        return _firmware(folder, firmware_of(folder, nodes, fabrics, cluster), prove)
+
+    for kind, told in (("hcas", facts.nodes), ("subnets", facts.subnets), ("platform", facts.platforms), ("firmware", facts.firmware)):
+        for node, observed in told.items():
             folder.write(kind, node, observed.value, observed.error)
-    assert all(seen.differences == () and seen.error == seen.blind == "" for seen in _firmware(folder, nodes, options).values())
-    hcas = tuple(dataclasses.replace(hca, settings=(Setting("ATS_ENABLED", "0", "1"), *hca.settings)) for hca in facts.firmware[nodes[0]].value.hcas)
-    folder.write("firmware", nodes[0], NodeFirmware(hcas))
+    assert all(one.differences == () and one.error == one.blind == "" for one in seen().values())
+    first, *rest = facts.firmware[nodes[0]].value.hcas
+    stored, unset = (
+        NodeFirmware((dataclasses.replace(first, settings=(Setting("ATS_ENABLED", following, "1"), *first.settings)), *rest)) for following in ("0", "1")
+    )
+    folder.write("firmware", nodes[0], stored)
     folder.write("firmware", nodes[1], error="unreachable")
-    first, second = (_firmware(folder, nodes, options)[node] for node in nodes)
-    assert {one.key.partition(" ")[2] for one in first.differences} == {"ATS_ENABLED"}
-    assert "unreachable" in second.blind and _firmware(folder, nodes, {**options, "fabrics": None}) == {}
+    one, other = (seen()[node] for node in nodes)
+    assert {difference.key.partition(" ")[2] for difference in one.differences} == {"ATS_ENABLED"}
+    assert "unreachable" in other.blind and _firmware(folder, None, False) == {}
+    # what nic_firmware made of it counts before the reset, and the look after it alone then
+    folder.write("firmware", nodes[0], unset)
+    assert seen()[nodes[0]].differences == () and len(seen()[nodes[0]].unset) == 1
+    folder.write("nic_firmware", nodes[0], FirmwareSet(refusal="an observer changes nothing on its node"))
+    assert "an observer" in seen()[nodes[0]].refusals[0] and seen(prove=True)[nodes[0]].refusals == ()
+
+
+def test_what_the_operator_does_by_the_facts_of_the_run(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), "r1")
+    folder.begin(RunStart("r1", "2026-01-01T00:00:00.000Z", nodes=("a", "b")))
+    reboot = ClusterIntent(disruption="reboot")
+    assert _by_operator(folder, reboot, False) == {}
+    plans = {"a": NodeFirmwarePlan(templates=("t",), cards=("card",)), "b": NodeFirmwarePlan(notes=("left alone",))}
+    folder.write("nic_firmware_plan", value={"nodes": to_data(plans), "templates": [], "wanted": {}})
+    assert "is not known" in _by_operator(folder, reboot, False)["a"].refusals[0], "the templates were not even tried"
+    folder.write("nic_templates", value={"applied": [{"kind": "NicConfigurationTemplate", "name": "t", "action": "created"}]})
+    folder.write("nic_devices", value={"nics": {}, "left": {"card": "PendingReboot"}})
+    found = _by_operator(folder, reboot, False)
+    assert found["b"] == Seen(notes=("left alone",)) and "not through with NicDevice card: PendingReboot" in found["a"].refusals[0]
+    assert "disruption" in _by_operator(folder, ClusterIntent(disruption="drain"), False)["a"].refusals[0]
+    folder.write("nic_firmware_plan", error="forbidden")
+    with pytest.raises(RdmaError, match="forbidden"):
+        _by_operator(folder, reboot, False)

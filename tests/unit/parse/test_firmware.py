@@ -13,8 +13,8 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevice, Setting, number, same
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nic_configuration_operator import nic_device
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevice, NicState, NicTemplate, Setting, number, same
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nic_configuration_operator import nic_device, nic_state, nic_template
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import devlink, mstconfig
 
@@ -187,7 +187,9 @@ def card(**status: typing.Any) -> typing.Dict[str, typing.Any]:
 
 def test_a_card_of_the_operator() -> None:
     ports = ("0000:04:00.0", "0000:04:00.1")
-    assert nic_device(card()) == NicDevice("co-node-25-101b-0000-04-00", "co-node-25", ports, "MT_0000000225", "20.42.1000", configured=True)
+    assert nic_device(card()) == NicDevice(
+        "co-node-25-101b-0000-04-00", "co-node-25", ports, "MT_0000000225", "20.42.1000", configured=True, namespace="nic-configuration-operator", type="101b"
+    )
     waiting = nic_device(card(conditions=[{"type": "ConfigUpdateInProgress", "status": "True", "reason": "PendingReboot", "message": "m"}], dpu=True))
     assert (waiting.waits, waiting.message, waiting.dpu) == ("PendingReboot", "m", True)
 
@@ -196,3 +198,48 @@ def test_a_card_of_the_operator() -> None:
 def test_a_card_that_is_nowhere_is_an_error(status: typing.Dict[str, typing.Any]) -> None:
     with pytest.raises(ResourceError):
         nic_device(card(**status))
+
+
+def test_how_far_the_operator_is_with_a_card() -> None:
+    seen = {**card(), "metadata": {"name": "c", "generation": 3}}
+    seen["status"]["conditions"] = [
+        {"type": "ConfigUpdateInProgress", "reason": "PendingFirmwareUpdate", "message": "m" * 999, "observedGeneration": 3},
+        {"type": "FirmwareUpdateInProgress", "reason": "FirmwareUpdateFailed"},
+    ]
+    template = {"linkType": "Ethernet", "numVfs": 8}
+    assert nic_state(seen) == NicState("c", template, True, "PendingFirmwareUpdate", "m" * 300, "FirmwareUpdateFailed")
+    # a condition without a generation, and one of a generation before, say nothing of now
+    assert nic_state(card()).seen is False
+    seen["status"]["conditions"][0]["observedGeneration"] = 2
+    assert nic_state(seen).seen is False
+    assert nic_state({"kind": "NicDevice", "metadata": {"name": "c"}, "spec": {}, "status": {}}) == NicState("c")
+
+
+def template(**status: typing.Any) -> typing.Dict[str, typing.Any]:
+    labels = {"app.kubernetes.io/managed-by": "linerate.rdma"}
+    return {"kind": "NicConfigurationTemplate", "metadata": {"name": "t", "labels": labels}, "spec": {}, "status": status}
+
+
+def test_whose_a_template_is_and_on_which_cards_it_decides() -> None:
+    label = "app.kubernetes.io/managed-by"
+    assert nic_template(template(nicDevices=["a", "b"]), label, "linerate.rdma") == NicTemplate("t", True, ("a", "b"))
+    assert nic_template(template(), label, "helm") == NicTemplate("t", False, ())
+    with pytest.raises(ResourceError):
+        nic_template(template(nicDevices="a"), label, "helm")
+
+
+_KEYS = ["spec", "status", "metadata", "conditions", "type", "reason", "configuration", "template", "nicDevices", "name", "labels"]
+_JUNK = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.text(max_size=8),
+    lambda more: some.lists(more, max_size=3) | some.dictionaries(some.sampled_from(_KEYS), more, max_size=4),
+    max_leaves=12,
+)
+
+
+@hypothesis.given(_JUNK)
+def test_a_card_and_a_template_are_understood_or_an_error(junk: typing.Any) -> None:
+    for read in (nic_state, lambda item: nic_template(item, "l", "m")):
+        try:
+            assert read(junk).name
+        except ResourceError:
+            continue

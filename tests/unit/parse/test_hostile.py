@@ -376,6 +376,13 @@ DATA: typing.Dict[str, Data] = {
         parser("kubernetes.nvidia_network_operator.nic_policy"),
         [named(kind="NicClusterPolicy", spec={"rdmaSharedDevicePlugin": {"config": "{}"}}, status=NIC_STATUS)],
     ),
+    "kubernetes.nic_configuration_operator.nic_state": Data(
+        parser("kubernetes.nic_configuration_operator.nic_state"), [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)]
+    ),
+    "kubernetes.nic_configuration_operator.nic_template": Data(
+        lambda item: parser("kubernetes.nic_configuration_operator.nic_template")(item, "app.kubernetes.io/managed-by", "linerate.rdma"),
+        [named(kind="NicConfigurationTemplate", status={"nicDevices": ["card"]})],
+    ),
     "kubernetes.nic_configuration_operator.nic_device": Data(
         parser("kubernetes.nic_configuration_operator.nic_device"), [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)]
     ),

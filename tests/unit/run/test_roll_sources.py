@@ -14,6 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import KernelArguments, ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, NodeRoll, Seen, proven
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
@@ -226,3 +227,65 @@ def test_a_tool_that_fails_after_the_reset_is_no_proof(site: Site) -> None:
     assert of(shown, "worker-1").state == "unknown" and "ended with 3" in of(shown, "worker-1").why and site.world.note("worker-1") is not None
     look(site)
     assert of(proven(done, site.prove()), "worker-1").state == "done" and site.resets() == {"worker-1": 1}
+
+
+def firmware(site: Site, name: str, stored: bool) -> None:
+    """A setting of the firmware of its HCAs is not in force: it waits for a reset, or is not set."""
+    one = Difference("firmware", "0000:10:00.0 NUM_OF_VFS", "8", "16 or more", "power_cycle")
+    site.facts[name] = Seen((one,) if stored else (), unset=() if stored else (one,), boots=site.facts[name].boots)
+
+
+def with_power_cycle(site: Site) -> None:
+    for server in site.servers.values():
+        reset = server.answers["/redfish/v1/Systems/System.Embedded.1"]["Actions"]["#ComputerSystem.Reset"]
+        reset["ResetType@Redfish.AllowableValues"] = ["ForceRestart", "PowerCycle"]
+
+
+def test_bios_kernel_and_firmware_are_one_power_cycle(site: Site) -> None:
+    with_power_cycle(site)
+    differ(site)
+    look(site, WANTED[:1], "worker-1")
+    power_cycle(site, "worker-1")
+    (step,) = (step for step in site.plan().steps if step.is_due)
+    assert [one.source for one in step.differences] == ["BIOS", "kernel argument", "firmware"] and step.action == "power_cycle"
+    done = site.run()
+    look(site)
+    assert of(proven(done, site.prove()), "worker-1").state == "done" and site.servers["worker-1"].resets == ["PowerCycle"]
+
+
+def test_a_setting_that_the_firmware_dropped_at_the_reset_is_a_failure_and_never_a_second_reset(site: Site) -> None:
+    with_power_cycle(site)
+    firmware(site, "worker-1", stored=True)
+    done = site.run()
+    assert of(done, "worker-1").state == "unproven"
+    # it is as before the reset, and nothing waits
+    look(site)
+    firmware(site, "worker-1", stored=False)
+    shown = proven(done, site.prove())
+    assert (
+        of(shown, "worker-1").state == "failed"
+        and "did not take at the reset: firmware 0000:10:00.0 NUM_OF_VFS 16 or more (now 8)" in of(shown, "worker-1").why
+    )
+    assert "mstconfig" in of(shown, "worker-1").remedy and findings(shown)["worker-1"] == "fail"
+    again = site.run()
+    assert of(again, "worker-1").state == "failed" and site.servers["worker-1"].resets == ["PowerCycle"] and not site.world.cordoned("worker-1")
+    look(site)
+    assert of(site.run(), "worker-1").state == "done" and site.world.note("worker-1") is None
+
+
+def test_what_is_not_set_resets_nothing(site: Site) -> None:
+    firmware(site, "worker-1", stored=False)
+    assert set(states(site.run()).values()) == {"nothing"} and site.world.did == []
+
+
+def test_what_else_happens_to_a_node_is_in_the_plan(site: Site) -> None:
+    look(site, WANTED, "worker-1")
+    for name in ("worker-1", "worker-2"):
+        site.facts[name] += Seen(notes=("stage host restarts containerd",))
+    first, second = lines(site.plan())
+    assert first.startswith("worker-1 (wave 1): set, drain, reset") and first.endswith("; stage host restarts containerd")
+    assert second == "worker-2: nothing to reset; stage host restarts containerd"
+    site.facts["worker-3"] = Seen(refusals=("The operator ended with IncorrectSpec.",))
+    done = site.run()
+    assert of(done, "worker-2").state == "nothing" and of(done, "worker-3").state == "blocked" and findings(done)["worker-3"] == "fail"
+    assert "IncorrectSpec" in of(done, "worker-3").why and "worker-2" not in "".join(done.changes)

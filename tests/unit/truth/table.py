@@ -336,7 +336,7 @@ ROWS: typing.Tuple[Row, ...] = (
     Row(("firmware",), ("node.hcas[].errors",), _RUNS, warns=True),
     Row(
         ("nic_devices.nics",),
-        ("", "devices", "devices[]", *_under("devices[].", "name", "node", "ports*", "psid", "dpu", "configured", "updated", "message")),
+        ("", "devices", "devices[]", *_under("devices[].", "name", "node", "ports*", "psid", "dpu", "configured", "updated", "message", "namespace", "type")),
         _RUNS,
     ),
     Row(("nic_devices.nics",), ("devices[].firmware",), _RUNS, ("unread",)),

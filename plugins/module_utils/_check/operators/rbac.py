@@ -12,6 +12,7 @@ import typing
 from ..._model.admission import ACCOUNT
 from ..._model.bios import BiosWishes
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.firmware import FirmwareWishes
 from ..._model.intent import Fabric, Intent
 from ..._model.lease import NAME as LEASE
 from ..._model.lease import NAMESPACE as LEASE_NAMESPACE
@@ -35,7 +36,7 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     ("bandwidth", "watch", "Pod"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")),
     *(("network", "watch", kind) for kind in _POOLS),
-    *(("teardown", "list", kind) for kind in ("Namespace", "Subscription", "Tuned", *_JOBS)),
+    *(("teardown", "list", kind) for kind in ("Namespace", "NicConfigurationTemplate", "Subscription", "Tuned", *_JOBS)),
 )
 #: what no stage needs: its subject, and what it is for
 _BESIDE = {
@@ -75,8 +76,9 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> typing.Tuple[Rig
     if intent.cluster.tuning.set:
         rights += [Right("tuning", "list", kind) for kind in ("Tuned", "Profile", "PerformanceProfile")]
         rights += [*(Right("tuning", verb, "Tuned") for verb in ("get", "create", "patch")), Right("teardown", "delete", "Tuned")]
-    if intent.cluster.bios != BiosWishes() and intent.cluster.disruption == "reboot":
+    if (intent.cluster.bios != BiosWishes() or intent.cluster.firmware != FirmwareWishes()) and intent.cluster.disruption == "reboot":
         rights += [Right("settle", "get", "Node"), Right("settle", "patch", "Node"), Right("settle", "create", "Pod", "", "eviction")]
+        rights += [Right("settle", verb, "NicConfigurationTemplate") for verb in ("get", "create", "patch", "delete")]
     for fabric in intent.fabrics:
         rights += _of_fabric(fabric, operator)
     return tuple(dict.fromkeys(rights))

@@ -266,7 +266,9 @@ def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: Wish) -> str:
         return f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which decides on it."
     if seen.dpu or (nic is not None and nic.dpu):
         return f"It is a BlueField in DPU mode: set {wish.name}={wish.value} from its Arm cores, never from the host."
-    return f"Set it: mstconfig -d {seen.address} -y set {wish.name}={wish.value} (or the module nic_firmware)."
+    if nic is not None:
+        return f"Set {wish.name}={wish.value} by a NicConfigurationTemplate: {nic.name} is NVIDIA's operator's own (platform_settle: true makes one)."
+    return f"Set it: mstconfig -d {seen.address} -y set {wish.name}={wish.value} (or platform_settle: true)."
 
 
 def _odd(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.Iterator[_Objection]:

@@ -8,7 +8,9 @@ NicDevice of configuration.net.nvidia.com/v1alpha1: ``status`` says what a card 
 
 from __future__ import annotations
 
-from ..._model.firmware import NicDevice
+import typing
+
+from ..._model.firmware import NicDevice, NicState, NicTemplate
 from .resource import Resource, ResourceError, items_of, mapping_at, name_of
 
 #: reasons of conditions for which nothing waits
@@ -37,4 +39,38 @@ def nic_device(resource: Resource) -> NicDevice:
         updated=bool(spec.get("firmware")),
         waits=str(waiting[0].get("reason") or "no reason") if waiting else "",
         message=str(waiting[0].get("message") or "")[:300] if waiting else "",
+        namespace=str(mapping_at(resource, "metadata").get("namespace") or ""),
+        type=str(status.get("type") or "").lower(),
     )
+
+
+def nic_state(resource: Resource) -> NicState:
+    """How far the operator is with the settings of a card. A condition counts for what the card has to have now only if it is of this generation.
+
+    :raises ResourceError: no such object
+    """
+    name, configuration = name_of(resource), mapping_at(resource, "spec", "configuration")
+    conditions = {str(item.get("type")): item for item in items_of(mapping_at(resource, "status"), "conditions", name)}
+    config, firmware = conditions.get("ConfigUpdateInProgress", {}), conditions.get("FirmwareUpdateInProgress", {})
+    template = configuration.get("template")
+    return NicState(
+        name=name,
+        template=dict(template) if isinstance(template, typing.Mapping) else {},
+        seen=config.get("observedGeneration") is not None and config.get("observedGeneration") == mapping_at(resource, "metadata").get("generation"),
+        reason=str(config.get("reason") or ""),
+        message=str(config.get("message") or "")[:300],
+        firmware=str(firmware.get("reason") or ""),
+    )
+
+
+def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
+    """A template, and whose it is.
+
+    :param label: by whose value the collection knows what it made
+    :raises ResourceError: no such object
+    """
+    name = name_of(resource)
+    cards = mapping_at(resource, "status").get("nicDevices")
+    if cards is not None and not isinstance(cards, list):
+        raise ResourceError(f"NicConfigurationTemplate {name}: status.nicDevices is no list")
+    return NicTemplate(name, mapping_at(resource, "metadata", "labels").get(label) == manager, tuple(map(str, cards or ())))

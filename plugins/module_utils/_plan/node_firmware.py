@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What of the firmware of a node's HCAs is not as wanted, and what of that the host sets. Pure.
+
+The host leaves alone what others own: the Arm cores of a BlueField in DPU mode, and NVIDIA's NIC configuration operator, which owns each HCA of which there
+is a NicDevice. Two who set one HCA would undo each other's settings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._check.fleet.hcas_of_fabric import Membership
+from .._check.platform.firmware import Fleet, Wish, in_force, wishes
+from .._model.firmware import HcaFirmware, Setting
+from .._model.node_roll import Difference
+from .._model.platform import NodePlatform
+
+FIRMWARE = "firmware"
+
+
+@dataclasses.dataclass(frozen=True)
+class Unmet:
+    """A setting that is not as wanted, now or after the next reset.
+
+    :ivar in_force: whether it is now; None where the firmware does not say
+    :ivar stored: the next reset brings it
+    """
+
+    address: str
+    wish: Wish
+    setting: Setting
+    in_force: typing.Optional[bool]
+    stored: bool
+
+    @property
+    def difference(self) -> Difference:
+        """It, for a roll. A warm reboot does not always load settings, and a BlueField takes nothing less than a power cycle."""
+        wanted = f"{self.wish.value} or more" if self.wish.least else self.wish.value
+        return Difference(FIRMWARE, f"{self.address} {self.wish.name}", self.setting.current or "not known", wanted, "power_cycle")
+
+
+@dataclasses.dataclass(frozen=True)
+class OfHost:
+    """The HCAs of a node whose settings are the host's.
+
+    :ivar asked: whether a tool answered for one of them, or failed
+    :ivar errors: of tools that failed
+    :ivar left: why HCAs that lack something are left alone
+    """
+
+    unmet: typing.Tuple[Unmet, ...] = ()
+    asked: bool = False
+    errors: typing.Tuple[str, ...] = ()
+    left: typing.Tuple[str, ...] = ()
+
+
+def of_host(node: str, memberships: typing.Iterable[Membership], platform: NodePlatform, fleet: Fleet) -> OfHost:
+    """What the fabrics and the intent want of them, against what their tools say. What no tool says is not known, and in none of it."""
+    functions = {function.address: function for function in platform.functions}
+    fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
+    found, asked, errors, left = typing.cast(typing.List[Unmet], []), False, typing.cast(typing.List[str], []), typing.cast(typing.List[str], [])
+    for membership in memberships:
+        fabric = fabrics[membership.fabric]
+        for hca in (member.hca for member in membership.members.get(node, ())):
+            function = functions.get(hca.pci.address) if hca.pci else None
+            seen = fleet.of(node, function.address) if function is not None else None
+            if function is None or seen is None or fleet.nic(node, function.address) is not None:
+                continue
+            lacks = [
+                Unmet(function.address, wish, setting, now, stored)
+                for wish, setting, stored in _known(wishes(fabric, seen, fleet.intent), seen)
+                for now in [in_force(wish, setting, fabric, function)]
+                if not (now and stored)
+            ]
+            if seen.dpu:
+                names = ", ".join(dict.fromkeys(one.wish.name for one in lacks))
+                left += [f"{function.address} is a BlueField in DPU mode: its Arm cores set {names}, and the host leaves it alone"] if lacks else []
+                continue
+            asked = asked or bool(seen.settings or seen.errors)
+            errors += seen.errors
+            found += lacks
+    return OfHost(tuple(dict.fromkeys(found)), asked, tuple(dict.fromkeys(errors)), tuple(dict.fromkeys(left)))
+
+
+def to_set(host: OfHost, reset_for: typing.Container[str]) -> typing.Dict[str, typing.Dict[str, str]]:
+    """By the address of an HCA what has to be set in it.
+
+    :param reset_for: identities of differences for which the node was reset already: what did not take then is not tried again
+    """
+    found: typing.Dict[str, typing.Dict[str, str]] = {}
+    for one in host.unmet:
+        if not one.stored and one.difference.identity not in reset_for:
+            of_hca = found.setdefault(one.address, {})
+            # the fabric and the intent may both ask for VFs
+            of_hca[one.wish.name] = max(of_hca.get(one.wish.name, one.wish.value), one.wish.value, key=int) if one.wish.least else one.wish.value
+    return found
+
+
+def _known(wished: typing.Iterable[Wish], seen: HcaFirmware) -> typing.Iterator[typing.Tuple[Wish, Setting, bool]]:
+    """Wishes with their setting, and whether the next reset brings it; without those of which the tool says nothing."""
+    for wish in wished:
+        setting = seen.setting(wish.name)
+        stored = wish.met(setting.next) if setting is not None else None
+        if setting is not None and stored is not None:
+            yield wish, setting, stored

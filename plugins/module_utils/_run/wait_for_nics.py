@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The wait until NVIDIA's NIC configuration operator is through with what cards have to have. A poll: the operator reboots nodes meanwhile, one by one."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.firmware import NicState
+from .._observe.kubernetes import ApiError, Clock, Cluster
+from .._parse.kubernetes.nic_configuration_operator import nic_state
+from .._parse.kubernetes.resource import ResourceError, name_of
+from .._plan.nic_templates import progress
+from .._render.names import Object
+
+PAUSE_SECONDS = 5.0
+#: so long the operator may say nothing of a new template, and tries again what failed
+GRACE_SECONDS = 120.0
+
+
+def wait_for_nics(
+    cluster: Cluster,
+    wanted: typing.Mapping[str, Object],
+    limit: float,
+    clock: Clock,
+    pause: typing.Callable[[float], None],
+) -> typing.Dict[str, str]:
+    """By the name of a NicDevice why it does not have what it has to; empty where all have it.
+
+    Ends when each card has it or failed. The operator tries again what failed, so that a failure counts once it has lasted.
+
+    :param wanted: by the name of a NicDevice its template
+    :param pause: sleeps; given in, so that a test needs no time
+    :raises ApiError: the cards could not be read even once
+    """
+    start, failed_since = clock(), typing.cast(typing.Dict[str, float], {})
+    left: typing.Dict[str, str] = {}
+    while wanted:
+        try:
+            states = _states(cluster)
+        except ApiError:
+            # a node of the API server may be the one that reboots
+            if clock() - start >= limit:
+                raise
+            pause(PAUSE_SECONDS)
+            continue
+        found = {name: progress(states.get(name), template) for name, template in wanted.items()}
+        left = {name: why for name, (state, why) in found.items() if state != "done"}
+        failed_since = {name: failed_since.get(name, clock()) for name, (state, _why) in found.items() if state == "failed"}
+        through = all(name in failed_since and clock() - failed_since[name] >= GRACE_SECONDS for name in left)
+        if through or clock() - start >= limit:
+            break
+        pause(PAUSE_SECONDS)
+    return left
+
+
+def _states(cluster: Cluster) -> typing.Dict[str, NicState]:
+    """Of all cards; one that can't be understood is as one that is gone."""
+    found: typing.Dict[str, NicState] = {}
+    for item in cluster.pages("NicDevice"):
+        try:
+            found[name_of(item)] = nic_state(item)
+        except ResourceError:
+            continue
+    return found

@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The firmware of the HCAs of a run, out of its folder: for who plans what is set, and for who resets nodes for it."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Membership, resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import Fleet, fleet
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import ground_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevices, ObservedFirmware
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import traits
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+
+class Known(typing.NamedTuple):
+    """:ivar memberships: of the fabrics that make VFs"""
+
+    memberships: typing.Tuple[Membership, ...]
+    platforms: typing.Dict[str, ObservedPlatform]
+    fleet: Fleet
+    nics: NicDevices
+
+
+def firmware_of(folder: FactFolder, nodes: typing.Iterable[str], fabrics: typing.Any, cluster: typing.Any) -> Known:
+    """What the run has seen.
+
+    :param fabrics: the variable rdma_fabrics
+    :param cluster: the variable rdma_cluster
+    :raises RdmaError: the intent is wrong, or no node was looked at
+    """
+    named = tuple(nodes)
+    intent, ground = parse_intent(fabrics, None, cluster), ground_of(folder)
+    memberships = tuple(resolve(fabric, ground.hcas, ground.subnets) for fabric in intent.fabrics if traits(fabric).functions)
+    firmware = load(typing.Dict[str, ObservedFirmware], folder.of_nodes("firmware", named), "firmware")
+    platforms = load(typing.Dict[str, ObservedPlatform], folder.of_nodes("platform", named), "platform")
+    nics: NicDevices = load(NicDevices, (folder.value("nic_devices") or {}).get("nics") or {}, "nic_devices")
+    return Known(memberships, platforms, fleet(intent, memberships, firmware, nics), nics)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Templates for NVIDIA's operator match no card but those of their fabric, and how far it is with a card is told with the cause."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import hypothesis
+import hypothesis.strategies as some
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import fleet as compared
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    FirmwareWishes,
+    NicDevice,
+    NicDevices,
+    NicState,
+    NicTemplate,
+    NodeFirmware,
+    ObservedFirmware,
+    Setting,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import ByOperator, by_operator, of_operator, progress
+from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
+
+FLEET = healthy(PAIR)
+FACTS = FLEET.of("platform")
+NODES = {name: observed.value for name, observed in FACTS.nodes.items()}
+MEMBERSHIPS = [resolve(fabric, NODES, {name: observed.value for name, observed in FACTS.subnets.items()}) for fabric in FLEET.intent.fabrics]
+HCAS = {node: [member.hca.pci for one in MEMBERSHIPS for member in one.members[node] if member.hca.pci] for node in NODES}
+NAMESPACE = "nvidia-network-operator"
+
+
+def cards() -> typing.List[NicDevice]:
+    """One of each HCA of the fleet."""
+    return [NicDevice(f"{node}-{pci.address}", node, (pci.address,), namespace=NAMESPACE, type=pci.device) for node, found in HCAS.items() for pci in found]
+
+
+def planned(
+    nics: NicDevices,
+    there: typing.Sequence[NicTemplate] = (),
+    tools: bool = True,
+    unread: str = "",
+    firmware: typing.Mapping[str, ObservedFirmware] = FACTS.firmware,
+    **wishes: typing.Any,
+) -> ByOperator:
+    intent = dataclasses.replace(FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, firmware=FirmwareWishes(**wishes)))
+    seen = firmware if tools else {name: ObservedFirmware(NodeFirmware()) for name in firmware}
+    return by_operator(MEMBERSHIPS, FACTS.platforms, compared(intent, MEMBERSHIPS, seen, nics), nics, there, unread)
+
+
+def test_nothing_is_made_where_all_is_proven_to_be_as_wanted() -> None:
+    assert planned(NicDevices(tuple(cards()))) == planned(NicDevices(tuple(cards())), tools=False) == ByOperator()
+    assert planned(NicDevices(), ats_enabled=False) == ByOperator(), "no operator, no template"
+
+
+def test_what_no_tool_shows_is_asked_of_the_operator() -> None:
+    known = cards()
+    found = planned(NicDevices(tuple(known)), tools=False, ats_enabled=False)
+    assert found.notes == {} and {*found.wanted} == {card.name for card in known} and {*found.cards} == {*HCAS}
+    for _fabric, template in found.objects:
+        addresses = set(template["spec"]["nicSelector"]["pciAddresses"])
+        assert template["metadata"]["namespace"] == NAMESPACE and addresses <= {card.ports[0] for card in known}
+        assert template["spec"]["template"]["rawNvConfig"] == [{"name": "ATS_ENABLED", "value": "0"}]
+
+
+def test_a_template_that_is_there_is_kept() -> None:
+    (name, *_rest) = [template["metadata"]["name"] for _fabric, template in planned(NicDevices(tuple(cards())), tools=False, ats_enabled=False).objects]
+    found = planned(NicDevices(tuple(cards())), [NicTemplate(name, ours=True)])
+    assert [template["metadata"]["name"] for _fabric, template in found.objects] == [name]
+    assert planned(NicDevices(tuple(cards())), [NicTemplate(name, ours=False)]) == ByOperator()
+
+
+def _refused(found: ByOperator, text: str) -> None:
+    assert any(text in note for notes in found.notes.values() for note in notes), found.notes
+    assert len(found.objects) < len(planned(NicDevices(tuple(cards())), tools=False, ats_enabled=False).objects)
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        # a node that is not of the run, a second port that is of no fabric, a BlueField whose Arm cores own it
+        lambda card: [card, dataclasses.replace(card, name="elsewhere", node="node-99")],
+        lambda card: [dataclasses.replace(card, ports=(*card.ports, "0000:fe:00.1"))],
+        lambda card: [dataclasses.replace(card, dpu=True)],
+    ],
+)
+def test_no_template_matches_a_card_that_is_not_of_the_fabric(stranger: typing.Callable[[NicDevice], typing.List[NicDevice]]) -> None:
+    first, *rest = cards()
+    _refused(planned(NicDevices((*stranger(first), *rest)), tools=False, ats_enabled=False), "not of the fabric or of this run")
+
+
+def test_a_card_of_another_model_at_the_same_address_is_no_stranger() -> None:
+    known = cards()
+    other = dataclasses.replace(known[0], name="elsewhere", node="node-99", type="1015")
+    assert planned(NicDevices((*known, other)), tools=False, ats_enabled=False).notes == {}
+
+
+def test_somebody_else_s_template_is_left_alone() -> None:
+    theirs = NicTemplate("tuned-by-hand", cards=(cards()[0].name,))
+    _refused(planned(NicDevices(tuple(cards())), [theirs], tools=False, ats_enabled=False), "NicConfigurationTemplate tuned-by-hand decides on them")
+
+
+def test_what_is_not_known_is_not_matched() -> None:
+    _refused(planned(NicDevices(tuple(cards()), ("GET nicdevices: forbidden",)), tools=False, ats_enabled=False), "forbidden")
+    _refused(planned(NicDevices(tuple(cards())), tools=False, unread="which templates there are is not known", ats_enabled=False), "is not known")
+
+
+def test_a_setting_that_is_not_as_wanted_makes_a_template_though_vfs_are_there() -> None:
+    node = next(iter(HCAS))
+    first, *rest = FACTS.firmware[node].value.hcas
+    settings = tuple(one for one in first.settings if one.name != "ATS_ENABLED")
+    lacks = dataclasses.replace(first, settings=(*settings, Setting("ATS_ENABLED", "True(1)", "True(1)")))
+    firmware = {**FACTS.firmware, node: ObservedFirmware(NodeFirmware((lacks, *rest)))}
+    assert planned(NicDevices(tuple(cards())), ats_enabled=False) == ByOperator()
+    ((fabric, _template),) = planned(NicDevices(tuple(cards())), firmware=firmware, ats_enabled=False).objects
+    assert fabric == FLEET.intent.fabrics[0].name
+
+
+TEMPLATE = {"numVfs": 8, "linkType": "Infiniband"}
+
+
+def state(**changes: typing.Any) -> NicState:
+    return dataclasses.replace(NicState("card", {**TEMPLATE, "force": False}, True, "UpdateSuccessful"), **changes)
+
+
+@pytest.mark.parametrize(
+    ("seen", "stage", "text"),
+    [
+        (state(), "done", ""),
+        # through with the settings before
+        (state(seen=False), "waits", "has not looked at it yet"),
+        (state(template={"numVfs": 4, "linkType": "Infiniband"}), "failed", "node_selector"),
+        (state(reason="UpdateStarted"), "waits", "UpdateStarted"),
+        (state(reason="PendingReboot"), "waits", "PendingReboot"),
+        (state(reason="PendingFirmwareUpdate", firmware="FirmwareUpdateStarted"), "waits", "PendingFirmwareUpdate"),
+        (state(reason="PendingFirmwareUpdate", firmware="FirmwareUpdateFailed"), "failed", "FirmwareUpdateFailed"),
+        (state(reason="IncorrectSpec", message="device does not support link type change"), "failed", "link type change): the card does not take"),
+        (state(reason="NonVolatileConfigUpdateFailed"), "failed", "mlxconfig failed"),
+        (state(reason="SpecValidationFailed"), "failed", "could not be asked"),
+        (state(reason="RuntimeConfigUpdateFailed"), "failed", "while the card runs"),
+        (state(reason="FirmwareError"), "failed", "did not take at the reboot"),
+        (state(reason="PartiallyApplied", message="skipped: ATS_ENABLED"), "failed", "skipped: ATS_ENABLED"),
+        (state(reason=""), "waits", "does not say why"),
+        (None, "waits", "gone"),
+    ],
+)
+def test_how_far_the_operator_is(seen: typing.Optional[NicState], stage: str, text: str) -> None:
+    found, why = progress(seen, TEMPLATE)
+    assert found == stage and text in why and bool(why) is (stage != "done")
+
+
+@hypothesis.given(some.builds(NicState, template=some.just(TEMPLATE) | some.just({}), reason=some.text(max_size=20) | some.just("UpdateSuccessful")))
+def test_done_is_said_of_nothing_but_success(seen: NicState) -> None:
+    done = progress(seen, TEMPLATE)[0] == "done"
+    assert done == (seen.template == TEMPLATE and seen.seen and seen.reason == "UpdateSuccessful")
+    assert progress(seen, {})[0] != "done"
+
+
+def test_what_became_of_templates() -> None:
+    def of(action: str, why: str = "", left: typing.Mapping[str, str] = {}, allowed: bool = True, dry: bool = False) -> typing.Any:
+        return of_operator(["t"], ["card"], {"t": (action, why)} if action else {}, left, allowed, dry)
+
+    assert of("unchanged").refusals == of("unchanged").notes == () and "is not known" in of("").refusals[0]
+    assert "does not take NicConfigurationTemplate t: no." in of("refused", "no").refusals[0]
+    held = of("created", allowed=False)
+    assert "was not applied" in held.refusals[0] and "set rdma_cluster.disruption to reboot" in held.refusals[0]
+    assert of("unchanged", allowed=False).refusals == ()
+    assert "drains and reboots it by itself" in of("created", dry=True).notes[0] and of("created", dry=True).refusals == ()
+    assert "has set its HCAs" in of("changed").notes[0]
+    assert "not through with NicDevice card: PendingReboot." in of("unchanged", left={"card": "PendingReboot", "other": "x"}).refusals[0]
