@@ -25,6 +25,7 @@ _POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
 #: who reads what; in all namespaces, unless another is named
 _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     *(("operators", "list", kind) for kind in ("CustomResourceDefinition", "DaemonSet", "Deployment", "Node", "Pod", "SriovOperatorConfig")),
+    *(("operators", "list", kind) for kind in ("ClusterPolicy", "ClusterServiceVersion", "JobSetOperator", "Kueue", "NodeFeatureDiscovery", "Subscription")),
     *(("operators", "list", kind) for kind in ("Image.config.openshift.io", "ImageContentSourcePolicy", "ImageDigestMirrorSet", "ImageTagMirrorSet")),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")),
     *(("network", "list", kind) for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")),
@@ -53,7 +54,6 @@ def needed(intent: Intent, operator: str) -> typing.Tuple[Right, ...]:
     """
     rights = [Right(*row) for row in _READ]
     rights += [Right("network", "list", "Service", "default"), Right("operators", "get", "ConfigMap", operator, name="supported-nic-ids")]
-    rights += [Right("operators", "list", kind, operator) for kind in ("ClusterServiceVersion", "Subscription")]
     # whatever changes the cluster holds it; a name can't be asked for what is not there yet
     rights.append(Right("network", "create", "Lease", LEASE_NAMESPACE))
     rights += [Right("network", verb, "Lease", LEASE_NAMESPACE, name=LEASE) for verb in ("get", "update", "delete")]
