@@ -32,22 +32,6 @@ def definitions_text(text: str) -> str:
     return "".join(f"---\n{part}\n" for part in found)
 
 
-def images_of(workloads: typing.Iterable[Resource]) -> typing.Tuple[str, ...]:
-    """Images of the containers of rendered objects, each once, in order.
-
-    :raises ResourceError: an object of another form
-    """
-    found: typing.Dict[str, None] = {}
-    for resource in workloads:
-        pod = mapping_at(resource, "spec") if resource.get("kind") == "Pod" else mapping_at(resource, "spec", "template", "spec")
-        for key in ("initContainers", "containers"):
-            containers = pod.get(key) or []
-            if not isinstance(containers, list):
-                raise ResourceError(f"{title_of(resource)}: {key} is no list")
-            found.update({str(item["image"]): None for item in containers if isinstance(item, dict) and item.get("image")})
-    return tuple(found)
-
-
 def olm_examples(resource: Resource) -> typing.Tuple[typing.Dict[str, typing.Any], ...]:
     """Objects of a ClusterServiceVersion's annotation alm-examples.
 
