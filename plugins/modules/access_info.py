@@ -15,10 +15,13 @@ description:
   - Asks the API server about each right that the stages and the teardown need for O(fabrics). It uses C(SelfSubjectAccessReview).
   - It does not check the rights that Helm needs to install an operator.
 options:
-  olm:
-    description: Whether M(linerate.rdma.olm) is to install operators. If so, the module also checks the rights for that.
-    type: bool
-    default: false
+  install:
+    description:
+      - How operators are to be installed. If M(linerate.rdma.olm) is to do it, the module also checks the rights for that.
+      - V(auto) is OLM on OpenShift, and Helm elsewhere.
+    type: str
+    choices: [none, auto, helm, olm]
+    default: none
 extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.cluster_facts
@@ -64,6 +67,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.rba
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.rights import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -73,11 +77,14 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     intent = parse_intent(module.params["fabrics"], None, module.params["cluster"])
     cluster = connect(module)
     namespace = namespace_of_operator(cluster, intent.cluster.operator_namespace)
-    return {"rights": to_data(observe(cluster, needed(intent, namespace, module.params["olm"])))}
+    install = module.params["install"]
+    olm = install == "olm" or (install == "auto" and by_olm(cluster))
+    return {"rights": to_data(observe(cluster, needed(intent, namespace, olm)))}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=facts_spec(**INTENT_SPEC, olm={"type": "bool", "default": False}), supports_check_mode=True)
+    install = {"type": "str", "choices": ["none", "auto", "helm", "olm"], "default": "none"}
+    module = AnsibleModule(argument_spec=facts_spec(**INTENT_SPEC, install=install), supports_check_mode=True)
     run_with_fact(module, lambda: work(module), "access")
 
 

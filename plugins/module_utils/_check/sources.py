@@ -121,6 +121,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "nodes": NODES,
         "operators": OfCluster("operators", "operators"),
         "images": OfCluster("operators", "images"),
+        "needed": OfCluster("needed_operators", "operators"),
         "rights": OfCluster("access", "rights"),
         # only where OLM was to install some
         "olm": OfCluster("olm", "olm"),
@@ -179,7 +180,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
 CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
     "platform": (OfCluster("node_roll", "changes"),),
     "tuning": (OfCluster("node_tuning", "changes"), OfNodes("kernel_settings", key="changes", chosen="kernel_settings_nodes")),
-    "operators": (OfCluster("operator_namespace", "changes"), OfCluster("olm", "changes")),
+    "operators": (OfCluster("operator_namespace", "changes"), OfCluster("operator_configurations", "changes"), OfCluster("olm", "changes")),
     "network": (OfCluster("disruption", "lines"), OfCluster("roll_prepared", "changes"), OfCluster("applied", "changes")),
     "virtual_functions": (OfCluster("vf_pods", "changes"),),
     "host": (OfNodes("containerd", key="changes"), OfCluster("cluster_policy", "changes")),

@@ -14,8 +14,10 @@ from .disruption import LabelSelector
 class Controller:
     """A Deployment that runs one of the operators.
 
-    :ivar operator: gpu-operator, network-operator, sriov-network-operator, training-operator, trainer, jobset or kueue
+    :ivar operator: its name in the table of _model/operators.py
     :ivar version: of its labels, its ClusterServiceVersion, or its image's tag; empty where none says it
+    :ivar origin: who installed it: helm, olm, nvidia-network-operator (as a part of it), or unknown: by hand
+    :ivar release: of Helm; empty where it is of none
     """
 
     operator: str
@@ -23,11 +25,13 @@ class Controller:
     version: str
     wanted: int
     ready: int
+    origin: str = "unknown"
+    release: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class PolicyState:
-    """What a ClusterPolicy or NicClusterPolicy says of itself: status.state."""
+    """What an object that configures an operator, such as a ClusterPolicy or a NicClusterPolicy, says of itself: status.state."""
 
     kind: str
     name: str

@@ -57,7 +57,7 @@ def observe(
     :param hcas: answer of node_info of each node
     :raises ApiError: the server cannot be reached
     """
-    reader = _Reader(cluster)
+    reader = Reader(cluster)
 
     pods: typing.List[typing.Any] = []
     for namespace in sorted({namespace for namespace, _name in running}):
@@ -79,7 +79,7 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     :param namespaces: of the jobs
     :raises ApiError: the server cannot be reached
     """
-    reader = _Reader(cluster)
+    reader = Reader(cluster)
     controllers = tuple(found for found in reader.all("Deployment", stack.controller) if found is not None)
     shared = {name for name in reader.all("PersistentVolume", stack.shared_class) if name}
     found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
@@ -105,17 +105,17 @@ def _frameworks(config_map: Resource) -> typing.Tuple[str, ...]:
     return stack.frameworks(read_yaml(str((config_map.get("data") or {}).get("controller_manager_config.yaml", ""))))
 
 
-class _Reader:
+class Reader:
     """Reads and parses; what the server refuses, and what has another form, is kept in ``errors``. What is not there is no error."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.errors: typing.List[str] = []
 
-    def all(self, kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = "") -> typing.Iterator[typing.Any]:
+    def all(self, kind: str, parser: typing.Callable[[Resource], typing.Any], namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
         """:raises ApiError: the server cannot be reached"""
         try:
-            for item in self._cluster.pages(kind, namespace):
+            for item in self._cluster.pages(kind, namespace, selector):
                 # a list leaves out the kind of its items
                 yield parser({"kind": kind, **item})
         except RdmaError as error:

@@ -132,15 +132,8 @@ def _trouble(pod: Resource) -> str:
 
 
 def is_operator(deployment: Resource) -> bool:
-    """Whether a Deployment is the SR-IOV network operator, whichever way it was installed.
-
-    By what its container runs and is told, not by its name, which Helm's fullnameOverride changes.
-    """
-    for container in _containers(deployment):
-        names = {entry.get("name") for entry in container.get("env") or []}
-        if "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE" in names or "sriov-network-operator" in (container.get("command") or []):
-            return True
-    return False
+    """Whether a Deployment is the SR-IOV network operator, whichever way it was installed."""
+    return sriov_operator.runs_operator(_containers(deployment))
 
 
 def _is_config(config: Resource) -> bool:

@@ -10,7 +10,7 @@ import typing
 
 from .._check.sources import SOURCES, OfCluster
 from .._model.records import Record
-from . import comparisons, drawing, grid, node_page, nodes, plans
+from . import comparisons, drawing, grid, node_page, nodes, operators, plans
 from .data import record_path
 from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
 from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
@@ -219,6 +219,9 @@ def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Htm
 def _figures(stage: StageReport, report: Report, seen: Seen, known: Charts) -> typing.Iterator[Html]:
     if stage.record is None:
         return
+    if stage.name == "operators":
+        needed = [item.finding for item in stage.record.judged if item.finding.check == "operators.needed"]
+        yield from [operators.figure(needed)] if needed else []
     if stage.name == "fabric":
         judged = [item for other in report.stages if other.record for item in other.record.judged]
         yield from (drawing.figure(drawing_of(chart, judged)) for chart in known.values())

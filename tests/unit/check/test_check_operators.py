@@ -18,8 +18,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.images import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OlmObject, OperatorFacts, OperatorInstallation
+from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 INTENT = parse_intent(
@@ -54,8 +56,16 @@ GOOD = OperatorFacts(
 )
 
 
+ALL = OperatorsSeen(
+    controllers=(
+        Controller("node-feature-discovery", "node-feature-discovery/nfd-master", "v0.18.3", 1, 1, "helm", "nfd"),
+        Controller("sriov-network-operator", "sriov-network-operator/sriov-network-operator", "v1.6.0", 1, 1, "helm", "sriov-network-operator"),
+    )
+)
+
+
 def look(seen: typing.Optional[OperatorFacts] = GOOD, nodes: typing.Tuple[str, ...] = ("worker-1",), **facts: typing.Any) -> typing.Tuple[Finding, ...]:
-    return check(INTENT, Facts(nodes, seen, **{"rights": RightsFacts(40), "images": ImageFacts(), **facts}))
+    return check(INTENT, Facts(nodes, seen, **{"rights": RightsFacts(40), "images": ImageFacts(), "needed": ALL, **facts}))
 
 
 def only(findings: typing.Tuple[Finding, ...], name: str) -> Finding:
@@ -73,6 +83,7 @@ def test_all_in_place() -> None:
     assert {finding.check.split(".")[1] for finding in findings} == {
         "rights",
         "read",
+        "needed",
         "definition",
         "image",
         "single",

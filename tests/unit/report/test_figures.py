@@ -12,6 +12,7 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan, PoolPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable, charts, fleet, matrices
@@ -223,3 +224,19 @@ def test_hostile_names_change_no_element(name: str) -> None:
 def test_any_name_changes_no_element(name: str) -> None:
     world = World(nodes=2, rails=1, on_leaf=1, rounds=1, cut=(0, 1))
     assert Page(page(records(dataclasses.replace(world, name=name)))).tags == Page(page(records(world))).tags
+
+
+def test_the_operators_that_are_needed_stand_in_their_order() -> None:
+    made = records(SMALL)
+    found = (
+        ok("operators.needed", "node-feature-discovery", "nfd/nfd-master v0.18.3", "one that serves, for label x"),
+        Finding("operators.needed", "gpu-operator", "fail", "no <Deployment> runs it", "one that serves, for rdma_job", "Nobody does.", "Install it."),
+        ok("operators.read", "cluster", "everything was read", "everything"),
+    )
+    record = dataclasses.replace(made.records["fabric"], stage="operators", judged=judge(found).judged)
+    shown = render_html(build({"operators": record}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts))
+    table = shown.partition("Operators that are needed")[2].partition("</table>")[0]
+    assert table.index("node-feature-discovery") < table.index("gpu-operator")
+    assert "rdma_job" in table and "no &lt;Deployment&gt; runs it" in table and "everything was read" not in table
+    without = dataclasses.replace(record, judged=judge(found[2:]).judged)
+    assert "Operators that are needed" not in render_html(build({"operators": without}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts))

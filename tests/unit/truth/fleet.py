@@ -74,6 +74,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, PodFunction, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NodeSetting, ObservedSettings, TuningSet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OlmFacts, OperatorStand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
     Acs,
     GpuDriver,
@@ -97,6 +98,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operato
     VfGroup,
     WantedInterface,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller, PolicyState
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -115,6 +117,11 @@ JOB_HOSTS = 2
 _IMAGES = ImageFacts(
     (MirrorRule("ImageTagMirrorSet site", "tag", "nvcr.io/nvidia", ("mirror.example:5000/nvidia",), True),),
     RegistrySources(blocked=("docker.io",), insecure=("mirror.example:5000",)),
+)
+_CONTROLLERS = (
+    Controller("node-feature-discovery", "node-feature-discovery/nfd-master", "v0.18.3", 1, 1, "helm", "nfd"),
+    Controller("sriov-network-operator", f"{OPERATOR}/{OPERATOR}", "v1.6.0", 1, 1, "helm", OPERATOR),
+    Controller("gpu-operator", "gpu-operator/gpu-operator", "v26.3.3", 1, 1, "helm", "gpu-operator"),
 )
 _PCIE = PcieLink(32.0, 16, 32.0, 16, 32.0, 16, 512, 512)
 
@@ -326,6 +333,7 @@ class _Made:
             "hcas_after_network": hcas,
             ("operators", "operators"): operators,
             ("operators", "images"): _IMAGES,
+            ("needed_operators", "operators"): self._needed(),
             ("access", "rights"): RightsFacts(40),
             ("operators_after_network", "operators"): operators,
             ("bandwidth", "bandwidth"): bandwidth,
@@ -561,6 +569,11 @@ class _Made:
             len(self.fabrics),
             namespace=OPERATOR,
         )
+
+    def _needed(self) -> OperatorsSeen:
+        if self.intent.cluster.host.gpudirect != "peermem":
+            return OperatorsSeen(controllers=_CONTROLLERS[:2])
+        return OperatorsSeen(controllers=_CONTROLLERS, configurations=(PolicyState("ClusterPolicy", "gpu-cluster-policy", "ready"),))
 
     def _policy(self, fabric: Fabric) -> Policy:
         return Policy(f"linerate-{fabric.name}", fabric.resource_name, self.shape.functions, {LABEL: "true"}, "15b3", mtu=fabric.mtu or 0, rdma=True)

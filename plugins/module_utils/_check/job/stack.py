@@ -15,36 +15,14 @@ from ..._model.disruption import LabelSelector
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.job import JobSurroundings, Workload
 from ..._model.load import nearest
+from ..._model.operators import OF_JOB, OPERATORS
 from ..._model.stack import ClusterQueue, Stack
 from ..._parse.job.manifest import workload as parse
 from ..._parse.kubernetes.quantity import quantity
 from ..._parse.kubernetes.resource import Resource, ResourceError
+from ..controllers.installation import how_to_install
 from ..controllers.sriov_operator import matches
 
-_NGC = "helm install --create-namespace --repo https://helm.ngc.nvidia.com/nvidia"
-#: what is missing without it, and how it is installed
-_OPERATORS = {
-    "gpu-operator": (
-        "Nobody installs the driver, GPUDirect and the device plugin of the GPUs.",
-        f"{_NGC} -n gpu-operator gpu-operator gpu-operator; on OpenShift the package gpu-operator-certified.",
-    ),
-    "network-operator": (
-        "Nobody shares the RDMA devices among the pods.",
-        f"{_NGC} -n nvidia-network-operator network-operator network-operator; on OpenShift the package nvidia-network-operator.",
-    ),
-    "sriov-network-operator": ("Nobody makes the virtual functions that the attachments take.", "See stage operators, which can install it."),
-    "training-operator": (
-        "Nobody makes pods of a PyTorchJob or MPIJob.",
-        "kubectl apply --server-side -k 'github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4', or use a TrainJob.",
-    ),
-    "trainer": (
-        "Nobody makes a JobSet of a TrainJob.",
-        "kubectl apply --server-side -k 'github.com/kubeflow/trainer.git/manifests/overlays/manager?ref=v2.3.0', or use a PyTorchJob.",
-    ),
-    "jobset": ("Nobody makes pods of a JobSet, which a TrainJob becomes.", "It comes with Kubeflow Trainer; look at its Deployment."),
-    "kueue": ("Nobody admits the job: it stays suspended.", "helm install kueue oci://registry.k8s.io/kueue/charts/kueue -n kueue-system --create-namespace"),
-}
-_OF_KIND = {"PyTorchJob": ("training-operator",), "TrainJob": ("trainer", "jobset"), "JobSet": ("jobset",)}
 _POLICIES = {"gpu-operator": "ClusterPolicy", "network-operator": "NicClusterPolicy"}
 #: what Kueue calls the kinds that it does not manage unless it is told to [src kueue v0.19.2 config/components/manager/controller_manager_config.yaml]
 _FRAMEWORKS = {"PyTorchJob": "kubeflow.org/pytorchjob", "MPIJob": "kubeflow.org/mpijob", "TrainJob": "trainer.kubeflow.org/trainjob"}
@@ -91,14 +69,14 @@ def _needed(job: Workload, world: JobSurroundings) -> typing.Iterator[str]:
         yield "network-operator"
     if kinds & {"sriov", "ib-sriov"}:
         yield "sriov-network-operator"
-    yield from _OF_KIND.get(job.kind, ())
+    yield from OF_JOB.get(job.kind, ())
     if job.queue:
         yield "kueue"
 
 
 def _operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
     check_id, expected = "stack.operator", "it runs, and serves"
-    why, remedy = _OPERATORS[operator]
+    why, remedy = OPERATORS[operator].lack, how_to_install(OPERATORS[operator])
     found = [item for item in stack.controllers if item.operator == operator]
     if not found:
         yield Finding(check_id, operator, FAIL, "no Deployment runs it", expected, why, remedy)

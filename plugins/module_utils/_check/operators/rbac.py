@@ -26,6 +26,7 @@ _POOLS = ("IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com")
 #: who reads what; in all namespaces, unless another is named
 _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     *(("operators", "list", kind) for kind in ("CustomResourceDefinition", "DaemonSet", "Deployment", "Node", "Pod", "SriovOperatorConfig")),
+    *(("operators", "list", kind) for kind in ("ClusterPolicy", "ClusterServiceVersion", "JobSetOperator", "Kueue", "NodeFeatureDiscovery", "Subscription")),
     *(("operators", "list", kind) for kind in ("Image.config.openshift.io", "ImageContentSourcePolicy", "ImageDigestMirrorSet", "ImageTagMirrorSet")),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")),
     *(("network", "list", kind) for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")),

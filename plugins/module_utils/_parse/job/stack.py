@@ -11,21 +11,13 @@ from __future__ import annotations
 import re
 import typing
 
+from ..._model.operators import NETWORK, NFD, SRIOV, TABLE, Operator
 from ..._model.stack import ClusterQueue, Controller, LocalQueue, PolicyState, StorageClass
 from ..kubernetes.core import workload
 from ..kubernetes.quantity import quantity
 from ..kubernetes.resource import Resource, ResourceError, full_name_of, items_of, mapping_at, name_of, selector_of, texts_of, title_of
+from ..kubernetes.sriov_operator import origin_of, runs_operator
 
-#: operator: name of its image, and names that its Deployment has, where images are mirrored under other names
-_NAMES = {
-    "gpu-operator": ("gpu-operator",),
-    "network-operator": ("network-operator", "nvidia-network-operator-controller-manager"),
-    "sriov-network-operator": ("sriov-network-operator",),
-    "training-operator": ("training-operator", "kubeflow-training-operator"),
-    "trainer": ("trainer-controller-manager", "kubeflow-trainer-controller-manager"),
-    "jobset": ("jobset", "jobset-controller-manager"),
-    "kueue": ("kueue", "kueue-controller-manager"),
-}
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
@@ -36,14 +28,39 @@ def controller(deployment: Resource) -> typing.Optional[Controller]:
     """
     work = workload(deployment)
     images = {re.split(r"[:@]", image.rsplit("/", 1)[-1])[0]: image for image in work.images}
-    for operator, names in _NAMES.items():
-        image = next((images[name] for name in names if name in images), None)
-        if image is not None or work.name in names:
-            labels = mapping_at(deployment, "metadata", "labels")
-            tag = (image or "").rsplit("/", 1)[-1].partition("@")[0].partition(":")[2]
+    containers = items_of(mapping_at(deployment, "spec", "template", "spec"), "containers", title_of(deployment))
+    for operator in TABLE:
+        image = next((images[name] for name in operator.images if name in images), None)
+        if image is not None or work.name in operator.deployments or _runs(operator, containers):
+            labels, notes = mapping_at(deployment, "metadata", "labels"), mapping_at(deployment, "metadata", "annotations")
+            tag = (image or next(iter(work.images), "")).rsplit("/", 1)[-1].partition("@")[0].partition(":")[2]
             version = labels.get("app.kubernetes.io/version") or labels.get("olm.owner") or tag
-            return Controller(operator, f"{work.namespace}/{work.name}", str(version or ""), work.wanted, work.ready)
+            return Controller(
+                operator.name,
+                f"{work.namespace}/{work.name}",
+                str(version or ""),
+                work.wanted,
+                work.ready,
+                _origin(operator, labels, work.namespace),
+                str(notes.get("meta.helm.sh/release-name") or ""),
+            )
     return None
+
+
+def _runs(operator: Operator, containers: typing.Iterable[Resource]) -> bool:
+    """By what the containers run, where images and names are the cluster's own."""
+    if operator.name == SRIOV:
+        return runs_operator(containers)
+    words = [word for container in containers for key in ("command", "args") for word in texts_of(container, key, "Deployment")]
+    return operator.name == NFD and any(word.rsplit("/", 1)[-1] == "nfd-master" for word in words)
+
+
+def _origin(operator: Operator, labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
+    """NVIDIA's network operator brings others; it is not itself one of them."""
+    found = origin_of(labels, namespace)
+    if operator.name == NETWORK and found == "nvidia-network-operator":
+        return "helm" if labels.get("app.kubernetes.io/managed-by") == "Helm" else "unknown"
+    return found
 
 
 def policy_state(resource: Resource) -> PolicyState:

@@ -64,19 +64,20 @@ def _texts(data: typing.Mapping[str, typing.Any], key: str, default: typing.Tupl
     return tuple(value)
 
 
-def olm_object(resource: Resource) -> typing.Optional[OlmObject]:
-    """A ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of the operator; None when it is about another one.
+def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -> typing.Optional[OlmObject]:
+    """A ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator; None when it is about another one.
 
+    :param csv: with what the names of the package's ClusterServiceVersions begin
     :raises ResourceError: neither has a name
     """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
     found = OlmObject(str(resource.get("kind", "")), name, str(mapping_at(resource, "metadata").get("namespace", "")))
     if found.kind == "Subscription":
-        if spec.get("name") != PACKAGE:
+        if spec.get("name") != package:
             return None
         told = [f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}" for item in _true(items_of(status, "conditions", name))]
         return OlmObject(found.kind, name, found.namespace, str(status.get("state") or ""), "; ".join(told), str(status.get("installedCSV") or ""))
-    if not name.startswith(PACKAGE):
+    if not name.startswith(csv):
         return None
     message = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
     return OlmObject(found.kind, name, found.namespace, str(status.get("phase") or ""), message, str(spec.get("version") or ""))

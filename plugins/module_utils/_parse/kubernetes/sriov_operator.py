@@ -191,12 +191,25 @@ def installation(resource: Resource) -> OperatorInstallation:
     return OperatorInstallation(
         deployment=work,
         version=str(labels.get("app.kubernetes.io/version") or environment.get("RELEASE_VERSION") or tag),
-        origin=_origin(labels, work.namespace),
+        origin=origin_of(labels, work.namespace),
         resource_prefix=environment.get("RESOURCE_PREFIX", ""),
     )
 
 
-def _origin(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
+def runs_operator(containers: typing.Iterable[Resource]) -> bool:
+    """Whether containers of a Deployment are the SR-IOV network operator, whichever way it was installed.
+
+    By what they run and are told, not by a name, which Helm's fullnameOverride changes.
+    """
+    for container in containers:
+        names = {entry.get("name") for entry in container.get("env") or []}
+        if "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE" in names or "sriov-network-operator" in (container.get("command") or []):
+            return True
+    return False
+
+
+def origin_of(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
+    """Who installed a Deployment: olm, nvidia-network-operator, helm or unknown."""
     if "olm.owner" in labels:
         return "olm"
     if "network-operator" in str(labels.get("helm.sh/chart", "")) and not str(labels["helm.sh/chart"]).startswith("sriov-network-operator"):

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How an operator of the table is installed, in the words of a remedy, and who has installed one."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.operators import NFD_LABELS, Chart, Needed, Operator, OperatorsSeen
+from ..._model.stack import Controller
+
+_BY = {"olm": "by OLM", "nvidia-network-operator": "as a part of NVIDIA's network operator", "helm": "by Helm"}
+
+
+def how_to_install(operator: Operator, olm: bool = False) -> str:
+    """The next step of who lacks it.
+
+    :param olm: operators are installed by OLM in this cluster
+    """
+    if olm and operator.package is not None:
+        package = operator.package
+        return f"Set operators_install to true, or subscribe to package {package.name} of {package.source} in namespace {package.namespace}."
+    if operator.chart is not None and not (olm and operator.by_hand):
+        return f"Set operators_install to true, or {helm_install(operator.chart)}."
+    return operator.by_hand
+
+
+def helm_install(chart: Chart) -> str:
+    repository = f" --repo {chart.repository}" if chart.repository else ""
+    return f"helm install --create-namespace -n {chart.namespace}{repository} --version {chart.version} {chart.release} {chart.reference}"
+
+
+def by_whom(found: Controller) -> str:
+    """Who installed it, as far as its Deployment says."""
+    return f"{_BY.get(found.origin, 'by hand')}{f' (release {found.release})' if found.origin == 'helm' and found.release else ''}"
+
+
+def stands(found: Controller) -> str:
+    """Where it is, which version, by whom, and how many of its pods are ready."""
+    return f"{found.name} {found.version or 'of a version that nothing tells'}, {by_whom(found)}, {found.ready} of {found.wanted} pods ready"
+
+
+def served_by_labels(row: Needed, seen: OperatorsSeen, nodes: typing.Collection[str]) -> bool:
+    """Whether node feature discovery is not needed to be there: each node carries its labels, whoever wrote them."""
+    return all(reason.startswith(f"label {NFD_LABELS}") for reason in row.why) and bool(nodes) and set(nodes) <= set(seen.labelled)

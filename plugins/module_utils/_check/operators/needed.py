@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Each operator that the intent and the job need: is there one of it, and does it serve? Check id: ``operators.needed``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.intent import Intent
+from ..._model.operators import Needed, OperatorsSeen, needed
+from ..._model.sriov_operator import OlmObject
+from ..._model.stack import Controller
+from ..controllers.installation import how_to_install, served_by_labels, stands
+
+CHECK = "operators.needed"
+_EXPECTED = "one that serves"
+
+
+def check(intent: Intent, seen: typing.Optional[OperatorsSeen], nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+    """One finding for each operator, in the order of the table; none where none is needed.
+
+    :param nodes: that take part
+    """
+    if seen is None:
+        for row in needed(intent):
+            why = "Nobody looked whether it is there."
+            yield Finding(CHECK, row.operator.name, UNKNOWN, "not asked", _expected(row), why, "Run the stage again.")
+        return
+    for row in needed(intent, seen.job, seen.olm):
+        if seen.errors:
+            why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
+            yield Finding(
+                CHECK, row.operator.name, UNKNOWN, "not all was read", _expected(row), why, "Give the user of the kubeconfig the rights of docs/rbac.yml."
+            )
+        else:
+            yield _one(row, seen, nodes)
+
+
+def _expected(row: Needed) -> str:
+    return f"{_EXPECTED}, for {', '.join(row.why)}"
+
+
+def _one(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Finding:
+    operator, expected = row.operator, _expected(row)
+    found = [item for item in seen.controllers if item.operator == operator.name]
+    if len(found) > 1:
+        names = "; ".join(stands(item) for item in found)
+        why = "Two of one kind change the same objects, each undoing what the other did."
+        remedy = "Remove all but one: helm uninstall, the Subscription of OLM, or the part of NVIDIA's chart that brings it."
+        return Finding(CHECK, operator.name, FAIL, names, expected, why, remedy)
+    if not found:
+        return _absent(row, seen, nodes)
+    return _there(row, seen, found[0])
+
+
+def _absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Finding:
+    operator, expected = row.operator, _expected(row)
+    if served_by_labels(row, seen, nodes):
+        return ok(CHECK, operator.name, f"none, and all {len(nodes)} nodes carry the labels", expected)
+    objects = seen.packages.get(operator.name, ())
+    if objects and _succeeded(objects) and operator.configuration and not _configured(row, seen):
+        package = operator.package.namespace if operator.package else ""
+        why = f"OLM has installed it, and it does nothing without a {operator.configuration}. {operator.lack}"
+        remedy = f"Set operators_install to true, or create a {operator.configuration} (namespace {package})."
+        return Finding(CHECK, operator.name, FAIL, f"installed, no {operator.configuration}", expected, why, remedy)
+    if objects:
+        told = "; ".join(f"{item.kind} {item.namespace}/{item.name} {item.phase or 'without a state'} {item.message}".strip() for item in objects)
+        why = f"OLM has it in hand, and it does not run yet. {operator.lack}"
+        remedy = f"kubectl -n {objects[0].namespace} describe subscription,clusterserviceversion; approve its InstallPlan where approval is manual."
+        return Finding(CHECK, operator.name, FAIL, told, expected, why, remedy)
+    return Finding(CHECK, operator.name, FAIL, "no Deployment runs it", expected, operator.lack, how_to_install(operator, seen.olm))
+
+
+def _there(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
+    operator, expected, measured = row.operator, _expected(row), stands(found)
+    namespace, _slash, name = found.name.partition("/")
+    remedy = f"kubectl -n {namespace} describe deployment {name}; its pods' events name the cause."
+    if found.ready < 1 or found.wanted < 1:
+        why = f"It {'does not run' if found.wanted else 'is scaled to 0'}. {operator.lack}"
+        return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
+    if operator.configuration and (operator.configured == "always" or found.origin == "olm"):
+        states = [item for item in seen.configurations if item.kind == operator.configuration]
+        measured = f"{measured}; {operator.configuration}: {', '.join(f'{item.name} {item.state}'.strip() for item in states) or 'none'}"
+        if not states:
+            why = f"It does nothing without a {operator.configuration}. {operator.lack}"
+            return Finding(CHECK, operator.name, FAIL, measured, expected, why, f"Create a {operator.configuration}, as the guide of the operator shows it.")
+        late = [item for item in states if operator.configured == "always" and item.state != "ready"]
+        if late:
+            why = "It has not done yet what its configuration asks for, or can't. To build a driver takes it minutes on each node."
+            return Finding(CHECK, operator.name, FAIL, measured, expected, why, f"kubectl describe {operator.configuration.lower()} {late[0].name}")
+    if found.ready < found.wanted:
+        return Finding(CHECK, operator.name, WARN, measured, expected, "One pod is enough to act, and the others would replace it.", remedy)
+    return ok(CHECK, operator.name, measured, expected)
+
+
+def _succeeded(objects: typing.Iterable[OlmObject]) -> bool:
+    return any(item.kind == "ClusterServiceVersion" and item.phase == "Succeeded" for item in objects)
+
+
+def _configured(row: Needed, seen: OperatorsSeen) -> bool:
+    return any(item.kind == row.operator.configuration for item in seen.configurations)
+
+
+def missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> typing.Tuple[str, ...]:
+    """What keeps the operators from serving, a line each; empty when nothing does."""
+    return tuple(f"{finding.subject}: {finding.measured}" for finding in check(intent, seen, nodes) if finding.status in (FAIL, UNKNOWN))

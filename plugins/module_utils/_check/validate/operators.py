@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which operators the intent needs, told before anybody looks at the cluster. Check id: ``validate.operators``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import Finding, ok
+from ..._model.intent import Intent
+from ..._model.operators import Operator, needed
+
+
+def check(intent: Intent) -> typing.Iterator[Finding]:
+    """A row of the table each, in the order in which they are installed. What a job needs beside it is not in the intent; stage operators tells it."""
+    for row in needed(intent):
+        yield ok("validate.operators", row.operator.name, f"needed by {', '.join(row.why)}", _sources(row.operator))
+
+
+def _sources(operator: Operator) -> str:
+    """Where it can come from."""
+    chart, package = operator.chart, operator.package
+    ways = [f"Helm chart {chart.reference} {chart.version} in namespace {chart.namespace}"] if chart else []
+    ways += [f"package {package.name} of {package.source} in namespace {package.namespace}"] if package else []
+    return ", or ".join(ways)

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The operators that the collection works with, one row each: what they are needed for, how they are found, how they are installed.
+
+The order of the table is the order in which they are installed. Versions are those that the renderers are written for.
+
+[src node-feature-discovery v0.18.3, sriov-network-operator v1.6.0, Mellanox/network-operator v26.4.1, NVIDIA/gpu-operator v26.3.3, kubeflow/trainer v2.3.0
+and its dependency jobset v0.12.0, kueue v0.19.2; packages of OLM: openshift/kueue-operator and openshift/jobset-operator metadata/annotations.yaml]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .intent import Intent
+from .job import Job
+from .profiles import needs_nic_policy, traits
+from .sriov_operator import OlmObject
+from .stack import Controller, PolicyState
+
+#: with what the labels of node feature discovery begin
+NFD_LABELS = "feature.node.kubernetes.io/"
+#: label of a namespace that the collection made for an operator; its value is the operator's name. The teardown leaves it alone
+MADE_FOR = "linerate.rdma/operator"
+SRIOV = "sriov-network-operator"
+NFD, NETWORK, GPU, CERTIFICATES = "node-feature-discovery", "network-operator", "gpu-operator", "cert-manager"
+JOBSET, TRAINER, TRAINING, KUEUE = "jobset", "trainer", "training-operator", "kueue"
+#: who installs: Helm, the cluster's OLM, or nobody
+Way = typing.Literal["helm", "olm", "hand"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """A Helm chart.
+
+    :ivar reference: OCI reference, folder or archive; with ``repository`` its name there
+    :ivar version: empty only for a folder, whose Chart.yaml says it
+    :ivar release: name of the Helm release
+    """
+
+    reference: str
+    version: str
+    namespace: str
+    release: str
+    repository: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Package:
+    """A package of OLM, as OpenShift's guides install it. Its channel is left to the catalog.
+
+    :ivar csv: with what the names of its ClusterServiceVersions begin
+    :ivar own_namespace: it watches its own namespace alone, so that its OperatorGroup names it; else it watches all
+    """
+
+    name: str
+    namespace: str
+    csv: str
+    source: str = "redhat-operators"
+    own_namespace: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+    """One operator.
+
+    :ivar images: names of the image that it runs
+    :ivar deployments: names of its Deployment, where images are mirrored under other names. OpenShift has a Deployment network-operator of its own
+    :ivar lack: what is missing without it
+    :ivar by_hand: how it is installed where neither way is there
+    :ivar configuration: kind without an object of which it does nothing; empty where there is none, or another stage makes it
+    :ivar configured: the object is needed whoever installed it, or only where OLM did: a chart has it
+    """
+
+    name: str
+    images: typing.Tuple[str, ...]
+    deployments: typing.Tuple[str, ...]
+    lack: str
+    chart: typing.Optional[Chart] = None
+    package: typing.Optional[Package] = None
+    by_hand: str = ""
+    configuration: str = ""
+    configured: typing.Literal["always", "olm"] = "olm"
+
+
+_NGC = "https://helm.ngc.nvidia.com/nvidia"
+TABLE: typing.Tuple[Operator, ...] = (
+    Operator(
+        NFD,
+        (),
+        ("nfd-master",),
+        "Nobody writes the labels by which nodes are chosen.",
+        Chart("oci://registry.k8s.io/nfd/charts/node-feature-discovery", "0.18.3", NFD, "nfd"),
+        Package("nfd", "openshift-nfd", "nfd."),
+        configuration="NodeFeatureDiscovery",
+    ),
+    Operator(
+        SRIOV,
+        (SRIOV,),
+        (SRIOV,),
+        "Nobody makes the virtual functions that the attachments take.",
+        Chart("oci://ghcr.io/k8snetworkplumbingwg/sriov-network-operator-chart", "1.6.0", SRIOV, SRIOV),
+        Package(SRIOV, "openshift-sriov-network-operator", f"{SRIOV}."),
+        # the chart makes it, and operators.config looks at it whoever installed the operator
+        configuration="SriovOperatorConfig",
+    ),
+    Operator(
+        NETWORK,
+        (NETWORK,),
+        ("nvidia-network-operator-controller-manager",),
+        "Nobody shares the RDMA devices among the pods.",
+        # its NicClusterPolicy is made by stage network
+        Chart(NETWORK, "26.4.1", "nvidia-network-operator", NETWORK, _NGC),
+        Package("nvidia-network-operator", "nvidia-network-operator", "nvidia-network-operator.", "certified-operators"),
+    ),
+    Operator(
+        GPU,
+        (GPU,),
+        (GPU,),
+        "Nobody installs the driver, GPUDirect and the device plugin of the GPUs.",
+        Chart(GPU, "v26.3.3", GPU, GPU, _NGC),
+        Package("gpu-operator-certified", "nvidia-gpu-operator", "gpu-operator-certified.", "certified-operators"),
+        configuration="ClusterPolicy",
+        configured="always",
+    ),
+    Operator(
+        CERTIFICATES,
+        ("cert-manager-controller",),
+        (CERTIFICATES,),
+        "OpenShift's operators of Kueue and JobSet wait for its certificates.",
+        package=Package("openshift-cert-manager-operator", "cert-manager-operator", "cert-manager-operator."),
+    ),
+    Operator(
+        JOBSET,
+        ("jobset",),
+        ("jobset-controller-manager",),
+        "Nobody makes pods of a JobSet, which a TrainJob becomes.",
+        Chart("oci://registry.k8s.io/jobset/charts/jobset", "0.12.0", "jobset-system", JOBSET),
+        Package("job-set", "openshift-jobset-operator", "jobset-operator."),
+        configuration="JobSetOperator",
+    ),
+    Operator(
+        TRAINER,
+        ("trainer-controller-manager",),
+        ("kubeflow-trainer-controller-manager",),
+        "Nobody makes a JobSet of a TrainJob.",
+        Chart("oci://ghcr.io/kubeflow/charts/kubeflow-trainer", "2.3.0", "kubeflow-system", "kubeflow-trainer"),
+        by_hand="Set the component trainer of OpenShift AI's DataScienceCluster to Managed, or use a PyTorchJob.",
+    ),
+    Operator(
+        TRAINING,
+        (TRAINING,),
+        (TRAINING, "kubeflow-training-operator"),
+        "Nobody makes pods of a PyTorchJob or MPIJob.",
+        by_hand="kubectl apply --server-side -k 'github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4', or use a TrainJob.",
+    ),
+    Operator(
+        KUEUE,
+        (KUEUE,),
+        ("kueue-controller-manager",),
+        "Nobody admits the job: it stays suspended.",
+        Chart("oci://registry.k8s.io/kueue/charts/kueue", "0.19.2", "kueue-system", KUEUE),
+        Package("kueue-operator", "openshift-kueue-operator", "kueue-operator.", own_namespace=False),
+        configuration="Kueue",
+    ),
+)
+OPERATORS: typing.Dict[str, Operator] = {operator.name: operator for operator in TABLE}
+#: operators that jobs of a kind need
+OF_JOB: typing.Dict[str, typing.Tuple[str, ...]] = {"PyTorchJob": (TRAINING,), "TrainJob": (TRAINER, JOBSET), "JobSet": (JOBSET,)}
+
+
+@dataclasses.dataclass(frozen=True)
+class JobNeeds:
+    """What of a job (``rdma_job``) decides on operators."""
+
+    kind: str
+    gpus: int = 0
+    queue: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Needed:
+    """An operator that this run needs, and by what."""
+
+    operator: Operator
+    why: typing.Tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorsSeen:
+    """Answer of operators_info.
+
+    :ivar olm: operators are installed by the cluster's OLM, and not by Helm
+    :ivar job: the job that shall run; None where none is asked for
+    :ivar controllers: Deployments that run one of the operators
+    :ivar configurations: objects that configure them, with their state
+    :ivar packages: ClusterServiceVersions and Subscriptions of their packages, by operator
+    :ivar labelled: nodes that carry each label of node feature discovery that is needed
+    :ivar made: operators in whose namespace the collection's own mark is: a run installed them
+    :ivar errors: what could not be read; what is not in the rest is not known then
+    """
+
+    olm: bool = False
+    job: typing.Optional[JobNeeds] = None
+    controllers: typing.Tuple[Controller, ...] = ()
+    configurations: typing.Tuple[PolicyState, ...] = ()
+    packages: typing.Dict[str, typing.Tuple[OlmObject, ...]] = dataclasses.field(default_factory=dict)
+    labelled: typing.Tuple[str, ...] = ()
+    made: typing.Tuple[str, ...] = ()
+    errors: typing.Tuple[str, ...] = ()
+
+
+def job_needs(job: Job) -> JobNeeds:
+    return JobNeeds(job.kind, job.gpus_per_node, job.queue or "")
+
+
+def labels_needed(intent: Intent) -> typing.Dict[str, str]:
+    """Labels of node feature discovery that a node must have: those of the node selector, and those by which NVIDIA's operators choose nodes."""
+    labels = {}
+    if any(traits(fabric).functions for fabric in intent.fabrics):
+        labels = {key: value for key, value in intent.cluster.node_selector.items() if key.startswith(NFD_LABELS)}
+    if any(map(needs_nic_policy, intent.fabrics)):
+        labels[f"{NFD_LABELS}pci-15b3.present"] = "true"
+    if intent.cluster.host.gpudirect == "peermem":
+        labels[f"{NFD_LABELS}pci-10de.present"] = "true"
+    return labels
+
+
+def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False) -> typing.Tuple[Needed, ...]:
+    """The operators that this intent and this job need, in the order in which they are installed."""
+    why: typing.Dict[str, typing.List[str]] = {}
+
+    def need(name: str, reason: str) -> None:
+        why.setdefault(name, []).append(reason)
+
+    for fabric in intent.fabrics:
+        reason = f"fabric {fabric.name} ({fabric.profile})"
+        if traits(fabric).functions:
+            need(SRIOV, reason)
+        if needs_nic_policy(fabric):
+            need(NETWORK, reason)
+    if intent.cluster.host.gpudirect == "peermem":
+        need(GPU, "rdma_cluster.host.gpudirect: peermem")
+    if job is not None:
+        for name in OF_JOB.get(job.kind, ()):
+            need(name, f"rdma_job ({job.kind})")
+        if job.gpus:
+            need(GPU, f"rdma_job (gpus_per_node: {job.gpus})")
+        if job.queue:
+            need(KUEUE, f"rdma_job (queue: {job.queue})")
+    for label in labels_needed(intent):
+        need(NFD, f"label {label}")
+    if olm and any(name in why for name in (JOBSET, KUEUE)):
+        need(CERTIFICATES, " and ".join(name for name in (JOBSET, KUEUE) if name in why))
+    return tuple(Needed(operator, tuple(why[operator.name])) for operator in TABLE if operator.name in why)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""All operators of the table in one look: who is there, whose it is, and what configures it."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.admission import OPENSHIFT_GROUP
+from .._model.intent import Intent
+from .._model.operators import MADE_FOR, OPERATORS, TABLE, JobNeeds, Operator, OperatorsSeen, labels_needed
+from .._model.sriov_operator import OlmObject
+from .._parse.job.stack import controller, policy_state
+from .._parse.kubernetes.charts import olm_examples
+from .._parse.kubernetes.core import node as parse_node
+from .._parse.kubernetes.nfd_and_olm import olm_object
+from .._parse.kubernetes.resource import labels_of
+from .jobs import Reader
+from .kubernetes import Cluster, Resource
+
+OLM_GROUP = "operators.coreos.com"
+#: OLM copies a ClusterServiceVersion into each namespace that its operator watches
+_ORIGINALS = "!olm.copiedFrom"
+
+
+def by_olm(cluster: Cluster) -> bool:
+    """Whether operators are installed by OLM here: on OpenShift, whose guides do it so. Elsewhere OLM may serve others.
+
+    :raises ApiError: no answer
+    """
+    return cluster.serves(OPENSHIFT_GROUP) and cluster.serves(OLM_GROUP)
+
+
+def observe(cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], nodes: typing.Collection[str], olm: bool) -> OperatorsSeen:
+    """Read it all. What cannot be read is in ``errors``; a kind that the server does not know has no objects.
+
+    :param nodes: that take part
+    :param olm: operators are installed by OLM
+    :raises ApiError: the server cannot be reached
+    """
+    reader = Reader(cluster)
+    labels = labels_needed(intent)
+    configurations = [reader.all(operator.configuration, policy_state) for operator in TABLE if operator.configuration]
+    found = [reader.all(kind, _of_package, selector=_ORIGINALS) for kind in ("ClusterServiceVersion", "Subscription")]
+    packages: typing.Dict[str, typing.List[OlmObject]] = {}
+    for name, seen in (item for items in found for item in items if item is not None):
+        packages.setdefault(name, []).append(seen)
+    seen_nodes = list(reader.all("Node", parse_node)) if labels else []
+    return OperatorsSeen(
+        olm=olm,
+        job=job,
+        controllers=tuple(item for item in reader.all("Deployment", controller) if item is not None),
+        configurations=tuple(item for items in configurations for item in items),
+        packages={name: tuple(items) for name, items in sorted(packages.items())},
+        labelled=tuple(node.name for node in seen_nodes if node.name in nodes and all(node.labels.get(key) == value for key, value in labels.items())),
+        made=tuple(sorted(filter(None, reader.all("Namespace", _made_for, selector=MADE_FOR)))),
+        errors=tuple(reader.errors),
+    )
+
+
+def _of_package(resource: Resource) -> typing.Optional[typing.Tuple[str, OlmObject]]:
+    for operator in TABLE:
+        if operator.package is not None:
+            seen = olm_object(resource, operator.package.name, operator.package.csv)
+            if seen is not None:
+                return operator.name, seen
+    return None
+
+
+def _made_for(namespace: Resource) -> str:
+    name = labels_of(namespace).get(MADE_FOR, "")
+    return name if name in OPERATORS else ""
+
+
+def examples(cluster: Cluster, operator: Operator, packages: typing.Iterable[OlmObject]) -> typing.Tuple[Resource, ...]:
+    """Objects that the operator's ClusterServiceVersion shows as examples of its kinds: what OpenShift's console offers to create.
+
+    :raises ApiError: the server refuses
+    :raises RdmaError: the annotation is no list of objects
+    """
+    return tuple(
+        example
+        for item in packages
+        if item.kind == "ClusterServiceVersion"
+        for example in olm_examples(cluster.get(item.kind, item.namespace, item.name))
+        if example.get("kind") == operator.configuration
+    )

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The operators that a run needs as a table: by what, and how each of them stands."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.findings import Finding
+from .markup import Html
+from .tables import row, table
+
+
+def figure(findings: typing.Sequence[Finding]) -> Html:
+    """:param findings: of operators.needed, in the order of the table"""
+    return table(
+        "Operators that are needed",
+        "in the order in which they are installed",
+        ("Operator", "Needed by", "Seen", "State"),
+        [row(item.subject, item.expected.partition(", for ")[2], item.measured, item.status) for item in findings],
+    )

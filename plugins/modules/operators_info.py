@@ -1,0 +1,245 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: operators_info
+short_description: Show which operators an intent needs, and whether they serve
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Derives from the profiles of the fabrics, from C(rdma_cluster) and from C(rdma_job) which operators are needed, and in which order.
+  - Looks for each of them in all namespaces, whether it was installed by Helm, by OLM, as part of the NVIDIA network operator, or by hand.
+  - Returns what is to be installed for those that are missing. It installs nothing.
+  - Never returns an operator that somebody else installed. If there are two of one kind, it returns nothing to install.
+options:
+  job:
+    description: The variable C(rdma_job). A job needs operators of its own.
+    type: raw
+  nodes:
+    description: Nodes that take part. The default is all nodes of the run, if O(facts_dir) and O(run) are set.
+    type: list
+    elements: str
+    default: []
+  by:
+    description: Who installs operators. V(auto) is OLM on OpenShift, and Helm elsewhere.
+    type: str
+    choices: [auto, helm, olm]
+    default: auto
+  charts:
+    description:
+      - Helm charts other than those of RV(releases) by default. The key is the name of an operator, such as V(node-feature-discovery).
+      - Each value can have the keys C(chart), C(repository), C(version), C(namespace), C(release) and C(values). C(values) replaces those of the intent.
+    type: dict
+    default: {}
+  packages:
+    description:
+      - Packages of OLM other than those of RV(packages) by default. The key is the name of an operator.
+      - Each value can have the keys C(package), C(namespace), C(channel), C(version), C(source) and C(source_namespace).
+    type: dict
+    default: {}
+  leave:
+    description: Operators that somebody else installs.
+    type: list
+    elements: str
+    default: []
+  wait_seconds:
+    description:
+      - Maximum time in seconds to wait until the operators serve.
+      - V(0) reads the state once, without a wait. The module does not fail if the time is over. The result then shows what is missing.
+    type: int
+    default: 0
+extends_documentation_fragment:
+  - linerate.rdma._options.intent
+  - linerate.rdma._options.cluster_facts
+  - linerate.rdma._options.lease
+  - linerate.rdma._options.progress
+  - linerate.rdma._attributes.reads
+  - linerate.rdma._authentication.options
+requirements:
+  - kubernetes >= 24.2.0
+"""
+
+EXAMPLES = r"""
+- name: Show which operators are needed, and which of them are missing
+  linerate.rdma.operators_info:
+    fabrics: "{{ rdma_fabrics }}"
+  register: operators_table
+"""
+
+RETURN = r"""
+table:
+  description: The operators that are needed, in the order in which they are installed.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    operator:
+      description: Its name.
+      type: str
+    why:
+      description: What needs it.
+      type: list
+      elements: str
+    serves:
+      description: Whether it is there and serves.
+      type: bool
+    seen:
+      description: What was seen of it, with its version and who installed it.
+      type: str
+    remedy:
+      description: The next step. Empty if it serves.
+      type: str
+releases:
+  description:
+    - Helm releases to install or upgrade, in this order. Each has its C(operator), C(release), C(namespace), C(chart), C(repository), C(version) and
+      C(values).
+    - Only operators that are missing, and those that an earlier run installed. Empty if OLM installs operators.
+  returned: success
+  type: list
+  elements: dict
+namespaces:
+  description: Namespaces of RV(releases), for M(linerate.rdma.custom_resources).
+  returned: success
+  type: list
+  elements: dict
+packages:
+  description:
+    - Packages of OLM to subscribe to, in this order. Each has its C(package), C(namespace), C(channel), C(version), C(source), C(source_namespace) and
+      C(target_namespaces).
+    - Empty if Helm installs operators.
+  returned: success
+  type: list
+  elements: dict
+configurations:
+  description: Objects without which operators that OLM installed do nothing, and that are missing. For M(linerate.rdma.custom_resources).
+  returned: success
+  type: list
+  elements: dict
+operators:
+  description: What was seen.
+  returned: success
+  type: dict
+  contains:
+    olm:
+      description: Whether OLM installs operators.
+      type: bool
+    job:
+      description: What of O(job) needs operators. V(null) without a job.
+      type: dict
+    controllers:
+      description: Deployments that run one of the operators, with their version and origin.
+      type: list
+      elements: dict
+    configurations:
+      description: Objects that configure the operators, with their state.
+      type: list
+      elements: dict
+    packages:
+      description: C(ClusterServiceVersions) and C(Subscriptions) of each operator.
+      type: dict
+    labelled:
+      description: Nodes that have all labels that node feature discovery is needed for.
+      type: list
+      elements: str
+    made:
+      description: Operators that an earlier run installed.
+      type: list
+      elements: str
+    errors:
+      description: Objects that could not be read, each with the reason.
+      type: list
+      elements: str
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
+"""
+
+import time
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import TABLE, OperatorsSeen, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, examples, observe
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
+from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import configuration
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
+
+#: lists that the role goes through
+KEPT = ("table", "releases", "namespaces", "packages", "configurations")
+
+
+def wishes_of(options: typing.Mapping[str, typing.Any]) -> plan.Wishes:
+    """:raises RdmaError: a name is of no operator, or a key is none"""
+    wishes: plan.Wishes = load(plan.Wishes, {name: options[name] for name in ("charts", "packages", "leave")}, "operators")
+    if wishes.unknown():
+        known = ", ".join(operator.name for operator in TABLE)
+        raise RdmaError(f"there is no operator {', '.join(wishes.unknown())}", f"Name one of: {known}")
+    return wishes
+
+
+def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+    options, folder = module.params, folder_of(module)
+    intent, wishes = parse_intent(options["fabrics"], None, options["cluster"]), wishes_of(options)
+    job = job_needs(load(Job, options["job"], "rdma_job")) if options["job"] else None
+    nodes = options["nodes"] or (folder.start().nodes if folder else [])
+    cluster = connect(module)
+    olm = by_olm(cluster) if options["by"] == "auto" else options["by"] == "olm"
+
+    def look(on: Cluster = cluster) -> OperatorsSeen:
+        return observe(on, intent, job, nodes, olm)
+
+    if module.check_mode or not options["wait_seconds"]:
+        seen = look()
+    else:
+        with waiting(module, cluster), progress(options["progress_file"]) as say:
+            seen = wait_until_all_serve(look, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
+    releases = plan.releases(intent, seen, wishes)
+    lacking = plan.unconfigured(intent, seen, wishes)
+    made = [configuration(item, where, intent, job, examples(cluster, item, seen.packages.get(item.name, ()))) for item, where in lacking]
+    return {
+        "table": list(plan.table(intent, seen, nodes)),
+        "releases": to_data(releases),
+        "namespaces": [{"fabric": "", "object": item} for item in plan.namespaces(releases)],
+        "packages": list(plan.packages(intent, seen, wishes)),
+        "configurations": [{"fabric": "", "object": item} for item in made if item is not None],
+        "operators": to_data(seen),
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=facts_spec(
+            **INTENT_SPEC,
+            **LEASE_SPEC,
+            job={"type": "raw"},
+            nodes={"type": "list", "elements": "str", "default": []},
+            by={"type": "str", "choices": ["auto", "helm", "olm"], "default": "auto"},
+            charts={"type": "dict", "default": {}},
+            packages={"type": "dict", "default": {}},
+            leave={"type": "list", "elements": "str", "default": []},
+            wait_seconds={"type": "int", "default": 0},
+            progress_file={"type": "path"},
+        ),
+        supports_check_mode=True,
+    )
+    run_with_fact(module, lambda: work(module), "needed_operators", keep=KEPT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which operators an intent needs, how each of them stands, and which a run installs."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, missing
+from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import operators as told
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OPERATORS, TABLE, JobNeeds, OperatorsSeen, needed
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OlmObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller, PolicyState
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
+from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import configuration
+
+NODES = ("worker-1", "worker-2")
+PEERMEM = {"host": {"gpudirect": "peermem"}}
+LABEL = "feature.node.kubernetes.io/network-sriov.capable"
+
+
+def intent_of(*profiles: str, cluster: typing.Optional[typing.Dict[str, typing.Any]] = None) -> Intent:
+    fabrics = [
+        {"name": profile.partition("_")[0], "profile": profile, "select": {"hcas_per_node": 1}, "network": {"name": "n", "namespace": "training"}}
+        for profile in profiles
+    ]
+    return parse_intent(fabrics, None, cluster)
+
+
+SRIOV = intent_of("sriov_infiniband")
+ALL = intent_of("sriov_infiniband", "rdma_shared", "pod_network", cluster=PEERMEM)
+JOB = JobNeeds("TrainJob", 8, "gpu")
+
+
+def helm(operator: str, **changes: typing.Any) -> Controller:
+    """One that a run has installed, and that serves."""
+    chart = OPERATORS[operator].chart
+    release, namespace = (chart.release, chart.namespace) if chart else ("", "by-hand")
+    found = Controller(operator, f"{namespace}/{operator}", "v1", 1, 1, "helm" if chart else "unknown", release)
+    return dataclasses.replace(found, **changes)
+
+
+def seen_of(*controllers: Controller, **more: typing.Any) -> OperatorsSeen:
+    return OperatorsSeen(controllers=controllers, **more)
+
+
+def names(intent: Intent, **more: typing.Any) -> typing.List[str]:
+    return [row.operator.name for row in needed(intent, **more)]
+
+
+def verdicts(found: typing.Iterable[Finding]) -> typing.Dict[str, str]:
+    return {finding.subject: finding.status for finding in found}
+
+
+def one(found: typing.Iterable[Finding], operator: str) -> Finding:
+    (finding,) = [item for item in found if item.subject == operator]
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("intent", "more", "expected"),
+    [
+        (intent_of("pod_network", "macvlan"), {}, []),
+        (SRIOV, {}, ["node-feature-discovery", "sriov-network-operator"]),
+        (intent_of("sriov_ethernet", cluster={"node_selector": {"pool": "gpu"}}), {}, ["sriov-network-operator"]),
+        (intent_of("ipoib"), {}, ["node-feature-discovery", "network-operator"]),
+        (intent_of("pod_network", cluster=PEERMEM), {}, ["node-feature-discovery", "gpu-operator"]),
+        (ALL, {}, ["node-feature-discovery", "sriov-network-operator", "network-operator", "gpu-operator"]),
+        (intent_of("pod_network"), {"job": JobNeeds("PyTorchJob")}, ["training-operator"]),
+        (intent_of("pod_network"), {"job": JOB}, ["gpu-operator", "jobset", "trainer", "kueue"]),
+        (intent_of("pod_network"), {"job": JOB, "olm": True}, ["gpu-operator", "cert-manager", "jobset", "trainer", "kueue"]),
+    ],
+)
+def test_what_is_needed_in_which_order(intent: Intent, more: typing.Dict[str, typing.Any], expected: typing.List[str]) -> None:
+    assert names(intent, **more) == expected
+
+
+def test_each_row_says_by_what_it_is_needed() -> None:
+    rows = {row.operator.name: row.why for row in needed(ALL, JOB)}
+    assert rows["sriov-network-operator"] == ("fabric sriov (sriov_infiniband)",)
+    assert rows["gpu-operator"] == ("rdma_cluster.host.gpudirect: peermem", "rdma_job (gpus_per_node: 8)")
+    assert rows["kueue"] == ("rdma_job (queue: gpu)",)
+    assert rows["node-feature-discovery"][0] == f"label {LABEL}"
+
+
+def test_validate_shows_the_table_with_where_each_can_come_from() -> None:
+    found = list(told.check(ALL))
+    assert [finding.subject for finding in found] == names(ALL)
+    assert {finding.status for finding in found} == {"pass"}
+    nfd = found[0]
+    assert LABEL in nfd.measured and "oci://registry.k8s.io/nfd" in nfd.expected and "package nfd of redhat-operators" in nfd.expected
+
+
+def test_all_of_the_table_can_be_found_and_installed_or_says_how() -> None:
+    assert len({operator.name for operator in TABLE}) == len(TABLE)
+    for operator in TABLE:
+        assert operator.deployments and operator.lack.endswith(".")
+        assert operator.chart or operator.package or operator.by_hand
+        assert operator.package or operator.by_hand
+
+
+def test_all_there() -> None:
+    seen = seen_of(*(helm(name) for name in names(ALL)), configurations=(PolicyState("ClusterPolicy", "cluster-policy", "ready"),))
+    found = list(check(ALL, seen, NODES))
+    assert verdicts(found) == dict.fromkeys(names(ALL), "pass")
+    assert "by Helm (release network-operator), 1 of 1 pods ready" in one(found, "network-operator").measured
+    assert "fabric rdma (rdma_shared)" in one(found, "network-operator").expected
+    assert missing(ALL, seen, NODES) == ()
+
+
+def test_what_nobody_looked_at_or_could_not_read_is_unknown() -> None:
+    assert verdicts(check(SRIOV, None, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
+    unread = seen_of(*(helm(name) for name in names(SRIOV)), errors=("GET /apis/apps/v1/deployments: forbidden",))
+    assert verdicts(check(SRIOV, unread, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
+    assert plan.releases(SRIOV, unread, plan.Wishes()) == ()
+    assert len(missing(SRIOV, unread, NODES)) == 2
+    assert list(check(intent_of("pod_network"), None, NODES)) == []
+
+
+READY = (PolicyState("ClusterPolicy", "p", "ready"),)
+
+
+@pytest.mark.parametrize(
+    ("operator", "changes", "more", "status", "says"),
+    [
+        ("network-operator", None, {}, "fail", "no Deployment runs it"),
+        ("network-operator", {"ready": 0}, {}, "fail", "0 of 1 pods ready"),
+        ("network-operator", {"wanted": 2}, {}, "warn", "1 of 2 pods ready"),
+        ("network-operator", {"wanted": 0, "ready": 0}, {}, "fail", "0 of 0 pods ready"),
+        ("gpu-operator", {}, {"configurations": ()}, "fail", "ClusterPolicy: none"),
+        ("gpu-operator", {}, {"configurations": (PolicyState("ClusterPolicy", "p", "notReady"),)}, "fail", "p notReady"),
+        ("gpu-operator", {}, {"configurations": (PolicyState("ClusterPolicy", "p", ""),)}, "fail", "ClusterPolicy: p"),
+        ("sriov-network-operator", {"origin": "nvidia-network-operator", "release": ""}, {}, "pass", "a part of NVIDIA's network operator"),
+        ("sriov-network-operator", {"origin": "unknown", "release": ""}, {}, "pass", "by hand"),
+    ],
+)
+def test_how_one_stands(
+    operator: str, changes: typing.Optional[typing.Dict[str, typing.Any]], more: typing.Dict[str, typing.Any], status: str, says: str
+) -> None:
+    others = [helm(name) for name in names(ALL) if name != operator]
+    mine = [] if changes is None else [helm(operator, **changes)]
+    found = list(check(ALL, seen_of(*others, *mine, **{"configurations": READY, **more}), NODES))
+    assert (one(found, operator).status, says in one(found, operator).measured) == (status, True), one(found, operator)
+    assert {name: seen for name, seen in verdicts(found).items() if name != operator and seen != "pass"} == {}
+
+
+@pytest.mark.parametrize("operator", names(ALL))
+def test_two_of_one_kind_are_refused_by_name_and_nothing_is_installed(operator: str) -> None:
+    """Each of them, whatever else is missing."""
+    seen = seen_of(helm(operator), helm(operator, name="other/one", origin="olm"), configurations=READY)
+    finding = one(check(ALL, seen, NODES), operator)
+    assert finding.status == "fail" and "other/one" in finding.measured and helm(operator).name in finding.measured
+    assert plan.releases(ALL, seen, plan.Wishes()) == () and plan.namespaces(()) == ()
+    assert plan.packages(ALL, dataclasses.replace(seen, olm=True), plan.Wishes()) == ()
+
+
+def test_labels_that_are_there_need_no_discovery() -> None:
+    sriov = helm("sriov-network-operator")
+    assert verdicts(check(SRIOV, seen_of(sriov, labelled=NODES), NODES))["node-feature-discovery"] == "pass"
+    for labelled, nodes in (((), NODES), (("worker-1",), NODES), (NODES, ())):
+        assert verdicts(check(SRIOV, seen_of(sriov, labelled=labelled), nodes))["node-feature-discovery"] == "fail"
+
+
+# what a run installs
+
+
+def made(intent: Intent, seen: OperatorsSeen, **wishes: typing.Any) -> typing.Dict[str, plan.Release]:
+    return {release.operator: release for release in plan.releases(intent, seen, load(plan.Wishes, wishes, "wishes"))}
+
+
+def test_missing_ones_are_installed_in_order_with_values_of_the_intent() -> None:
+    found = made(ALL, seen_of())
+    assert list(found) == ["node-feature-discovery", "sriov-network-operator", "network-operator", "gpu-operator"]
+    assert found["gpu-operator"].values == {"nfd": {"enabled": False}, "driver": {"rdma": {"enabled": True}}}
+    assert found["network-operator"].values == {"nfd": {"enabled": False}, "sriovNetworkOperator": {"enabled": False}}
+    assert found["node-feature-discovery"].values["worker"]["config"]["sources"]["pci"]["deviceClassWhitelist"][0] == "02"
+    assert found["network-operator"].repository == "https://helm.ngc.nvidia.com/nvidia"
+    # Trainer's chart would bring a second JobSet
+    assert made(intent_of("pod_network"), seen_of(job=JOB))["trainer"].values == {"jobset": {"install": False}}
+
+
+def test_what_somebody_else_installed_is_used_and_never_touched() -> None:
+    others = seen_of(*(helm(name) for name in names(ALL)))
+    # that of the SR-IOV operator is known by the name of its release
+    assert list(made(ALL, others)) == ["sriov-network-operator"]
+    assert list(made(ALL, dataclasses.replace(others, made=("gpu-operator",)))) == ["sriov-network-operator", "gpu-operator"]
+    foreign = seen_of(*(helm(name, release="x") for name in names(ALL)), made=tuple(names(ALL)))
+    assert made(ALL, foreign) == {}
+    elsewhere = seen_of(*(helm(name, name="elsewhere/x") for name in names(ALL)), made=tuple(names(ALL)))
+    assert made(ALL, elsewhere) == {}
+    by_olm = seen_of(helm("sriov-network-operator", origin="olm", release=""), labelled=NODES)
+    assert made(SRIOV, by_olm) == {}
+
+
+def test_labels_that_somebody_writes_are_not_written_twice() -> None:
+    assert list(made(SRIOV, seen_of(labelled=("worker-1",)))) == ["sriov-network-operator"]
+
+
+def test_a_mirror_own_values_and_what_is_left_alone() -> None:
+    charts = {
+        "node-feature-discovery": {"chart": "oci://mirror.example/nfd", "version": "0.18.3"},
+        "network-operator": {"repository": "https://mirror.example/charts"},
+        "gpu-operator": {"values": {"driver": {"enabled": False}}},
+        "sriov-network-operator": {"chart": "/charts/sriov", "version": None, "namespace": "sriov"},
+    }
+    found = made(ALL, seen_of(), charts=charts)
+    nfd, sriov = found["node-feature-discovery"], found["sriov-network-operator"]
+    assert (nfd.chart, nfd.repository, nfd.namespace) == ("oci://mirror.example/nfd", "", "node-feature-discovery")
+    assert (found["network-operator"].chart, found["network-operator"].repository) == ("network-operator", "https://mirror.example/charts")
+    assert found["gpu-operator"].values == {"driver": {"enabled": False}}
+    # of a folder its Chart.yaml says the version
+    assert (sriov.chart, sriov.version, sriov.namespace) == ("/charts/sriov", "", "sriov")
+    assert "gpu-operator" not in made(ALL, seen_of(), leave=["gpu-operator"])
+    assert load(plan.Wishes, {"leave": ["gpuoperator"]}, "wishes").unknown() == ("gpuoperator",)
+
+
+def test_only_the_namespace_of_the_sriov_operator_goes_with_the_teardown() -> None:
+    labels = {item["metadata"]["name"]: item["metadata"]["labels"] for item in plan.namespaces(made(ALL, seen_of()).values())}
+    assert [name for name, its in labels.items() if its.get("app.kubernetes.io/managed-by") == "linerate.rdma"] == ["sriov-network-operator"]
+    assert labels["gpu-operator"]["linerate.rdma/operator"] == "gpu-operator"
+    assert {its["pod-security.kubernetes.io/enforce"] for its in labels.values()} == {"privileged"}
+
+
+# OLM
+
+
+def olm_object(kind: str, operator: str, phase: str, version: str = "1") -> OlmObject:
+    package = OPERATORS[operator].package
+    return OlmObject(kind, f"{operator}.v1", package.namespace if package else "", phase, "", version)
+
+
+def test_packages_where_the_cluster_has_olm() -> None:
+    seen = seen_of(olm=True, job=JOB)
+    assert made(ALL, seen) == {}
+    rows = {row["package"]: row for row in plan.packages(ALL, seen, plan.Wishes())}
+    assert list(rows) == [
+        "nfd",
+        "sriov-network-operator",
+        "nvidia-network-operator",
+        "gpu-operator-certified",
+        "openshift-cert-manager-operator",
+        "job-set",
+        "kueue-operator",
+    ]
+    assert rows["nfd"] == {
+        "package": "nfd",
+        "namespace": "openshift-nfd",
+        "channel": None,
+        "version": None,
+        "source": "redhat-operators",
+        "source_namespace": "openshift-marketplace",
+        "target_namespaces": ["openshift-nfd"],
+    }
+    assert rows["kueue-operator"]["target_namespaces"] == []
+    assert rows["gpu-operator-certified"]["source"] == "certified-operators"
+    # of no catalog
+    assert "Set the component trainer" in one(check(ALL, seen, NODES), "trainer").remedy
+    wishes = load(plan.Wishes, {"packages": {"nfd": {}}}, "wishes")
+    assert wishes.unknown() == ("nfd",)
+
+
+def test_what_olm_has_done_is_looked_at_and_what_it_has_not_is_taken_up() -> None:
+    done = {"sriov-network-operator": (olm_object("ClusterServiceVersion", "sriov-network-operator", "Succeeded"),)}
+    seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done, labelled=NODES)
+    # a newer version of it may be there
+    assert [item["package"] for item in plan.packages(SRIOV, seen, plan.Wishes())] == ["sriov-network-operator"]
+    pinned = load(plan.Wishes, {"packages": {"sriov-network-operator": {"channel": "stable", "source": "mirror"}}}, "wishes")
+    (row,) = plan.packages(SRIOV, seen, pinned)
+    assert (row["channel"], row["source"]) == ("stable", "mirror")
+    begun = dataclasses.replace(seen, controllers=(), packages={"sriov-network-operator": (olm_object("Subscription", "sriov-network-operator", "", ""),)})
+    assert [item["package"] for item in plan.packages(SRIOV, begun, plan.Wishes())] == ["sriov-network-operator"]
+    finding = one(check(SRIOV, begun, NODES), "sriov-network-operator")
+    assert finding.status == "fail" and "approve its InstallPlan" in finding.remedy
+    # Helm's, by somebody else: OLM would install a second one
+    assert plan.packages(SRIOV, seen_of(helm("sriov-network-operator"), olm=True, labelled=NODES), plan.Wishes()) == ()
+
+
+def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_one() -> None:
+    done = {name: (olm_object("ClusterServiceVersion", name, "Succeeded"),) for name in ("node-feature-discovery", "sriov-network-operator")}
+    seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done)
+    found = verdicts(check(SRIOV, seen, NODES))
+    assert found == {"node-feature-discovery": "fail", "sriov-network-operator": "fail"}
+    lacking = plan.unconfigured(SRIOV, seen, plan.Wishes())
+    assert [(operator.name, namespace) for operator, namespace in lacking] == [
+        ("node-feature-discovery", "openshift-nfd"),
+        ("sriov-network-operator", "openshift-sriov-network-operator"),
+    ]
+    made_of = [configuration(operator, namespace, SRIOV, None, ()) for operator, namespace in lacking]
+    assert [item["metadata"]["name"] for item in made_of if item] == ["nfd-instance", "default"]
+    assert yaml.safe_load((made_of[0] or {})["spec"]["workerConfig"]["configData"])["sources"]["pci"]["deviceLabelFields"] == ["vendor"]
+    there = dataclasses.replace(seen, configurations=(PolicyState("SriovOperatorConfig", "default", ""), PolicyState("NodeFeatureDiscovery", "nfd", "")))
+    assert plan.unconfigured(SRIOV, there, plan.Wishes()) == ()
+
+
+def test_a_cluster_policy_is_made_of_the_example_of_its_operator_alone() -> None:
+    gpu = OPERATORS["gpu-operator"]
+    assert configuration(gpu, "nvidia-gpu-operator", ALL, None, ()) is None
+    example = {"kind": "ClusterPolicy", "spec": {"driver": {"enabled": True, "rdma": {"useHostMofed": False}}, "dcgm": {"enabled": True}}}
+    made_of = configuration(gpu, "nvidia-gpu-operator", ALL, None, (example,)) or {}
+    assert made_of["spec"] == {"driver": {"enabled": True, "rdma": {"useHostMofed": False, "enabled": True}}, "dcgm": {"enabled": True}}
+    assert "namespace" not in made_of["metadata"]
+    assert (configuration(gpu, "n", SRIOV, None, (example,)) or {})["spec"] == example["spec"]
+    kueue = configuration(OPERATORS["kueue"], "openshift-kueue-operator", ALL, JOB, ()) or {}
+    assert kueue["spec"]["config"]["integrations"]["frameworks"] == ["BatchJob", "TrainJob"]
+
+
+def test_the_table_for_who_calls_the_module() -> None:
+    rows = plan.table(SRIOV, seen_of(helm("sriov-network-operator")), NODES)
+    assert [(row["operator"], row["serves"]) for row in rows] == [("node-feature-discovery", False), ("sriov-network-operator", True)]
+    assert "helm install" in rows[0]["remedy"] and rows[1]["remedy"] == ""
+
+
+def test_facts_come_back_as_they_were() -> None:
+    seen = seen_of(helm("kueue"), job=JOB, packages={"kueue": (olm_object("Subscription", "kueue", ""),)}, configurations=READY)
+    assert load(OperatorsSeen, to_data(seen), "facts") == seen
