@@ -12,7 +12,7 @@ import typing
 
 from dev.steps import StepError
 
-from . import controlplane, objects, workers
+from . import controlplane, feature_discovery, objects
 from .bmc import server
 from .fabric.fabric_faults import Target
 from .planes import Lab
@@ -286,15 +286,26 @@ def _evict_pod(lab: Lab, target: Target) -> str:
     return f"{target.worker}: pod {namespace}/{name} is evicted"
 
 
-def _unlabel(lab: Lab, target: Target) -> str:
-    nodes = _client(lab).resources.get(api_version="v1", kind="Node")
-    nodes.patch(name=target.worker, body={"metadata": {"labels": {workers.SRIOV_LABEL: None}}}, content_type="application/merge-patch+json")
-    return f"{target.worker} does not carry {workers.SRIOV_LABEL}"
+def _keep_discovery_away(lab: Lab, target: Target) -> str:
+    feature_discovery.keep_away(lab.authority, lab.worker(target.worker))
+    return f"node feature discovery keeps away from {target.worker}, which does not carry {feature_discovery.LABEL}"
 
 
-def _label(lab: Lab, target: Target) -> str:
-    workers.label(lab.description, lab.authority)
-    return f"{target.worker} carries {workers.SRIOV_LABEL}"
+def _let_discovery_back(lab: Lab, target: Target) -> str:
+    feature_discovery.come_back(lab.authority, lab.worker(target.worker))
+    return f"{target.worker} carries {feature_discovery.LABEL}"
+
+
+def _leave_out_network(lab: Lab, _target: Target) -> str:
+    feature_discovery.configure(lab.authority, {"core": {"labelSources": ["all", "-network"]}})
+    feature_discovery.await_label(lab.authority, lab.description.workers, there=False)
+    return "node feature discovery makes no labels of its source network"
+
+
+def _take_in_network(lab: Lab, _target: Target) -> str:
+    feature_discovery.configure(lab.authority, None)
+    feature_discovery.await_label(lab.authority, lab.description.workers)
+    return f"all workers carry {feature_discovery.LABEL}"
 
 
 def _add_policy(lab: Lab, _target: Target) -> str:
@@ -305,7 +316,7 @@ def _add_policy(lab: Lab, _target: Target) -> str:
         "metadata": {"name": _FOREIGN, "namespace": "sriov-network-operator"},
         "spec": {
             "resourceName": "foreign",
-            "nodeSelector": {workers.SRIOV_LABEL: "true"},
+            "nodeSelector": {feature_discovery.LABEL: "true"},
             "numVfs": 4,
             "priority": 99,
             "deviceType": "netdevice",
@@ -419,6 +430,9 @@ CLUSTER_FAULTS = (
         _script("touch /run/lab/without-umad", "its tools find no device node of ib_umad"),
         _script("rm -f /run/lab/without-umad", "its tools ask the simulated fabric"),
     ),
-    Fault("label-absent", "a worker loses the label of node-feature-discovery", ("worker",), _unlabel, _label),
+    Fault(
+        "label-absent", "node feature discovery keeps away from a worker, as if it had never been there", ("worker",), _keep_discovery_away, _let_discovery_back
+    ),
+    Fault("label-sources", "node feature discovery is told to make no labels of its source network", (), _leave_out_network, _take_in_network),
     Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),
 )

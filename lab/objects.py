@@ -32,8 +32,11 @@ def client(kubeconfig: pathlib.Path) -> kubernetes.dynamic.DynamicClient:
 def read(path: pathlib.Path, values: typing.Optional[typing.Mapping[str, str]] = None) -> typing.List[Object]:
     """The objects of a YAML file, those of a List one by one, with ``$NAME`` replaced by ``values``."""
     text = path.read_text()
-    if values is not None:
-        text = string.Template(text).substitute(values)
+    return parse(text if values is None else string.Template(text).substitute(values))
+
+
+def parse(text: str) -> typing.List[Object]:
+    """The objects of YAML documents, those of a List one by one."""
     documents = [document for document in yaml.safe_load_all(text) if document]
     return [item for document in documents for item in (document["items"] if document["kind"] == "List" else [document])]
 

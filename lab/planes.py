@@ -16,7 +16,7 @@ import typing
 
 from dev.steps import StepError, say, step
 
-from . import controlplane, job_operators, network, objects, scale, workers
+from . import controlplane, feature_discovery, job_operators, network, objects, scale, workers
 from .bmc.plane import Bmc
 from .bmc.server import RESTARTS
 from .build import debian, disk, gotools, ibsim
@@ -60,7 +60,7 @@ class Lab:
             if name not in (*scale.TOOLS, *job_operators.OPERATORS):
                 gotools.binary(name)
         # here, because from inside of the lab's network namespace nothing can be fetched
-        for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS):
+        for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS, feature_discovery.MODULE):
             gotools.module_folder(*module)
         debian.qemu()
         umad2sim = ibsim.programs().umad2sim
@@ -90,6 +90,7 @@ class Lab:
             controlplane.start_api(self.description, self.folder, self.processes, authority)
         controlplane.start_controllers(self.processes, authority)
         controlplane.apply_base(self.description, authority)
+        feature_discovery.start(authority)
         controlplane.start_webhook(self.description, self.processes, authority)
         with step("start two fabrics, each with a master and a standby subnet manager"):
             self.fabric.start()
@@ -97,6 +98,8 @@ class Lab:
             self.wait_workers(disks)
         self.refresh()
         workers.label(self.description, authority)
+        with step("wait until node feature discovery has labelled the workers"):
+            feature_discovery.await_label(authority, self.description.workers)
         scale.start(self.description, self.processes, authority, nodes)
         say(f"up after {time.monotonic() - start:.0f} s; next: 'make site', 'lab/kubectl get nodes', 'lab/on {self.description.workers[0].name} ps -ef'")
 

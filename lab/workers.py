@@ -28,7 +28,6 @@ SYSFS = "/run/lab/sysfs"
 STARTS = 3
 #: what the workers' CNI plugins may do has its own identity; the kubelet's is made per worker
 PLUGIN_IDENTITIES = ("multus", "whereabouts")
-SRIOV_LABEL = "feature.node.kubernetes.io/network-sriov.capable"
 
 
 def share(folder: pathlib.Path, worker: Worker) -> pathlib.Path:
@@ -271,9 +270,9 @@ def _boot_id(agent: GuestAgent, asked: bool) -> typing.Optional[str]:
 
 
 def label(description: Description, authority: Pki) -> None:
-    """Set the labels of the workers. Stands in for node-feature-discovery, which would set the SR-IOV one from the same evidence."""
+    """Set the role of the workers, as whoever installs a cluster does."""
     client = objects.client(authority.path("admin.kubeconfig"))
     nodes = client.resources.get(api_version="v1", kind="Node")
     for worker in description.workers:
-        labels = {"node-role.kubernetes.io/worker": "", SRIOV_LABEL: "true"}
+        labels = {"node-role.kubernetes.io/worker": ""}
         nodes.patch(name=worker.name, body={"metadata": {"labels": labels}}, content_type="application/merge-patch+json")

@@ -37,14 +37,25 @@ class Tool:
     """A binary, the folder of lab/go that pins it, and its package.
 
     :ivar ready: pattern that a ready binary's own version output must show, to be taken instead of compiled
+    :ivar variables: that its own build sets at linking
     """
 
     module: str
     package: str
     ready: typing.Optional[str] = None
+    variables: typing.Tuple[str, ...] = ()
+
+    @property
+    def flags(self) -> typing.List[str]:
+        """Arguments of ``go build``."""
+        linked = " ".join(["-s -w", VERSION_FLAGS, *(f"-X {variable}" for variable in self.variables)])
+        return ["-trimpath", "-ldflags", linked]
 
 
 OPERATOR = "github.com/k8snetworkplumbingwg/sriov-network-operator"
+DISCOVERY = "sigs.k8s.io/node-feature-discovery"
+#: where its chart mounts what it looks at, and the version that it tells
+DISCOVERY_VARIABLES = (f"{DISCOVERY}/pkg/utils/hostpath.pathPrefix=/host-", f"{DISCOVERY}/pkg/version.version=v0.18.2")
 TOOL = {
     "etcd": Tool("kubernetes", "go.etcd.io/etcd/server/v3", r"etcd Version: 3\.[56]\."),
     "kube-apiserver": Tool("kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", r"v1\.34\."),
@@ -58,6 +69,8 @@ TOOL = {
     "sriovdp": Tool("device-plugin", "github.com/k8snetworkplumbingwg/sriov-network-device-plugin/cmd/sriovdp"),
     "multus": Tool("multus", "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/multus"),
     "whereabouts": Tool("whereabouts", "github.com/k8snetworkplumbingwg/whereabouts/cmd"),
+    "nfd-master": Tool("node-feature-discovery", f"{DISCOVERY}/cmd/nfd-master", variables=DISCOVERY_VARIABLES),
+    "nfd-worker": Tool("node-feature-discovery", f"{DISCOVERY}/cmd/nfd-worker", variables=DISCOVERY_VARIABLES),
     "helm": Tool("helm", "helm.sh/helm/v3/cmd/helm", r"Version:\"v3\."),
     "training-operator": Tool("training-operator", "github.com/kubeflow/training-operator/cmd/training-operator.v1"),
     "trainer": Tool("trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
@@ -79,9 +92,10 @@ def binary(name: str) -> pathlib.Path:
         for other, candidate in TOOL.items():
             if candidate.module == tool.module and not _ready(other, candidate):
                 with step(f"compile {other}"):
-                    _compile(folder, candidate.package, target / other)
+                    _compile(folder, candidate, target / other)
 
-    return cached(f"tools-{tool.module}", [folder, VERSION_FLAGS], build) / name
+    own = [word for other in TOOL.values() if other.module == tool.module for word in other.variables]
+    return cached(f"tools-{tool.module}", [folder, VERSION_FLAGS, *own], build) / name
 
 
 def module_folder(module: str, path: str) -> pathlib.Path:
@@ -94,9 +108,9 @@ def module_folder(module: str, path: str) -> pathlib.Path:
     return pathlib.Path(run(["go", "list", "-m", "-f", "{{.Dir}}", path], cwd=folder, env=ENVIRONMENT).strip())
 
 
-def _compile(folder: pathlib.Path, package: str, target: pathlib.Path) -> None:
+def _compile(folder: pathlib.Path, tool: Tool, target: pathlib.Path) -> None:
     run(
-        ["go", "build", "-trimpath", "-ldflags", f"-s -w {VERSION_FLAGS}", "-o", target, package],
+        ["go", "build", *tool.flags, "-o", target, tool.package],
         cwd=folder,
         env=ENVIRONMENT,
         limit=1800,

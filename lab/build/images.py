@@ -25,20 +25,24 @@ HERE = pathlib.Path(__file__)
 LAB = HERE.parent.parent
 POD_IMAGE = "localhost/rdma-tools:1"
 NODE_IMAGE = "localhost/sriov-node:1"
+DISCOVERY_IMAGE = "localhost/node-feature-discovery:1"
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
 NODE_BINARIES = ("sriov-network-operator", "sriov-network-operator-config-cleanup", "sriov-network-config-daemon", "sriovdp")
+DISCOVERY_BINARIES = ("nfd-master", "nfd-worker")
+#: as whom node feature discovery's own image runs; its chart refuses root
+NOBODY = "65534:65534"
 
 
 def images(umad2sim: pathlib.Path) -> pathlib.Path:
-    """Folder with ``pause.tar``, ``pod.tar`` and ``node.tar``.
+    """Folder with ``pause.tar``, ``pod.tar``, ``node.tar`` and ``discovery.tar``.
 
     :param umad2sim: libumad2sim.so, through which diagnostics in a pod reach the simulated fabrics
     """
     pod_root = debian.pod_root()
-    binaries = [gotools.binary(name) for name in NODE_BINARIES]
+    binaries, discovery = ([gotools.binary(name) for name in names] for names in (NODE_BINARIES, DISCOVERY_BINARIES))
     operator = gotools.module_folder("sriov-operator", gotools.OPERATOR)
     inputs: typing.List[typing.Union[str, pathlib.Path]] = [pod_root.parent.name, str(operator), LAB / "image", HERE]
-    inputs += [umad2sim, pathlib.Path(fabric.__file__).parent, *(str(binary) for binary in binaries)]
+    inputs += [umad2sim, pathlib.Path(fabric.__file__).parent, *map(str, (*binaries, *discovery))]
 
     def build(target: pathlib.Path) -> None:
         work = target / "work"
@@ -52,6 +56,7 @@ def images(umad2sim: pathlib.Path) -> pathlib.Path:
         _archive(target / "pause.tar", PAUSE_IMAGE, [_layer(work / "pause.layer", pause)], {"Entrypoint": ["/pause"]})
         _archive(target / "pod.tar", POD_IMAGE, [pod, tools], {"Cmd": ["/bin/bash"]}, {"LAB_UMAD2SIM": "/tmp/umad2sim"})
         _archive(target / "node.tar", NODE_IMAGE, [pod, node], {"Entrypoint": ["/entrypoint"]})
+        _archive(target / "discovery.tar", DISCOVERY_IMAGE, [_layer(work / "discovery.layer", _programs(work / "discovery", discovery))], {"User": NOBODY})
         shutil.rmtree(work)
 
     return cached("images", inputs, build)
@@ -68,9 +73,7 @@ def _tools_root(root: pathlib.Path, umad2sim: pathlib.Path) -> pathlib.Path:
 
 def _node_root(root: pathlib.Path, binaries: typing.Iterable[pathlib.Path], operator: pathlib.Path) -> pathlib.Path:
     """What the operator's own images hold, as one: its manager, its config daemon, the device plugin, its bindata, and the CNI shim."""
-    (root / "usr/bin").mkdir(parents=True)
-    for binary in binaries:
-        shutil.copy2(binary, root / "usr/bin" / binary.name)
+    _programs(root, binaries)
     # the daemon's scripts expect the /bin/sh of Red Hat, which is bash
     (root / "usr/bin/sh").symlink_to("bash")
     shutil.copy2(LAB / "image/entrypoint", root / "entrypoint")
@@ -80,6 +83,13 @@ def _node_root(root: pathlib.Path, binaries: typing.Iterable[pathlib.Path], oper
     run(["chmod", "-R", "u+w", root / "bindata"])
     for script in (root / "bindata/scripts").iterdir():
         script.chmod(0o755)
+    return root
+
+
+def _programs(root: pathlib.Path, binaries: typing.Iterable[pathlib.Path]) -> pathlib.Path:
+    (root / "usr/bin").mkdir(parents=True)
+    for binary in binaries:
+        shutil.copy2(binary, root / "usr/bin" / binary.name)
     return root
 
 

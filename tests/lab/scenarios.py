@@ -614,13 +614,48 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "worker-2",
                 (
                     "feature.node.kubernetes.io/network-sriov.capable is absent",
-                    "Node feature discovery does not run",
+                    "No worker of node feature discovery (node-feature-discovery/node-feature-discovery-worker) is on the node",
                 ),
-                "Install node feature discovery, with its worker on this node.",
+                "Compare nodeSelector and tolerations of the DaemonSet",
             ),
         ),
         (Injection("label-absent", {"worker": "worker-2"}),),
         heals=NETWORK,
+    ),
+    Scenario(
+        "label-sources",
+        OPERATORS,
+        (
+            Expected(
+                "node feature discovery leaves out the source of the label",
+                "operators.label",
+                "worker-*",
+                ("The worker makes no labels of its source network: core.labelSources is all, -network.",),
+                "Add network to core.labelSources",
+            ),
+        ),
+        (Injection("label-sources"),),
+        # nobody waits for what does not come
+        variables={"operators_install": False},
+        heals=NETWORK,
+    ),
+    Scenario(
+        "label-whitelist",
+        OPERATORS,
+        (
+            Expected(
+                "the whitelist of node feature discovery leaves out the NIC's class",
+                "operators.label",
+                "worker-*",
+                ("feature.node.kubernetes.io/pci-8086.sriov.capable is absent", "and the worker makes labels only of 03, 0b40, 12."),
+                "to sources.pci.deviceClassWhitelist",
+            ),
+        ),
+        variables={
+            "operators_install": False,
+            "rdma_cluster": {**SETTINGS["rdma_cluster"], "node_selector": {"feature.node.kubernetes.io/pci-8086.sriov.capable": "true"}},
+        },
+        how="`rdma_cluster.node_selector` asks for a label of PCI, and node feature discovery has the whitelist that it comes with",
     ),
     Scenario(
         "policy-overlap",
