@@ -13,7 +13,8 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Compares the facts C(firmware), C(platform) and C(nic_devices) of a run with what the fabrics and C(rdma_cluster.firmware) want. It sets nothing.
-  - C(settings) of RV(nodes) is what M(linerate.rdma.nic_firmware) must set on a node. The next value counts, so that a setting that waits for a reset is not in it.
+  - C(settings) of RV(nodes) is what M(linerate.rdma.nic_firmware) must set on a node. The next value counts, so that a setting that waits for a reset is not
+    in it.
   - A setting that did not take at a reset is not in it either, by the annotation C(linerate.rdma/roll) of the node. Remove the annotation to try again.
   - An HCA of which the NIC configuration operator of NVIDIA has a C(NicDevice) is set by a C(NicConfigurationTemplate) instead. There is one for each fabric
     and model, where an HCA is not known to be as wanted, or where the template exists already. It selects the HCAs by their PCI addresses.

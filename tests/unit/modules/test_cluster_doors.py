@@ -252,7 +252,8 @@ def test_leftovers_are_told_where_they_are_asked_for(
 def test_declared_check_mode_is_the_module_s(name: str) -> None:
     module = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.modules.{name}")
     assert "supports_check_mode=True" in (source := open(str(module.__file__), encoding="utf-8").read())
-    assert "linerate.rdma._attributes.reads" in source or re.search(r"check_mode:\n    description: .*\n    support: full", source)
+    shared = ("linerate.rdma._attributes.reads", "linerate.rdma._attributes.changes")
+    assert any(fragment in source for fragment in shared) or re.search(r"check_mode:\n    description: .*\n    support: full", source)
 
 
 def test_progress_shows_whole_lines_and_the_last_ones(tmp_path: pathlib.Path) -> None:

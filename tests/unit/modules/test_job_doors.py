@@ -37,7 +37,7 @@ class Api:
     def __init__(self, **kinds: typing.Union[typing.List[typing.Dict[str, typing.Any]], ApiError]) -> None:
         self.kinds = kinds
 
-    def pages(self, kind: str, namespace: str = "") -> typing.Iterator[typing.Any]:
+    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
         found = self.kinds.get(kind, ApiError(404, "NotFound", "the server could not find the requested resource", kind))
         if isinstance(found, Exception):
             raise found

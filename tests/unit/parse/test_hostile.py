@@ -33,6 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.images import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import items_of, mapping_at
 from ansible_collections.linerate.rdma.tests.unit import olm_world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import PLACED, bridge, resource, space, sriov_body
 
@@ -241,6 +242,9 @@ TEXT: typing.Dict[str, Text] = {
     "job.nic_map.nic_map": Text(
         lambda text: parser("job.nic_map.nic_map")(text).lines, ["worker-1:ens13:net1:10.249.65.9\nworker-2:ens13:net1:10.249.65.10\n"], ((),)
     ),
+    "kubernetes.charts.definitions_text": Text(
+        parser("kubernetes.charts.definitions_text"), ["---\n# Source: operator/crds/one.yaml\nkind: CustomResourceDefinition\n"], ("",)
+    ),
     "kubernetes.sriov_operator.vf_range": Text(lambda text: parser("kubernetes.sriov_operator.vf_range")(text, "x"), ["0-3"]),
 }
 
@@ -393,6 +397,19 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.multus.training_pod": Data(parser("kubernetes.multus.training_pod"), POD),
     "kubernetes.sriov_operator.supported_nics": Data(
         parser("kubernetes.sriov_operator.supported_nics"), [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})], ((),)
+    ),
+    "kubernetes.sriov_operator.runs_operator": Data(
+        lambda data: parser("kubernetes.sriov_operator.runs_operator")(items_of(mapping_at(data, "spec"), "containers", "x")),
+        [{"spec": {"containers": [{"command": ["manager"], "env": [{"name": "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE", "value": "x"}]}]}}],
+        (False,),
+    ),
+    "kubernetes.sriov_operator.origin_of": Data(
+        lambda data: parser("kubernetes.sriov_operator.origin_of")(mapping_at(data, "metadata", "labels"), "x"),
+        [named(metadata={"name": "a", "labels": {"helm.sh/chart": "network-operator-26.4.1"}})],
+        ("unknown",),
+    ),
+    "kubernetes.charts.olm_examples": Data(
+        parser("kubernetes.charts.olm_examples"), [named(kind="ClusterServiceVersion", metadata={"name": "x", "annotations": {"alm-examples": "[{}]"}})], ((),)
     ),
     "kubernetes.nfd_and_olm.is_worker": Data(parser("kubernetes.nfd_and_olm.is_worker"), [WORKER], (False,)),
     "kubernetes.nfd_and_olm.config_maps": Data(parser("kubernetes.nfd_and_olm.config_maps"), [WORKER], ((),)),

@@ -60,7 +60,6 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> typing.Tuple[Rig
     """
     rights = [Right(*row) for row in _READ]
     rights += [Right("network", "list", "Service", "default"), Right("operators", "get", "ConfigMap", operator, name="supported-nic-ids")]
-    rights += [Right("operators", "list", kind, operator) for kind in ("ClusterServiceVersion", "Subscription")]
     if olm:
         rights += _of_olm()
     # whatever changes the cluster holds it; a name can't be asked for what is not there yet

@@ -200,12 +200,14 @@ def runs_operator(containers: typing.Iterable[Resource]) -> bool:
     """Whether containers of a Deployment are the SR-IOV network operator, whichever way it was installed.
 
     By what they run and are told, not by a name, which Helm's fullnameOverride changes.
+
+    :raises ResourceError: a container of another form
     """
-    for container in containers:
-        names = {entry.get("name") for entry in container.get("env") or []}
-        if "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE" in names or "sriov-network-operator" in (container.get("command") or []):
-            return True
-    return False
+    return any(
+        "sriov-network-operator" in texts_of(container, "command", "a container")
+        or any(entry.get("name") == "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE" for entry in items_of(container, "env", "a container"))
+        for container in containers
+    )
 
 
 def origin_of(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
