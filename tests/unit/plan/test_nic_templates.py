@@ -44,11 +44,12 @@ def planned(
     there: typing.Sequence[NicTemplate] = (),
     tools: bool = True,
     unread: str = "",
-    firmware: typing.Mapping[str, ObservedFirmware] = FACTS.firmware,
+    firmware: typing.Optional[typing.Mapping[str, ObservedFirmware]] = None,
     **wishes: typing.Any,
 ) -> ByOperator:
     intent = dataclasses.replace(FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, firmware=FirmwareWishes(**wishes)))
-    seen = firmware if tools else {name: ObservedFirmware(NodeFirmware()) for name in firmware}
+    told = FACTS.firmware if firmware is None else firmware
+    seen = told if tools else {name: ObservedFirmware(NodeFirmware()) for name in told}
     return by_operator(MEMBERSHIPS, FACTS.platforms, compared(intent, MEMBERSHIPS, seen, nics), nics, there, unread)
 
 
@@ -161,8 +162,8 @@ def test_done_is_said_of_nothing_but_success(seen: NicState) -> None:
 
 
 def test_what_became_of_templates() -> None:
-    def of(action: str, why: str = "", left: typing.Mapping[str, str] = {}, allowed: bool = True, dry: bool = False) -> typing.Any:
-        return of_operator(["t"], ["card"], {"t": (action, why)} if action else {}, left, allowed, dry)
+    def of(action: str, why: str = "", left: typing.Optional[typing.Mapping[str, str]] = None, allowed: bool = True, dry: bool = False) -> typing.Any:
+        return of_operator(["t"], ["card"], {"t": (action, why)} if action else {}, left or {}, allowed, dry)
 
     assert of("unchanged").refusals == of("unchanged").notes == () and "is not known" in of("").refusals[0]
     assert "does not take NicConfigurationTemplate t: no." in of("refused", "no").refusals[0]
