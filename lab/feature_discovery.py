@@ -99,8 +99,9 @@ def _settle(authority: Pki, affinity: typing.Optional[typing.Mapping[str, typing
 
 def _objects() -> typing.List[objects.Object]:
     repository, _colon, tag = DISCOVERY_IMAGE.partition(":")
-    # nodes of the lab do not leave, so that there is nothing to collect after them
-    values = {"image": {"repository": repository, "tag": tag, "pullPolicy": "Never"}, "gc": {"enable": False}}
+    # nodes of the lab do not leave, so that there is nothing to collect after them; and a look takes seconds of an emulated CPU, which measurements would see
+    worker = {"config": {"core": {"sleepInterval": "3600s"}}}
+    values = {"worker": worker, "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"}, "gc": {"enable": False}}
     return charts.render(gotools.module_folder(*MODULE) / f"deployment/helm/{NAME}", NAME, NAME, values)
 
 

@@ -415,6 +415,14 @@ def test_a_last_handshake_that_is_always_missed_is_a_failure() -> None:
     assert not lines[-1].endswith("once more")
 
 
+def test_a_figure_of_zero_at_exit_code_0_is_measured_anew_and_told() -> None:
+    zero = CommandResult("ib_write_bw", 0, TABLE.format("0.000000"), False, 5.5)
+    facts, lines = run(Api(answers={("ib_write_bw", "client"): [zero, None, None]}))
+    assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
+    assert [line.endswith("; once more") for line in lines if "a -> b" in line] == [True, False] and "0.000000" in str(lines)
+    assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "ib_write_bw" in command] == ["0 in 5.5 s", "0 in 0.0 s"]
+
+
 LEFT = CommandResult("rping -c", 0, "client DISCONNECT EVENT...\nwait for RDMA_WRITE_ADV state 10\n", False, 0.2)
 
 

@@ -103,7 +103,10 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
         "The connection to the pod broke, so the exit code is not known.",
         "Look for a pod or node that is gone, or an API server that restarted (kubectl get events -A). Then run the stage again.",
     ),
-    "no_measurement": ("The tool ended with 0 and printed no usable figure.", "Zero, inf or nan come from an unstable clock on the node: see its clocksource."),
+    "no_measurement": (
+        "The tool ended with 0 and printed no usable figure, each time that it was tried.",
+        "Zero, inf or nan come from an unstable clock on the node: see its clocksource.",
+    ),
     "exit_code": ("The tool ended with an error that is not known here.", "Read its text beside 'measured'."),
     "pod": ("One of the two pods could not be used.", "See the finding on the pod."),
     "not_run": ("The measurement did not run.", "Run the stage again."),
