@@ -9,6 +9,8 @@ import typing
 
 #: API group of OLM; a cluster that does not serve it has none
 GROUP = "operators.coreos.com"
+#: selects ClusterServiceVersions: OLM copies one of an operator of all namespaces into each of them
+ORIGINALS = "!olm.copiedFrom"
 #: where OpenShift has its catalogs
 OPENSHIFT_CATALOGS = "openshift-marketplace"
 

@@ -8,6 +8,7 @@ import typing
 
 from .._model.admission import OPENSHIFT_GROUP
 from .._model.intent import Intent
+from .._model.olm import GROUP, ORIGINALS
 from .._model.operators import MADE_FOR, OPERATORS, TABLE, JobNeeds, Operator, OperatorsSeen, labels_needed
 from .._model.sriov_operator import OlmObject
 from .._parse.job.stack import controller, policy_state
@@ -18,17 +19,13 @@ from .._parse.kubernetes.resource import labels_of
 from .jobs import Reader
 from .kubernetes import Cluster, Resource
 
-OLM_GROUP = "operators.coreos.com"
-#: OLM copies a ClusterServiceVersion into each namespace that its operator watches
-_ORIGINALS = "!olm.copiedFrom"
-
 
 def by_olm(cluster: Cluster) -> bool:
     """Whether operators are installed by OLM here: on OpenShift, whose guides do it so. Elsewhere OLM may serve others.
 
     :raises ApiError: no answer
     """
-    return cluster.serves(OPENSHIFT_GROUP) and cluster.serves(OLM_GROUP)
+    return cluster.serves(OPENSHIFT_GROUP) and cluster.serves(GROUP)
 
 
 def observe(cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], nodes: typing.Collection[str], olm: bool) -> OperatorsSeen:
@@ -41,7 +38,7 @@ def observe(cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], no
     reader = Reader(cluster)
     labels = labels_needed(intent)
     configurations = [reader.all(operator.configuration, policy_state) for operator in TABLE if operator.configuration]
-    found = [reader.all(kind, _of_package, selector=_ORIGINALS) for kind in ("ClusterServiceVersion", "Subscription")]
+    found = [reader.all(kind, _of_package, selector=ORIGINALS) for kind in ("ClusterServiceVersion", "Subscription")]
     packages: typing.Dict[str, typing.List[OlmObject]] = {}
     for name, seen in (item for items in found for item in items if item is not None):
         packages.setdefault(name, []).append(seen)

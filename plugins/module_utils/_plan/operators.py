@@ -10,12 +10,10 @@ import typing
 from .._check.operators.needed import check
 from .._model.findings import FAIL
 from .._model.intent import Intent
+from .._model.olm import OPENSHIFT_CATALOGS
 from .._model.operators import GPU, MADE_FOR, NETWORK, NFD, SRIOV, TABLE, TRAINER, Chart, Needed, Operator, OperatorsSeen, needed
 from .._render.names import MANAGED_BY, Object
 from .._render.operators import worker_sources
-
-#: catalogs of OpenShift are there
-_CATALOGS = "openshift-marketplace"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,7 +177,7 @@ def package_of(operator: Operator, wishes: Wishes) -> typing.Optional[typing.Dic
         "channel": wish.channel,
         "version": wish.version,
         "source": wish.source or package.source,
-        "source_namespace": wish.source_namespace or _CATALOGS,
+        "source_namespace": wish.source_namespace or OPENSHIFT_CATALOGS,
         "target_namespaces": [namespace] if package.own_namespace else [],
     }
 

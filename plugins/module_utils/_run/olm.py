@@ -11,7 +11,7 @@ import typing
 from .._check.controllers.olm import Next, Place, Seen, judge
 from .._model.apply import AppliedObject
 from .._model.errors import RdmaError
-from .._model.olm import GROUP, OlmFacts, OperatorStand, OperatorWish
+from .._model.olm import GROUP, ORIGINALS, OlmFacts, OperatorStand, OperatorWish
 from .._observe import olm as observe
 from .._observe.apply import Outcome, apply_all
 from .._observe.kubernetes import ApiError, Clock, Cluster
@@ -28,8 +28,7 @@ _KINDS: typing.Dict[str, typing.Tuple[str, typing.Callable[[Resource], typing.An
     "InstallPlan": ("plans", olm.install_plan),
     "ClusterServiceVersion": ("versions", olm.service_version),
 }
-#: an operator of all namespaces has a copy of its ClusterServiceVersion in each of them
-SELECTORS = {"ClusterServiceVersion": "!olm.copiedFrom"}
+SELECTORS = {"ClusterServiceVersion": ORIGINALS}
 #: seconds for which news is gathered before it is judged
 SETTLE_SECONDS = 0.1
 #: how old what is not watched may get while it explains something: pods, addresses of webhooks

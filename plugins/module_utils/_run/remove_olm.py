@@ -12,7 +12,7 @@ import dataclasses
 import typing
 
 from .._model.apply import AppliedObject
-from .._model.olm import GROUP, ServiceVersion, Stay, Subscription
+from .._model.olm import GROUP, ORIGINALS, ServiceVersion, Stay, Subscription
 from .._observe.apply import Outcome, ours, stable
 from .._observe.kubernetes import ApiError, Clock, Cluster, Kind, Resource
 from .._observe.olm import kind_of_definition
@@ -21,7 +21,6 @@ from .._parse.kubernetes.resource import labels_of, mapping_at, name_of
 
 #: of a definition that OLM has made
 _MADE_BY_OLM = ("olm.managed", "true")
-_COPIES = "!olm.copiedFrom"
 #: of the objects that stay, those that are named
 _NAMED = 5
 
@@ -74,7 +73,7 @@ class Remover:
     def _operator(self, subscription: Subscription) -> bool:
         """Whether an operator is gone."""
         space = subscription.namespace
-        versions = [olm.service_version(item) for item in self._cluster.list("ClusterServiceVersion", selector=_COPIES).items]
+        versions = [olm.service_version(item) for item in self._cluster.list("ClusterServiceVersion", selector=ORIGINALS).items]
         mine = [item for item in versions if item.namespace == space and item.name in (subscription.installed, subscription.current)]
         definitions = self._definitions(subscription, mine, versions)
         for definition in definitions:
@@ -144,7 +143,7 @@ class Remover:
         """Those of ours in which nothing is left that needs one."""
         gone = {(outcome.applied.kind, outcome.applied.namespace, outcome.applied.name) for outcome in self._outcomes if outcome.changed}
         left = [
-            item for kind in ("Subscription", "ClusterServiceVersion") for item in self._cluster.list(kind, selector=_COPIES if kind[0] == "C" else "").items
+            item for kind in ("Subscription", "ClusterServiceVersion") for item in self._cluster.list(kind, selector=ORIGINALS if kind[0] == "C" else "").items
         ]
         used = {str(item["metadata"].get("namespace", "")) for item in left if (item["kind"], item["metadata"].get("namespace", ""), name_of(item)) not in gone}
         for group in map(olm.operator_group, self._cluster.list("OperatorGroup").items):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait until the operator serves. A poll: it is short, and what it looks at is spread over many kinds."""
+"""The wait until the SR-IOV network operator serves."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .._model.intent import ClusterIntent
 from .._model.sriov_operator import OperatorFacts
 from .._observe.kubernetes import Clock, Cluster
 from .._observe.sriov_operator import namespace_of_operator, observe
+from .poll import poll
 
 PAUSE_SECONDS = 2.0
 
@@ -29,15 +30,9 @@ def wait_until_serving(
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the server cannot be reached
     """
-    start, told = clock(), typing.cast(typing.Tuple[str, ...], ())
     namespace = namespace_of_operator(cluster, intent.operator_namespace)
-    while True:
-        facts = observe(cluster, namespace)
-        missing = serving(intent, facts, nodes)
-        if missing != told:
-            for line in missing or ("the operator serves",):
-                say(f"{clock() - start:.0f} s  {line}")
-            told = missing
-        if not missing or clock() - start >= limit:
-            return facts
-        pause(PAUSE_SECONDS)
+
+    def lacking(facts: OperatorFacts) -> typing.Tuple[str, ...]:
+        return serving(intent, facts, nodes)
+
+    return poll(lambda: observe(cluster, namespace), lacking, "the operator serves", limit, PAUSE_SECONDS, clock, pause, say)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait until all operators that are needed serve. A poll: it is short, and what it looks at is spread over many kinds."""
+"""The wait until all operators that are needed serve."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .._check.operators.needed import missing
 from .._model.intent import Intent
 from .._model.operators import OperatorsSeen
 from .._observe.kubernetes import Clock
+from .poll import poll
 
 PAUSE_SECONDS = 5.0
 
@@ -30,14 +31,4 @@ def wait_until_all_serve(
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the server cannot be reached
     """
-    start, told = clock(), typing.cast(typing.Tuple[str, ...], ())
-    while True:
-        seen = look()
-        lacking = missing(intent, seen, nodes)
-        if lacking != told:
-            for line in lacking or ("all operators serve",):
-                say(f"{clock() - start:.0f} s  {line}")
-            told = lacking
-        if not lacking or clock() - start >= limit:
-            return seen
-        pause(PAUSE_SECONDS)
+    return poll(look, lambda seen: missing(intent, seen, nodes), "all operators serve", limit, PAUSE_SECONDS, clock, pause, say)
