@@ -126,6 +126,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         # only where OLM was to install some
         "olm": OfCluster("olm", "olm"),
         "hcas": HCAS,
+        "platforms": PLATFORM,
     },
     "network": {
         "nodes": NODES,
