@@ -15,10 +15,11 @@ from ._observe.facts import FactFolder, now, read_start
 from ._observe.files import write_text
 from ._report.data import render_json
 from ._report.junit import render_junit
+from ._report.metrics import render_metrics
 from ._report.page import render_html
 from ._report.verdict import build, stats, times, verdict_line
 
-FORMATS = {"html": render_html, "json": render_json, "xml": render_junit}
+FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics}
 
 Data = typing.Dict[str, typing.Any]
 

@@ -265,9 +265,9 @@ def _footer(report: Report, seen: Seen) -> Html:
         *report.versions.items(),
         *fleet({stage.name: stage.record for stage in report.stages if stage.record}, seen).items(),
     ]
-    files = [element("a", name, href=name) for name in ("report.json", "report.xml")]
+    files = [element("a", name, href=name) for name in ("report.json", "report.xml", "report.prom")]
     return element(
         "footer",
         element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in rows]),
-        element("p", "The same for programs: ", files[0], " and, as JUnit, ", files[1], "."),
+        element("p", "The same for programs: ", files[0], ", as JUnit ", files[1], ", as OpenMetrics ", files[2], "."),
     )
