@@ -126,6 +126,28 @@ def test_suspect_is_named_before_the_pairs_that_it_explains() -> None:
     assert 0 < text.index("<code>fabric.suspect</code>") < text.index("<code>fabric.pair</code>")
 
 
+def next_steps(made: Report) -> typing.Tuple[str, str]:
+    """The numbered steps, and what follows them in their section."""
+    section = render_html(made).partition("What to do next")[2].partition("</section>")[0]
+    steps, _end, after = section.partition("</ol>")
+    return steps, after
+
+
+def test_a_remedy_is_said_once_whatever_asks_for_it() -> None:
+    one, other = (Finding(f"fabric.{name}", name, "fail", why=f"{name} is wrong.", remedy="Seat the cable of worker-1.") for name in ("link", "errors"))
+    steps, _after = next_steps(report(record("fabric", one, other, FAIL)))
+    assert steps.count("Seat the cable of worker-1.") == 1 and steps.count("<li>") == 2
+    assert "link is wrong." in steps and "errors is wrong." in steps and FAIL.remedy in steps
+
+
+def test_what_was_not_tried_is_folded_under_what_is_wrong() -> None:
+    skipped = Finding("fabric.errors", "compute", "skipped", why="There is no topology.", remedy="Mend the subnet manager first.")
+    steps, after = next_steps(report(record("fabric", FAIL, skipped)))
+    assert "fabric.errors" not in steps and "1 not tried because of these" in after and "There is no topology." in after
+    alone, after = next_steps(report(record("fabric", skipped), record("platform", UNKNOWN)))
+    assert "Mend the subnet manager first." in alone and "not tried" not in after
+
+
 def test_findings_of_one_cause_are_one_entry_and_boxes_filter_without_a_script() -> None:
     same = [Finding("fabric.node", f"node-{number}", "unknown", "no answer", why="No ssh.", remedy="Make it answer.") for number in range(250)]
     text = render_html(report(record("fabric", *same)))
