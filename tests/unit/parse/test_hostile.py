@@ -121,6 +121,8 @@ SYSFS: typing.Dict[str, str] = {
     "pcie_speed": "32.0 GT/s PCIe",
     "pcie_width": "16",
     "numa_node": "1",
+    "locked_down": "none [integrity] confidentiality",
+    "switch": "Y",
 }
 SPACES = {
     "acs_redirects": bridge(0x3C, 0x3C, [(0x000D, b"\x5f\x00\x1d\x00")]),
@@ -373,6 +375,14 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.sriov_operator.installation": Data(parser("kubernetes.sriov_operator.installation"), [DEPLOYMENT]),
     "kubernetes.multus.network_interface": Data(lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD),
     "kubernetes.multus.own_interface": Data(parser("kubernetes.multus.own_interface"), POD),
+    "kubernetes.drivers.driver_policy": Data(
+        parser("kubernetes.drivers.driver_policy"),
+        [
+            named(kind="NicClusterPolicy", spec={"ofedDriver": {"image": "doca-driver", "repoConfig": {"name": "r"}}}, status=NIC_STATUS),
+            named(kind="ClusterPolicy", spec={"driver": {"enabled": True, "repoConfig": {"configMapName": "r"}}}, status={"state": "ready"}),
+        ],
+    ),
+    "kubernetes.drivers.driver_host": Data(parser("kubernetes.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.nvidia_network_operator.reported": Data(
         parser("kubernetes.nvidia_network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
     ),
