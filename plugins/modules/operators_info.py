@@ -169,10 +169,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTE
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import TABLE, OperatorsSeen, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen, job_needs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, examples, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -184,18 +183,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operat
 KEPT = ("table", "releases", "namespaces", "packages", "configurations")
 
 
-def wishes_of(options: typing.Mapping[str, typing.Any]) -> plan.Wishes:
-    """:raises RdmaError: a name is of no operator, or a key is none"""
-    wishes: plan.Wishes = load(plan.Wishes, {name: options[name] for name in ("charts", "packages", "leave")}, "operators")
-    if wishes.unknown():
-        known = ", ".join(operator.name for operator in TABLE)
-        raise RdmaError(f"there is no operator {', '.join(wishes.unknown())}", f"Name one of: {known}")
-    return wishes
-
-
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options, folder = module.params, folder_of(module)
-    intent, wishes = parse_intent(options["fabrics"], None, options["cluster"]), wishes_of(options)
+    intent, wishes = parse_intent(options["fabrics"], None, options["cluster"]), plan.wishes(options["charts"], options["packages"], options["leave"])
     job = job_needs(load(Job, options["job"], "rdma_job")) if options["job"] else None
     nodes = options["nodes"] or (folder.start().nodes if folder else [])
     cluster = connect(module)
