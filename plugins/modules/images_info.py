@@ -151,7 +151,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render import pulls
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options = module.params
-    intent = parse_intent(options["fabrics"], None, options["cluster"])
+    mirror = parse_intent(options["fabrics"], None, options["cluster"]).cluster.mirror
+    # as the sources name it all: that is what is copied to the mirror
+    here = {key: value for key, value in options["cluster"].items() if key != "mirror"} if isinstance(options["cluster"], dict) else options["cluster"]
+    intent = parse_intent(options["fabrics"], None, here)
     wishes = plan.wishes(options["charts"], options["packages"], options["leave"])
     images = load(typing.Dict[str, str], options["images"], "images")
     job = load(Job, options["job"], "rdma_job") if options["job"] else None
@@ -167,9 +170,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     named = {**images, **({"rdma_job.image": job.image} if job else {})}
     pulls = listed.pulls(intent, needs, olm, wishes, charts, named, options["openshift_version"])
     contents = {render.OC_MIRROR: render.image_set(pulls), render.SKOPEO: render.sync(pulls)}
-    heads = render.heads(pulls)
+    heads = render.heads(pulls, mirror)
     files = {name: "".join(f"# {line}\n" for line in heads[name]) + f"---\n{yaml_dump(content, sort_keys=False)}" for name, content in contents.items()}
-    return {**to_data(pulls), "commands": list(render.commands(pulls)), "files": files, "lines": list(render.lines(pulls))}
+    return {**to_data(pulls), "commands": list(render.commands(pulls, mirror)), "files": files, "lines": list(render.lines(pulls))}
 
 
 def main() -> None:

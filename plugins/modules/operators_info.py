@@ -42,6 +42,11 @@ options:
       - Each value can have the keys C(package), C(namespace), C(channel), C(version), C(source) and C(source_namespace).
     type: dict
     default: {}
+  helm_binary:
+    description:
+      - Name or path of the Helm binary, which reads from a chart which images it names.
+      - If C(rdma_cluster) has a C(mirror) and this option is not set, RV(releases) is empty.
+    type: str
   leave:
     description: Operators that somebody else installs.
     type: list
@@ -160,6 +165,7 @@ counts:
   type: dict
 """
 
+import dataclasses
 import time
 import typing
 
@@ -171,16 +177,26 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import Mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart, OperatorsSeen, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import default_values
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, examples, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import chart_on_mirror, merged, values_on_mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import configuration
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
 
 #: lists that the role goes through
 KEPT = ("table", "releases", "namespaces", "packages", "configurations")
+
+
+def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
+    """:raises RdmaError: the chart is not on the mirror, or Helm is not here"""
+    chart = chart_on_mirror(Chart(release.chart, release.version, release.namespace, release.release, release.repository), mirror)
+    images = values_on_mirror(default_values(helm, chart), mirror)
+    return dataclasses.replace(release, chart=chart.reference, repository=chart.repository, values=merged(images, release.values))
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
@@ -200,6 +216,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         with waiting(module, cluster), progress(options["progress_file"]) as say:
             seen = wait_until_all_serve(look, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
     releases = plan.releases(intent, seen, wishes)
+    if intent.cluster.mirror:
+        helm = options["helm_binary"]
+        releases = tuple(on_mirror(release, intent.cluster.mirror, helm) for release in releases) if helm else ()
     lacking = plan.unconfigured(intent, seen, wishes)
     made = [configuration(item, where, intent, job, examples(cluster, item, seen.packages.get(item.name, ()))) for item, where in lacking]
     return {
@@ -222,6 +241,7 @@ def main() -> None:
             by={"type": "str", "choices": ["auto", "helm", "olm"], "default": "auto"},
             charts={"type": "dict", "default": {}},
             packages={"type": "dict", "default": {}},
+            helm_binary={"type": "str"},
             leave={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 0},
             progress_file={"type": "path"},

@@ -35,25 +35,37 @@ def template(binary: str, chart: Chart, values: typing.Mapping[str, typing.Any],
     :param kubernetes: version of the cluster (v1.33.2), which a chart may ask for; empty is what Helm takes for it
     :raises HelmError: there is none, it refuses, runs into its limit, or prints what is no YAML
     """
-    path = binary if os.sep in binary else shutil.which(binary, path=search_path())
-    if path is None:
-        raise HelmError(f"there is no program {binary} in the PATH", "Install Helm (https://helm.sh/docs/intro/install), or name it in operators_helm_binary")
     with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
         file = os.path.join(folder, "values.json")
         with open(file, "w", encoding="utf-8") as stream:
             json.dump(dict(values), stream)
-        argv = [path, "template", chart.release, chart.reference, "--namespace", chart.namespace, "--values", file]
-        argv += ["--version", chart.version] if chart.version else []
-        argv += ["--repo", chart.repository] if chart.repository else []
+        argv = ["template", chart.release, chart.reference, "--namespace", chart.namespace, "--values", file]
         argv += ["--kube-version", kubernetes] if kubernetes else []
-        done = _run(argv)
+        return tuple(_documents(binary, argv, chart))
+
+
+def default_values(binary: str, chart: Chart) -> typing.Dict[str, typing.Any]:
+    """Values that the chart has by itself.
+
+    :raises HelmError: as ``template``
+    """
+    found = _documents(binary, ["show", "values", chart.reference], chart)
+    return dict(found[0]) if found else {}
+
+
+def _documents(binary: str, argv: typing.Sequence[str], chart: Chart) -> typing.List[Resource]:
+    path = binary if os.sep in binary else shutil.which(binary, path=search_path())
+    if path is None:
+        raise HelmError(f"there is no program {binary} in the PATH", "Install Helm (https://helm.sh/docs/intro/install), or name it in operators_helm_binary")
+    of_chart = [*(["--version", chart.version] if chart.version else []), *(["--repo", chart.repository] if chart.repository else [])]
+    done = _run([path, *argv, *of_chart])
     if done.failure:
         remedy = f"Give this machine a way to {chart.repository or chart.reference}, or name another chart or version in operators_charts"
-        raise HelmError(plain(done.failure.replace(file, "VALUES")), remedy)
+        raise HelmError(plain(done.failure), remedy)
     try:
-        return tuple(read_documents(done.stdout))
+        return read_documents(done.stdout)
     except RdmaError as error:
-        raise HelmError(f"helm template of {chart.reference} printed no objects: {error.seen}", "Give the same command by hand") from error
+        raise HelmError(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}", "Give the same command by hand") from error
 
 
 def look_at_charts(

@@ -12,6 +12,7 @@ import re
 import shlex
 import typing
 
+from .._model.mirror import EVERYTHING, Mirror, on_mirror
 from .._model.pulls import ChartPull, ImagePull, PackagePull, Pulls
 from .names import Object
 
@@ -72,17 +73,29 @@ def _parts(name: str) -> typing.Tuple[str, str, str]:
     return host, path, tag
 
 
-def commands(pulls: Pulls) -> typing.Tuple[str, ...]:
-    """For charts of repositories, which registries get by Helm itself."""
-    return tuple(command for chart in pulls.charts if chart.repository for command in _pushed(chart))
+def commands(pulls: Pulls, mirror: Mirror) -> typing.Tuple[str, ...]:
+    """For charts of repositories, which registries get by Helm itself; and for images where the mirror has not the layout of ``skopeo sync``."""
+    by_name = () if not mirror or EVERYTHING in mirror else (copied(image.name, mirror) for image in pulls.images if not image.by_system)
+    return (*by_name, *(command for chart in pulls.charts if chart.repository for command in pushed(chart, mirror)))
 
 
-def _pushed(chart: ChartPull) -> typing.Tuple[str, str]:
+def place(name: str, mirror: Mirror) -> str:
+    """Where the mirror has it; without one a word stands for it."""
+    return on_mirror(name, mirror or {EVERYTHING: "MIRROR"})
+
+
+def copied(name: str, mirror: Mirror) -> str:
+    """The command that puts an image, or a chart of an OCI registry, onto the mirror, for all architectures."""
+    return f"skopeo copy --all docker://{name} docker://{place(name, mirror)}"
+
+
+def pushed(chart: ChartPull, mirror: Mirror) -> typing.Tuple[str, str]:
+    """The commands that do it with a chart of a repository."""
     version = f" --version {shlex.quote(chart.version)}" if chart.version else ""
-    place = chart.repository.partition("://")[2].strip("/")
+    folder = place(chart.repository.partition("://")[2].strip("/"), mirror)
     return (
         f"helm pull {shlex.quote(chart.reference)} --repo {shlex.quote(chart.repository)}{version}",
-        f"helm push {shlex.quote(f'{chart.reference}-{chart.version}.tgz')} oci://MIRROR/{place}",
+        f"helm push {shlex.quote(f'{chart.reference}-{chart.version}.tgz')} oci://{folder}",
     )
 
 
@@ -104,14 +117,23 @@ def _shown(image: ImagePull) -> str:
     return f"{image.name}-SYSTEM (each tag that begins so: the operator adds the system of the node)" if image.by_system else image.name
 
 
-def heads(pulls: Pulls) -> typing.Dict[str, typing.Tuple[str, ...]]:
+def heads(pulls: Pulls, mirror: Mirror) -> typing.Dict[str, typing.Tuple[str, ...]]:
     """Comment of each file: how it is used, and what it can't hold."""
     missing = tuple(f"NOT COMPLETE: {problem}" for problem in pulls.unlisted)
     open_tags = tuple(f"not in it, since its tag depends on the system of the nodes: {image.name}-..." for image in pulls.images if image.by_system)
-    charts = tuple(f"not in it: skopeo copy --all docker://{chart.image} docker://MIRROR/{chart.image}" for chart in pulls.charts if chart.image)
+    charts = tuple(f"not in it: {copied(chart.image, mirror)}" for chart in pulls.charts if chart.image)
     packages = tuple(f"not in it, since oc-mirror knows what a package needs: {item.package} of {item.catalog}" for item in pulls.packages)
-    by_helm = tuple(f"not in it: {command}" for command in commands(pulls))
+    by_helm = tuple(f"not in it: {command}" for chart in pulls.charts if chart.repository for command in pushed(chart, mirror))
+    sync_to = f"skopeo sync --all --scoped --src yaml --dest docker {SKOPEO} {mirror.get(EVERYTHING, 'MIRROR')}"
+    if mirror and EVERYTHING not in mirror:
+        sync_to = "rdma_cluster.mirror replaces sources, as oc mirror does; skopeo sync writes other names. The playbook shows a skopeo copy for each image."
     return {
-        OC_MIRROR: (f"oc mirror --v2 -c {OC_MIRROR} --workspace file://oc-mirror docker://MIRROR", *open_tags, *charts, *by_helm, *missing),
-        SKOPEO: (f"skopeo sync --all --scoped --src yaml --dest docker {SKOPEO} MIRROR", *packages, *by_helm, *missing),
+        OC_MIRROR: (
+            f"oc mirror --v2 -c {OC_MIRROR} --workspace file://oc-mirror docker://{mirror.get(EVERYTHING, 'MIRROR')}",
+            *open_tags,
+            *charts,
+            *by_helm,
+            *missing,
+        ),
+        SKOPEO: (sync_to, *packages, *by_helm, *missing),
     }

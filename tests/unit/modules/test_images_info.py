@@ -58,7 +58,7 @@ def test_the_list_and_its_files_without_a_cluster(helm: pathlib.Path, capsys: py
     assert yaml.safe_load(result["files"]["skopeo-sync.yml"])["registry.example"]["images"]["observer"] == ["1"]
     calls = (tmp_path / "calls").read_text(encoding="utf-8")
     assert "template nfd oci://registry.k8s.io/nfd/charts/node-feature-discovery --namespace node-feature-discovery --values" in calls
-    assert "--version 0.18.3 --kube-version v1.33.2" in calls
+    assert "--kube-version v1.33.2 --version 0.18.3" in calls
     again = look(helm, capsys, images={"rdma_observers_image": "registry.example/observer:1"}, kubernetes_version="v1.33.2")[1]
     assert again["files"] == result["files"]
 

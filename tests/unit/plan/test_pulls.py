@@ -149,7 +149,7 @@ def test_a_name_that_says_no_image_leaves_the_list_incomplete(image: str) -> Non
 def test_a_chart_that_was_not_read_leaves_the_list_incomplete() -> None:
     found = listed(seen={**SEEN, "sriov-network-operator": ChartSeen(error="helm template ended with 1: no such host")})
     assert found.unlisted == ("images of operator sriov-network-operator: helm template ended with 1: no such host",)
-    assert all(any("NOT COMPLETE" in line for line in head) for head in render.heads(found).values())
+    assert all(any("NOT COMPLETE" in line for line in head) for head in render.heads(found, {}).values())
     assert any(line.startswith("NOT LISTED") for line in render.lines(found))
 
 
@@ -171,7 +171,7 @@ def test_packages_of_olm_in_their_catalogs() -> None:
             ],
         },
     ]
-    assert any("oc-mirror knows" in line for line in render.heads(found)[render.SKOPEO])
+    assert any("oc-mirror knows" in line for line in render.heads(found, {})[render.SKOPEO])
 
 
 def test_a_catalog_of_the_clusters_own_is_told() -> None:
@@ -205,8 +205,21 @@ def test_file_of_oc_mirror_and_the_commands_beside_it() -> None:
         {"name": "charts-1", "url": "https://helm.ngc.nvidia.com/nvidia", "charts": [{"name": "network-operator", "version": "26.4.1"}]}
     ]
     assert {"name": "nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"} in mirror["additionalImages"]
-    assert render.commands(found) == (
+    assert render.commands(found, {}) == (
         "helm pull network-operator --repo https://helm.ngc.nvidia.com/nvidia --version 26.4.1",
         "helm push network-operator-26.4.1.tgz oci://MIRROR/helm.ngc.nvidia.com/nvidia",
     )
-    assert any("skopeo copy --all docker://registry.k8s.io/nfd/charts/node-feature-discovery:0.18.3" in line for line in render.heads(found)[render.OC_MIRROR])
+    assert any(
+        "skopeo copy --all docker://registry.k8s.io/nfd/charts/node-feature-discovery:0.18.3" in line for line in render.heads(found, {})[render.OC_MIRROR]
+    )
+
+
+def test_with_a_mirror_the_commands_name_it() -> None:
+    found = listed(SHARED, SRIOV, seen={**SEEN, "network-operator": ChartSeen()})
+    everything, mapping = {"*": "mirror.example/m"}, {"helm.ngc.nvidia.com": "mirror.example/n", "registry.example": "mirror.example/r"}
+    assert "oci://mirror.example/m/helm.ngc.nvidia.com/nvidia" in render.commands(found, everything)[1]
+    assert render.heads(found, everything)[render.SKOPEO][0].endswith(" skopeo-sync.yml mirror.example/m")
+    # skopeo sync knows one layout, so that of oc-mirror takes a command for each image
+    name = SRIOV["pods"]["image"]
+    assert f"skopeo copy --all docker://{name} docker://{name.replace('registry.example', 'mirror.example/r')}" in render.commands(found, mapping)
+    assert render.commands(found, mapping)[-1].endswith("oci://mirror.example/n/nvidia")
