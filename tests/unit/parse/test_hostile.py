@@ -462,6 +462,11 @@ DATA: typing.Dict[str, Data] = {
     ),
     "kubernetes.lease.lease": Data(parser("kubernetes.lease.lease"), [LEASE], (parser("kubernetes.lease.lease")({}),)),
     "kubernetes.pod_state.state_of_pod": Data(parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)),
+    "kubernetes.pulled_images.pulled_images": Data(
+        parser("kubernetes.pulled_images.pulled_images"),
+        [{"kind": "ClusterPolicy", "spec": {"driver": {"repository": "nvcr.io/nvidia", "image": "driver", "version": "580"}}}],
+        ((),),
+    ),
     "kubernetes.images.mirror_rules": Data(parser("kubernetes.images.mirror_rules"), MIRRORS, ((),)),
     "kubernetes.images.registry_sources": Data(
         parser("kubernetes.images.registry_sources"),
