@@ -348,6 +348,18 @@ GRACE: typing.Dict[str, typing.Tuple[float, str]] = {
         120.0,
         "Read the log of NVIDIA's network operator (kubectl logs -n nvidia-network-operator deploy/nvidia-network-operator).",
     ),
+    # a driver is compiled on the node before it is loaded
+    "part": (1800.0, "See the pods and the log of NVIDIA's network operator: kubectl get pods -n nvidia-network-operator -o wide"),
+    "part_image": (
+        180.0,
+        "Give the node access to the registry, or name one that has the image (rdma_cluster.network_operator.repository) in a release that is there (version).",
+    ),
+    "part_container": (300.0, "Read the log of the pod that is named: kubectl logs -n nvidia-network-operator POD"),
+    "part_unschedulable": (180.0, "See what the scheduler misses: CPU, memory or a taint of the node."),
+    "no_nic_label": (
+        180.0,
+        "Have node feature discovery run on the node and label the vendor of its NICs (sources.pci: deviceClassWhitelist with 02, deviceLabelFields: [vendor]).",
+    ),
     "state_error": (60.0, "Correct what the operator names; its log has the whole story."),
     "bad_attachment": (60.0, "See who writes the NetworkAttachmentDefinition: its operator's log, or another tool. Then run the stage again."),
     "no_share": (60.0, "See the log of the controller of nv-ipam, and the nodeSelector and size of the pool."),
