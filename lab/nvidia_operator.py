@@ -82,11 +82,16 @@ def stop(authority: Pki, processes: Processes) -> None:
         objects.remove(_resource(client, "apiextensions.k8s.io/v1", "CustomResourceDefinition"), [item["metadata"]["name"] for item in kinds])
         objects.remove(_resource(client, "v1", "Namespace"), [NAMESPACE])
         processes.stop(NAME)
-        nodes = _resource(client, "v1", "Node")
-        for node in nodes.get().items:
-            left = dict.fromkeys(key for key in node.metadata.labels.to_dict() if key.startswith(LABELS))
-            if left:
-                nodes.patch(name=node.metadata.name, body={"metadata": {"labels": left}}, content_type="application/merge-patch+json")
+        forget(client)
+
+
+def forget(client: typing.Any) -> None:
+    """Take its labels from all nodes."""
+    nodes = client.resources.get(api_version="v1", kind="Node")
+    for node in nodes.get().to_dict()["items"]:
+        left = dict.fromkeys(key for key in node["metadata"].get("labels") or {} if key.startswith(LABELS))
+        if left:
+            nodes.patch(name=node["metadata"]["name"], body={"metadata": {"labels": left}}, content_type="application/merge-patch+json")
 
 
 def _resource(client: kubernetes.dynamic.DynamicClient, version: str, kind: str) -> typing.Any:

@@ -57,6 +57,9 @@ class Tool:
 OPERATOR = "github.com/k8snetworkplumbingwg/sriov-network-operator"
 DISCOVERY = "sigs.k8s.io/node-feature-discovery"
 NETWORK_OPERATOR = "github.com/Mellanox/network-operator"
+MACHINE_CONFIG = "github.com/openshift/machine-config-operator"
+#: that it tells, and by which its controller knows what was made for it
+MACHINE_CONFIG_VERSION = "v0.0.1-0.20230724174830-7b54f1dcce4e"
 #: where its chart mounts what it looks at, and the version that it tells
 DISCOVERY_VARIABLES = (f"{DISCOVERY}/pkg/utils/hostpath.pathPrefix=/host-", f"{DISCOVERY}/pkg/version.version=v0.18.2")
 TOOL = {
@@ -80,6 +83,13 @@ TOOL = {
     "jobset": Tool("trainer", "sigs.k8s.io/jobset"),
     "kueue": Tool("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
     "network-operator": Tool("network-operator", NETWORK_OPERATOR),
+    # the tags leave out what needs C: it takes no image from a registry
+    "machine-config-controller": Tool(
+        "machine-config",
+        f"{MACHINE_CONFIG}/cmd/machine-config-controller",
+        variables=tuple(f"{MACHINE_CONFIG}/pkg/version.{name}={MACHINE_CONFIG_VERSION}" for name in ("Raw", "Hash")),
+        tags=("containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"),
+    ),
     "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", r"v0\.7\."),
 }
 

@@ -201,7 +201,7 @@ class SteadyTimer:
 class Diagnostics:
     """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: pods of a drain or of NVIDIA's operator, the log of a config daemon."""
 
-    _SOURCES = {
+    _SOURCES: typing.ClassVar[typing.Dict[str, str]] = {
         **dict.fromkeys(("drain_blocked", "drain_held"), "pods"),
         **dict.fromkeys(("sync_stuck", "sync_failing"), "log"),
         **dict.fromkeys(("part", "part_image", "part_container", "part_unschedulable"), "parts"),

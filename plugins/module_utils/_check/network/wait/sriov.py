@@ -10,6 +10,7 @@ the kubelet offers them.
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 
 from ...._model.disruption import NodePool
@@ -348,8 +349,8 @@ GRACE: typing.Dict[str, typing.Tuple[float, str]] = {
         120.0,
         "Read the log of NVIDIA's network operator (kubectl logs -n nvidia-network-operator deploy/nvidia-network-operator).",
     ),
-    # a driver is compiled on the node before it is loaded
-    "part": (1800.0, "See the pods and the log of NVIDIA's network operator: kubectl get pods -n nvidia-network-operator -o wide"),
+    # a driver may be built on the node, for as long as that takes: only the limit of the wait ends this
+    "part": (math.inf, "See the pods and the log of NVIDIA's network operator: kubectl get pods -n nvidia-network-operator -o wide"),
     "part_image": (
         180.0,
         "Give the node access to the registry, or name one that has the image (rdma_cluster.network_operator.repository) in a release that is there (version).",
