@@ -504,7 +504,8 @@ def test_why_a_nic_policy_is_not_ready_is_told_and_ends_the_wait_unless_a_driver
     labels: typing.Dict[str, str], stands: Parts, said: str, seconds: float, phase: str
 ) -> None:
     node = changed(NODE, metadata__labels={**NODE["metadata"]["labels"], **labels})
-    script, lines = Script((0, Change("Node", "replace", (node,))), (0, Change("NetworkAttachmentDefinition", "replace"))), []
+    script = Script((0, Change("Node", "replace", (node,))), (0, Change("NetworkAttachmentDefinition", "replace")))
+    lines: typing.List[str] = []
     script.steps.append((0, Change("NicClusterPolicy", "replace", (POLICY_STATE,))))
     script.stands = stands
     facts = wait(script, (POLICED,), 3600.0, lambda: script.now, lines.append, settle=0.0)

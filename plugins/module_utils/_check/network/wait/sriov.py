@@ -359,7 +359,7 @@ GRACE: typing.Dict[str, typing.Tuple[float, str]] = {
     "part_unschedulable": (180.0, "See what the scheduler misses: CPU, memory or a taint of the node."),
     "no_nic_label": (
         180.0,
-        "Have node feature discovery run on the node and label the vendor of its NICs (sources.pci: deviceClassWhitelist with 02, deviceLabelFields: [vendor]).",
+        "Have node feature discovery on the node label vendors of NICs (sources.pci of its worker: deviceClassWhitelist with 02, deviceLabelFields: [vendor]).",
     ),
     "state_error": (60.0, "Correct what the operator names; its log has the whole story."),
     "bad_attachment": (60.0, "See who writes the NetworkAttachmentDefinition: its operator's log, or another tool. Then run the stage again."),
