@@ -13,7 +13,7 @@ import typing
 
 from dev.steps import guarded, say, step
 
-from . import definitions, description, job_operators
+from . import definitions, description, job_operators, machine_config, nvidia_operator
 from .fabric.fabric_faults import Target
 from .faults import FAULTS
 from .planes import Lab
@@ -26,6 +26,8 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--nodes", type=int, default=0, metavar="N", help="also N simulated nodes (kwok), for scale")
     only = commands.add_parser("build", help="only build")
     only.add_argument("--operators", action="store_true", help="also the operators of training jobs")
+    only.add_argument("--nvidia", action="store_true", help="also NVIDIA's network operator")
+    only.add_argument("--machines", action="store_true", help="also OpenShift's machine config controller")
     commands.add_parser("down", help="end everything; the logs stay")
     commands.add_parser("status", help="what runs, and what it uses")
     fault = commands.add_parser("fault", help="inject a fault, or take it back", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=_fault_table())
@@ -36,6 +38,10 @@ def _parser() -> argparse.ArgumentParser:
     kinds = commands.add_parser("definitions", help="serve the kinds of operators that do not run here, or take them back")
     kinds.add_argument("direction", choices=("on", "off"))
     kinds = commands.add_parser("operators", help="run the operators of training jobs, or take them back")
+    kinds.add_argument("direction", choices=("on", "off"))
+    kinds = commands.add_parser("nvidia", help="run NVIDIA's network operator, or take it back")
+    kinds.add_argument("direction", choices=("on", "off"))
+    kinds = commands.add_parser("machines", help="run OpenShift's machine config controller, or take it back")
     kinds.add_argument("direction", choices=("on", "off"))
     reset = commands.add_parser("reset", help="reset a worker, as its BMC does")
     reset.add_argument("worker")
@@ -80,6 +86,22 @@ def _operators(lab: Lab, options: argparse.Namespace) -> None:
         job_operators.stop(lab.authority, lab.folder, lab.processes)
 
 
+def _nvidia(lab: Lab, options: argparse.Namespace) -> None:
+    nvidia_operator.build()
+    lab.enter()
+    act = nvidia_operator.start if options.direction == "on" else nvidia_operator.stop
+    act(lab.authority, lab.processes)
+
+
+def _machines(lab: Lab, options: argparse.Namespace) -> None:
+    machine_config.build()
+    lab.enter()
+    if options.direction == "on":
+        machine_config.start(lab.description, lab.authority, lab.processes)
+    else:
+        machine_config.stop(lab.authority, lab.processes)
+
+
 def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
     """Run one command; 0 when it did what it says."""
     options = _parser().parse_args(arguments)
@@ -92,6 +114,10 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
         lab.build()
         if options.operators:
             job_operators.build()
+        if options.nvidia:
+            nvidia_operator.build()
+        if options.machines:
+            machine_config.build()
     elif options.command == "down":
         lab.down()
     elif options.command == "status":
@@ -102,6 +128,10 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
         _definitions(lab, options)
     elif options.command == "operators":
         _operators(lab, options)
+    elif options.command == "nvidia":
+        _nvidia(lab, options)
+    elif options.command == "machines":
+        _machines(lab, options)
     elif options.command == "reset":
         lab.enter()
         lab.reset(options.worker, options.kind)

@@ -371,6 +371,7 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.inventory.inventory_node": Data(parser("kubernetes.inventory.inventory_node"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.core.budget": Data(parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
     "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),
+    "kubernetes.core.controller": Data(parser("kubernetes.core.controller"), POD),
     "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
     "kubernetes.sriov_operator.installation": Data(parser("kubernetes.sriov_operator.installation"), [DEPLOYMENT]),
     "kubernetes.multus.network_interface": Data(lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD),
