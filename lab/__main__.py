@@ -13,7 +13,7 @@ import typing
 
 from dev.steps import guarded, say, step
 
-from . import definitions, description, job_operators
+from . import definitions, description, job_operators, olm
 from .fabric.fabric_faults import Target
 from .faults import FAULTS
 from .planes import Lab
@@ -26,6 +26,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--nodes", type=int, default=0, metavar="N", help="also N simulated nodes (kwok), for scale")
     only = commands.add_parser("build", help="only build")
     only.add_argument("--operators", action="store_true", help="also the operators of training jobs")
+    only.add_argument("--olm", action="store_true", help="also the Operator Lifecycle Manager")
     commands.add_parser("down", help="end everything; the logs stay")
     commands.add_parser("status", help="what runs, and what it uses")
     fault = commands.add_parser("fault", help="inject a fault, or take it back", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=_fault_table())
@@ -37,6 +38,8 @@ def _parser() -> argparse.ArgumentParser:
     kinds.add_argument("direction", choices=("on", "off"))
     kinds = commands.add_parser("operators", help="run the operators of training jobs, or take them back")
     kinds.add_argument("direction", choices=("on", "off"))
+    manager = commands.add_parser("olm", help="run the Operator Lifecycle Manager with a catalog of the lab's own, or take it back with what it has installed")
+    manager.add_argument("direction", choices=("on", "off"))
     reset = commands.add_parser("reset", help="reset a worker, as its BMC does")
     reset.add_argument("worker")
     reset.add_argument("kind", help="of Redfish: ForceRestart, ForceOff...")
@@ -80,6 +83,13 @@ def _operators(lab: Lab, options: argparse.Namespace) -> None:
         job_operators.stop(lab.authority, lab.folder, lab.processes)
 
 
+def _olm(lab: Lab, options: argparse.Namespace) -> None:
+    olm.build()
+    lab.enter()
+    act = olm.start if options.direction == "on" else olm.stop
+    act(lab.description, lab.authority, lab.folder, lab.processes)
+
+
 def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
     """Run one command; 0 when it did what it says."""
     options = _parser().parse_args(arguments)
@@ -92,6 +102,8 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
         lab.build()
         if options.operators:
             job_operators.build()
+        if options.olm:
+            olm.build()
     elif options.command == "down":
         lab.down()
     elif options.command == "status":
@@ -102,6 +114,8 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
         _definitions(lab, options)
     elif options.command == "operators":
         _operators(lab, options)
+    elif options.command == "olm":
+        _olm(lab, options)
     elif options.command == "reset":
         lab.enter()
         lab.reset(options.worker, options.kind)
