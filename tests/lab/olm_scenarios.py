@@ -121,7 +121,13 @@ OLM_SCENARIOS: typing.Tuple[OlmScenario, ...] = (
         objects=(
             _OWN_GROUP,
             _object(
-                "Subscription", "theirs", name=bundle.PACKAGE, channel=bundle.CHANNEL, source=olm.CATALOG, sourceNamespace=olm.NAMESPACE, installPlanApproval="Manual"
+                "Subscription",
+                "theirs",
+                name=bundle.PACKAGE,
+                channel=bundle.CHANNEL,
+                source=olm.CATALOG,
+                sourceNamespace=olm.NAMESPACE,
+                installPlanApproval="Manual",
             ),
         ),
     ),
