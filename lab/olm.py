@@ -30,8 +30,13 @@ CATALOG = "lab"
 CATALOG_PORT = 50051
 READY_SECONDS = 120
 _GROUP = "operators.coreos.com"
+#: of the operator, which alone takes its finalizers off
+_OPERATORS = ("SriovNetwork", "SriovIBNetwork", "SriovOperatorConfig")
 #: what goes while OLM runs, which alone takes its finalizers off: first what it would make anew
-_EMPTIED = ("v1alpha1/Subscription", "v1alpha1/ClusterServiceVersion", "v1alpha1/InstallPlan", "v1/OperatorGroup", "v1alpha1/CatalogSource")
+_EMPTIED = (
+    *((f"{_GROUP}/v1alpha1", kind) for kind in ("Subscription", "ClusterServiceVersion", "InstallPlan", "CatalogSource")),
+    (f"{_GROUP}/v1", "OperatorGroup"),
+)
 
 
 def build() -> None:
@@ -50,12 +55,16 @@ def start(description: Description, authority: Pki, folder: pathlib.Path, proces
     client = objects.client(authority.path("admin.kubeconfig"))
     _refuse_beside_helm(client, description)
     made = bundle.chart_objects(description.operator_namespace)
+    # a teardown takes the operator's kinds away with what OLM has installed
+    controlplane.apply_base(description, authority)
     with step("serve the kinds of OLM"):
         definitions.apply(client, _definitions())
         names = (NAMESPACE, description.operator_namespace)
         objects.apply(client, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names])
+        configuration = bundle.configuration(made)
+        objects.await_served(client, configuration["apiVersion"], configuration["kind"])
         # as an admin's own: the one that the collection makes turns on webhooks behind services, which the lab has none of
-        objects.apply(client, [bundle.configuration(made)])
+        objects.apply(client, [configuration])
     with step("start OLM and its catalog"):
         write_catalog(made, folder)
         start_catalog(folder, processes)
@@ -109,11 +118,10 @@ def stop(description: Description, authority: Pki, folder: pathlib.Path, process
     """Take back what it has installed while it is there to let it go, then its kinds; then end it. The operator's kinds are served as before."""
     client = objects.client(authority.path("admin.kubeconfig"))
     with step("take back OLM and what it has installed"):
-        served = {item["spec"]["names"]["kind"] for item in _served(client)}
-        for word in _EMPTIED:
-            version, _slash, kind = word.partition("/")
+        served = _served(client)
+        for version, kind in (*(("sriovnetwork.openshift.io/v1", kind) for kind in _OPERATORS), *_EMPTIED):
             if kind in served:
-                objects.remove(client.resources.get(api_version=f"{_GROUP}/{version}", kind=kind))
+                objects.remove(client.resources.get(api_version=version, kind=kind))
         objects.remove(
             client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition"), [item["metadata"]["name"] for item in _definitions()]
         )
@@ -123,9 +131,10 @@ def stop(description: Description, authority: Pki, folder: pathlib.Path, process
     controlplane.apply_base(description, authority)
 
 
-def _served(client: typing.Any) -> typing.List[objects.Object]:
+def _served(client: typing.Any) -> typing.Set[str]:
+    """Kinds of custom resources."""
     found = client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition").get().to_dict()["items"]
-    return [item for item in found if item["spec"]["group"] == _GROUP]
+    return {item["spec"]["names"]["kind"] for item in found}
 
 
 def _definitions() -> typing.List[objects.Object]:

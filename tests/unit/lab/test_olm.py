@@ -80,7 +80,7 @@ def test_the_catalog_is_waited_for(monkeypatch: pytest.MonkeyPatch, state: str, 
 
 
 def test_what_olm_made_goes_while_it_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    kinds = ("CatalogSource", "ClusterServiceVersion", "InstallPlan", "OperatorGroup", "Subscription")
+    kinds = ("CatalogSource", "ClusterServiceVersion", "InstallPlan", "OperatorGroup", "Subscription", "SriovNetwork", "SriovOperatorConfig")
     crds = [{"metadata": {"name": name}, "spec": {"group": "operators.coreos.com", "names": {"kind": name}}} for name in kinds]
     cluster(monkeypatch, {"CustomResourceDefinition": Answer(crds)})
     running, order = processes(), typing.cast(typing.List[str], [])
@@ -89,8 +89,10 @@ def test_what_olm_made_goes_while_it_runs(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(controlplane, "apply_base", lambda *_lab: order.append("the lab's own kinds"))
     (tmp_path / "olm").mkdir()
     olm.stop(DESCRIPTION, AUTHORITY, tmp_path, running)
-    made = ["Subscription", "ClusterServiceVersion", "InstallPlan", "OperatorGroup", "CatalogSource", "CustomResourceDefinition"]
-    assert order == [*made, "Namespace after it", "the lab's own kinds"]
+    # the operator's own while it runs, which is until its version goes; kinds that are not served are left out
+    own = ["SriovNetwork", "SriovOperatorConfig"]
+    made = ["Subscription", "ClusterServiceVersion", "InstallPlan", "CatalogSource", "OperatorGroup", "CustomResourceDefinition"]
+    assert order == [*own, *made, "Namespace after it", "the lab's own kinds"]
     assert running.stopped == [*olm.TOOLS] and not (tmp_path / "olm").exists()
 
 
