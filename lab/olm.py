@@ -72,8 +72,10 @@ def start(description: Description, authority: Pki, folder: pathlib.Path, proces
         environment = {"KUBECONFIG": str(config), "OPERATOR_NAME": NAMESPACE, "OPERATOR_NAMESPACE": NAMESPACE}
         # images of pods that unpack bundles and serve catalogs, of which there are none
         unused = ("--configmapServerImage", "none", "--util-image", "none", "--opmImage", "none", "--set-workload-user-id=true")
-        processes.start("catalog", [gotools.binary("catalog"), "--kubeconfig", config, "--namespace", NAMESPACE, *unused], environment)
-        processes.start("olm", [gotools.binary("olm"), "--namespace", NAMESPACE, "--watchedNamespaces", "", "--writeStatusName", ""], environment)
+        # both end when all that they find bears their label, and want to be started again
+        again = ("python3", pathlib.Path(__file__).parent / "again.py")
+        processes.start("catalog", [*again, gotools.binary("catalog"), "--kubeconfig", config, "--namespace", NAMESPACE, *unused], environment)
+        processes.start("olm", [*again, gotools.binary("olm"), "--namespace", NAMESPACE, "--watchedNamespaces", "", "--writeStatusName", ""], environment)
         address = f"{description.network.address}:{CATALOG_PORT}"
         spec = {"sourceType": "grpc", "address": address, "displayName": "the lab's own"}
         metadata = {"name": CATALOG, "namespace": NAMESPACE}
