@@ -154,6 +154,15 @@ TEXT: typing.Dict[str, Text] = {
     "node.sysfs.is_pci_address": Text(parser("node.sysfs.is_pci_address"), ["0000:3c:00.0"], (False,)),
     "node.sysfs.is_representor": Text(parser("node.sysfs.is_representor"), ["pf0vf3", "c1pf0sf2", "p0", "7"], (False, True)),
     "node.sysfs.pci_address_of_link": Text(parser("node.sysfs.pci_address_of_link"), ["../../devices/pci0000:3a/0000:3b:00.2/net/net1"], (None,)),
+    "kubernetes.refusal.unknown_fields": Text(lambda text: parser("kubernetes.refusal.unknown_fields")([text]), ['unknown field "spec.x"'], ((),)),
+    "kubernetes.refusal.explain": Text(
+        parser("kubernetes.refusal.explain"),
+        [
+            'failed calling webhook "a.b": Post "https://s.n.svc:443/x?timeout=10s": no endpoints available for service "s"',
+            "failed to create typed patch object (n/a; g/v1, Kind=K): .spec.x: field not declared in schema",
+        ],
+        (None,),
+    ),
     "kubernetes.lease.http_date": Text(parser("kubernetes.lease.http_date"), ["Fri, 02 Jan 2026 12:00:00 GMT"], (None,)),
     "infiniband.ibnetdiscover.parse": Text(parser("infiniband.ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")),
     "infiniband.ibping.parse": Text(parser("infiniband.ibping.parse"), seeds("infiniband-diags/ibping_*.txt")),
