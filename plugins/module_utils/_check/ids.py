@@ -69,6 +69,7 @@ WHAT = {
         "definition",
         "image",
         "label",
+        "mirror",
         "multus",
         "needed",
         "node",
