@@ -233,14 +233,15 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     # as the sources name it all: that is what is copied to the mirror
     here = {key: value for key, value in options["cluster"].items() if key != "mirror"} if isinstance(options["cluster"], dict) else options["cluster"]
     intent = parse_intent(options["fabrics"], None, here)
-    left = [operator.name for operator in TABLE] if not options["operators"] else options["leave"]
-    wishes = plan.wishes(options["charts"], options["packages"], left)
     images = load(typing.Dict[str, str], options["images"], "images")
     job = load(Job, options["job"], "rdma_job") if options["job"] else None
     olm, kubernetes, asks = options["by"] == "olm", options["kubernetes_version"], options["ask_mirror"] and bool(mirror)
     if options["by"] == "auto" and options["operators"]:
         cluster = connect(module)
         olm, kubernetes = by_olm(cluster), kubernetes or cluster.version()
+    # what a package pulls its catalog alone knows, and the module olm says what the catalog lacks
+    none = not options["operators"] or (olm and asks)
+    wishes = plan.wishes(options["charts"], options["packages"], [operator.name for operator in TABLE] if none else options["leave"])
     if olm and not asks and not options["openshift_version"]:
         raise RdmaError("openshift_version is empty, and the catalogs of OLM have it as their tag", "Give it: -e operators_openshift_version=4.20")
     needs, helm = job_needs(job) if job else None, options["helm_binary"]
@@ -249,10 +250,11 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     seen = look_at_charts(helm, charts, kubernetes)
     named = {**images, **({"rdma_job.image": job.image} if job else {})}
     pulls = listed.pulls(intent, needs, olm, wishes, seen, named, options["openshift_version"])
-    contents = {render.OC_MIRROR: render.image_set(pulls), render.SKOPEO: render.sync(pulls)}
-    heads = render.heads(pulls, mirror)
+    copied = render.to_copy(pulls, mirror)
+    contents = {render.OC_MIRROR: render.image_set(copied), render.SKOPEO: render.sync(copied)}
+    heads = render.heads(copied, mirror)
     files = {name: "".join(f"# {line}\n" for line in heads[name]) + f"---\n{yaml_dump(content, sort_keys=False)}" for name, content in contents.items()}
-    answer = {**to_data(pulls), "commands": list(render.commands(pulls, mirror)), "files": files, "lines": list(render.lines(pulls))}
+    answer = {**to_data(pulls), "commands": list(render.commands(copied, mirror)), "files": files, "lines": list(render.lines(pulls))}
     if not asks:
         return answer
     unchanged = elsewhere(helm, charts, seen, mirror, kubernetes)

@@ -124,6 +124,13 @@ def test_who_installs_nothing_asks_for_no_operator(site: Site, capsys: pytest.Ca
     assert [answer["source"] for answer in result["mirror"]["answers"]] == ["registry.example/tools:1"]
 
 
+def test_packages_of_olm_are_the_business_of_their_catalog(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    mirrored = {"sriov-network-operator": {"source": "mirrored"}}
+    result = look(site, capsys, by="olm", packages=mirrored)
+    assert result["complete"] is True
+    assert [answer["source"] for answer in result["mirror"]["answers"]] == ["registry.example/tools:1"]
+
+
 def test_a_user_of_the_file_gets_in_and_is_never_shown(site: Site, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
     site.registry.way = "bearer"
     assert set(statuses(site, look(site, capsys)).values()) == {"unknown"}
