@@ -260,6 +260,10 @@ TEXT: typing.Dict[str, Text] = {
 }
 
 
+TEXT["registry.challenge"] = Text(parser("registry.challenge"), ['Bearer realm="https://auth.example/token",service="site",scope="repository:a:pull"'], (None,))
+TEXT["registry.logins"] = Text(parser("registry.logins"), ['{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}'], ({},))
+TEXT["registry.token_of"] = Text(parser("registry.token_of"), ['{"token": "a.b.c"}'])
+TEXT["registry.tags_of"] = Text(parser("registry.tags_of"), ['{"name": "a", "tags": ["1", "2"]}'])
 TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
 TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
 
@@ -472,6 +476,8 @@ DATA: typing.Dict[str, Data] = {
     ),
     "kubernetes.lease.lease": Data(parser("kubernetes.lease.lease"), [LEASE], (parser("kubernetes.lease.lease")({}),)),
     "kubernetes.pod_state.state_of_pod": Data(parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)),
+    # any text is the place of everything; stage validate says whether it is one
+    "intent.mirror_of": Data(lambda data: isinstance(parser("intent.mirror_of")(data), dict), [{"nvcr.io": "registry.example/m"}], (True,)),
     "kubernetes.pulled_images.pulled_images": Data(
         parser("kubernetes.pulled_images.pulled_images"),
         [{"kind": "ClusterPolicy", "spec": {"driver": {"repository": "nvcr.io/nvidia", "image": "driver", "version": "580"}}}],
