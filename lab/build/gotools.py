@@ -60,6 +60,7 @@ NETWORK_OPERATOR = "github.com/Mellanox/network-operator"
 MACHINE_CONFIG = "github.com/openshift/machine-config-operator"
 #: that it tells, and by which its controller knows what was made for it
 MACHINE_CONFIG_VERSION = "v0.0.1-0.20230724174830-7b54f1dcce4e"
+LIFECYCLE = "github.com/operator-framework/operator-lifecycle-manager"
 #: where its chart mounts what it looks at, and the version that it tells
 DISCOVERY_VARIABLES = (f"{DISCOVERY}/pkg/utils/hostpath.pathPrefix=/host-", f"{DISCOVERY}/pkg/version.version=v0.18.2")
 TOOL = {
@@ -90,6 +91,10 @@ TOOL = {
         variables=tuple(f"{MACHINE_CONFIG}/pkg/version.{name}={MACHINE_CONFIG_VERSION}" for name in ("Raw", "Hash")),
         tags=("containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"),
     ),
+    "olm": Tool("olm", f"{LIFECYCLE}/cmd/olm"),
+    "catalog": Tool("olm", f"{LIFECYCLE}/cmd/catalog"),
+    # the tags leave out what needs C: it takes no image from a registry
+    "opm": Tool("operator-registry", "github.com/operator-framework/operator-registry/cmd/opm", tags=("json1", "containers_image_openpgp")),
     "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", r"v0\.7\."),
 }
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .drivers import DriverHost, DriverPolicy
 from .intent import Intent
 from .job import Job
 from .profiles import needs_nic_policy, traits
@@ -200,6 +201,8 @@ class OperatorsSeen:
     :ivar packages: ClusterServiceVersions and Subscriptions of their packages, by operator
     :ivar labelled: nodes that carry each label of node feature discovery that is needed
     :ivar made: operators in whose namespace the collection's own mark is: a run installed them
+    :ivar drivers: policies that bring a driver container, or may
+    :ivar hosts: nodes that take part, by what the image of such a driver is chosen
     :ivar errors: what could not be read; what is not in the rest is not known then
     """
 
@@ -210,6 +213,8 @@ class OperatorsSeen:
     packages: typing.Dict[str, typing.Tuple[OlmObject, ...]] = dataclasses.field(default_factory=dict)
     labelled: typing.Tuple[str, ...] = ()
     made: typing.Tuple[str, ...] = ()
+    drivers: typing.Tuple[DriverPolicy, ...] = ()
+    hosts: typing.Tuple[DriverHost, ...] = ()
     errors: typing.Tuple[str, ...] = ()
 
 

@@ -121,6 +121,8 @@ SYSFS: typing.Dict[str, str] = {
     "pcie_speed": "32.0 GT/s PCIe",
     "pcie_width": "16",
     "numa_node": "1",
+    "locked_down": "none [integrity] confidentiality",
+    "switch": "Y",
 }
 SPACES = {
     "acs_redirects": bridge(0x3C, 0x3C, [(0x000D, b"\x5f\x00\x1d\x00")]),
@@ -374,6 +376,14 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.sriov_operator.installation": Data(parser("kubernetes.sriov_operator.installation"), [DEPLOYMENT]),
     "kubernetes.multus.network_interface": Data(lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD),
     "kubernetes.multus.own_interface": Data(parser("kubernetes.multus.own_interface"), POD),
+    "kubernetes.drivers.driver_policy": Data(
+        parser("kubernetes.drivers.driver_policy"),
+        [
+            named(kind="NicClusterPolicy", spec={"ofedDriver": {"image": "doca-driver", "repoConfig": {"name": "r"}}}, status=NIC_STATUS),
+            named(kind="ClusterPolicy", spec={"driver": {"enabled": True, "repoConfig": {"configMapName": "r"}}}, status={"state": "ready"}),
+        ],
+    ),
+    "kubernetes.drivers.driver_host": Data(parser("kubernetes.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.nvidia_network_operator.reported": Data(
         parser("kubernetes.nvidia_network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
     ),
@@ -453,6 +463,11 @@ DATA: typing.Dict[str, Data] = {
     ),
     "kubernetes.lease.lease": Data(parser("kubernetes.lease.lease"), [LEASE], (parser("kubernetes.lease.lease")({}),)),
     "kubernetes.pod_state.state_of_pod": Data(parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)),
+    "kubernetes.pulled_images.pulled_images": Data(
+        parser("kubernetes.pulled_images.pulled_images"),
+        [{"kind": "ClusterPolicy", "spec": {"driver": {"repository": "nvcr.io/nvidia", "image": "driver", "version": "580"}}}],
+        ((),),
+    ),
     "kubernetes.images.mirror_rules": Data(parser("kubernetes.images.mirror_rules"), MIRRORS, ((),)),
     "kubernetes.images.registry_sources": Data(
         parser("kubernetes.images.registry_sources"),
