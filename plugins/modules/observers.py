@@ -38,6 +38,11 @@ options:
       - The default on OpenShift is the image of the cluster, C(openshift/tools:latest). Other clusters have no default. C(docs/observers.md) has a
         Containerfile.
     type: str
+  mirror:
+    description:
+      - The key C(mirror) of C(rdma_cluster). O(image) is then pulled from there.
+      - The image of an OpenShift cluster keeps its name, since the cluster itself mirrors its release.
+    type: raw
   image_pull_secrets:
     description: Names of pull secrets in O(namespace).
     type: list
@@ -171,9 +176,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_
 from ansible_collections.linerate.rdma.plugins.module_utils._model.admission import OPENSHIFT_GROUP
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import on_mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LIFETIME_SECONDS, NAMESPACE, RESOURCES, Wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import mirror_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import knows_recursive_read_only
 from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers, nodes_to_observe, own_image
@@ -182,7 +189,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.observers impor
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
     """What is asked for. Modules beside the run belong to none, and so do observers that are to stay."""
     options, folder, openshift = module.params, folder_of(module), cluster.serves(OPENSHIFT_GROUP)
-    image = options["image"] or own_image(cluster, openshift)
+    image = on_mirror(options["image"], mirror_of(options["mirror"])) if options["image"] else own_image(cluster, openshift)
     if not by_digest(image):
         module.warn(f"the image {image} is named by a tag, which may be another image on another node; name it with its digest (@sha256:...)")
     of_run = _nodes_of_run(folder.start()) if folder and not options["node_selector"] else ()
@@ -234,6 +241,7 @@ def main() -> None:
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
             namespace={"type": "str", "default": NAMESPACE},
             image={"type": "str"},
+            mirror={"type": "raw"},
             image_pull_secrets={"type": "list", "elements": "str", "default": [], "no_log": False},
             image_pull_policy={"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
             nodes={"type": "list", "elements": "str", "default": []},

@@ -42,6 +42,11 @@ options:
       - Each value can have the keys C(package), C(namespace), C(channel), C(version), C(source) and C(source_namespace).
     type: dict
     default: {}
+  helm_binary:
+    description:
+      - Name or path of the Helm binary, which reads from a chart which images it names.
+      - If C(rdma_cluster) has a C(mirror) and this option is not set, RV(releases) is empty.
+    type: str
   leave:
     description: Operators that somebody else installs.
     type: list
@@ -168,6 +173,7 @@ counts:
   type: dict
 """
 
+import dataclasses
 import time
 import typing
 
@@ -177,14 +183,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTE
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, waiting
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import TABLE, OperatorsSeen, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import Mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart, OperatorsSeen, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import default_values
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, examples, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import chart_on_mirror, merged, values_on_mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import configuration
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
 
@@ -192,18 +200,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operat
 KEPT = ("table", "releases", "namespaces", "packages", "configurations")
 
 
-def wishes_of(options: typing.Mapping[str, typing.Any]) -> plan.Wishes:
-    """:raises RdmaError: a name is of no operator, or a key is none"""
-    wishes: plan.Wishes = load(plan.Wishes, {name: options[name] for name in ("charts", "packages", "leave")}, "operators")
-    if wishes.unknown():
-        known = ", ".join(operator.name for operator in TABLE)
-        raise RdmaError(f"there is no operator {', '.join(wishes.unknown())}", f"Name one of: {known}")
-    return wishes
+def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
+    """:raises RdmaError: the chart is not on the mirror, or Helm is not here"""
+    chart = chart_on_mirror(Chart(release.chart, release.version, release.namespace, release.release, release.repository), mirror)
+    images = values_on_mirror(default_values(helm, chart), mirror)
+    return dataclasses.replace(release, chart=chart.reference, repository=chart.repository, values=merged(images, release.values))
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     options, folder = module.params, folder_of(module)
-    intent, wishes = parse_intent(options["fabrics"], None, options["cluster"]), wishes_of(options)
+    intent, wishes = parse_intent(options["fabrics"], None, options["cluster"]), plan.wishes(options["charts"], options["packages"], options["leave"])
     job = job_needs(load(Job, options["job"], "rdma_job")) if options["job"] else None
     nodes = options["nodes"] or (folder.start().nodes if folder else [])
     cluster = connect(module)
@@ -218,6 +224,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         with waiting(module, cluster), progress(options["progress_file"]) as say:
             seen = wait_until_all_serve(look, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
     releases = plan.releases(intent, seen, wishes)
+    if intent.cluster.mirror:
+        helm = options["helm_binary"]
+        releases = tuple(on_mirror(release, intent.cluster.mirror, helm) for release in releases) if helm else ()
     lacking = plan.unconfigured(intent, seen, wishes)
     made = [configuration(item, where, intent, job, examples(cluster, item, seen.packages.get(item.name, ()))) for item, where in lacking]
     return {
@@ -240,6 +249,7 @@ def main() -> None:
             by={"type": "str", "choices": ["auto", "helm", "olm"], "default": "auto"},
             charts={"type": "dict", "default": {}},
             packages={"type": "dict", "default": {}},
+            helm_binary={"type": "str"},
             leave={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 0},
             progress_file={"type": "path"},

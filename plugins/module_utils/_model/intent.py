@@ -297,6 +297,7 @@ class ClusterIntent:
     :ivar bios: what is asked of the BIOS of each node; its BMC must be known for that
     :ivar firmware: what the firmware of the HCAs shall be set to beside what each fabric needs
     :ivar tuning: what is expected of the nodes under the network
+    :ivar mirror: of a disconnected site: registry and path below which each image and chart has its own name, or what takes the place of each source
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
     :ivar training: what a job's log must prove; None when no job is asked for
     """
@@ -312,6 +313,7 @@ class ClusterIntent:
     bios: BiosWishes = dataclasses.field(default_factory=BiosWishes)
     firmware: FirmwareWishes = dataclasses.field(default_factory=FirmwareWishes)
     tuning: Tuning = dataclasses.field(default_factory=Tuning)
+    mirror: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
     measures: typing.Tuple[Measure, ...] = ()
     training: typing.Optional[Training] = None
 

@@ -22,6 +22,8 @@ from .stack import Controller, PolicyState
 
 #: with what the labels of node feature discovery begin
 NFD_LABELS = "feature.node.kubernetes.io/"
+#: of nodes with a NIC of NVIDIA's, the only ones on which its network operator has anything
+NIC_LABEL = f"{NFD_LABELS}pci-15b3.present"
 #: label of a namespace that the collection made for an operator; its value is the operator's name. The teardown leaves it alone
 MADE_FOR = "linerate.rdma/operator"
 SRIOV = "sriov-network-operator"
@@ -226,7 +228,7 @@ def labels_needed(intent: Intent) -> typing.Dict[str, str]:
     if any(traits(fabric).functions for fabric in intent.fabrics):
         labels = {key: value for key, value in intent.cluster.node_selector.items() if key.startswith(NFD_LABELS)}
     if any(map(needs_nic_policy, intent.fabrics)):
-        labels[f"{NFD_LABELS}pci-15b3.present"] = "true"
+        labels[NIC_LABEL] = "true"
     if intent.cluster.host.gpudirect == "peermem":
         labels[f"{NFD_LABELS}pci-10de.present"] = "true"
     return labels

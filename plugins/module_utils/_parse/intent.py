@@ -7,12 +7,14 @@ Only shape is read here: types, unknown and missing keys. Meaning that spans fie
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from .._model.errors import RdmaError
 from .._model.findings import Waiver
 from .._model.intent import ClusterIntent, Fabric, Intent
-from .._model.load import LoadError, load_all, partial
+from .._model.load import LoadError, load, load_all, partial
+from .._model.mirror import EVERYTHING, Mirror, on_mirror
 from .._model.proposal import PLACEHOLDER
 
 
@@ -35,13 +37,14 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     :param fabrics: value of ``rdma_fabrics``, a list of mappings
     :param waivers: value of ``rdma_waivers``; None when the user has none
     :param cluster: value of ``rdma_cluster``; None leaves the defaults
+    :returns: with the names that images have on the mirror, if there is one
     :raises IntentError: with all mistakes of all three
     """
     problems: typing.List[LoadError] = []
     values = {
         "fabrics": _load_list(Fabric, _listed(fabrics), "rdma_fabrics", problems),
         "waivers": _load_list(Waiver, [] if waivers is None else waivers, "rdma_waivers", problems),
-        "cluster": _load_one(ClusterIntent, {} if cluster is None else cluster, "rdma_cluster", problems),
+        "cluster": _load_one(ClusterIntent, {} if cluster is None else _with_mirror(cluster), "rdma_cluster", problems),
     }
     blanks = [*_blanks(fabrics, "rdma_fabrics"), *_blanks(waivers, "rdma_waivers"), *_blanks(cluster, "rdma_cluster")]
     places = {blank.path for blank in blanks}
@@ -50,7 +53,35 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     read = {name: value for name, value in values.items() if value is not None}
     if problems:
         raise IntentError(problems, partial(Intent, read, values.keys() - read.keys()))
-    return Intent(**read)
+    return _on_mirror(Intent(**read))
+
+
+def mirror_of(data: typing.Any) -> Mirror:
+    """Value of ``rdma_cluster.mirror``; nothing where there is none.
+
+    :raises LoadError: it is neither a text nor a mapping of texts
+    """
+    found: Mirror = load(typing.Dict[str, str], _mirror(data), "rdma_cluster.mirror")
+    return found
+
+
+def _mirror(data: typing.Any) -> typing.Any:
+    """One place alone is that of everything; none, and an empty text of an expression, is no mirror."""
+    return {} if data is None or data == "" else {EVERYTHING: data} if isinstance(data, str) else data
+
+
+def _with_mirror(cluster: typing.Any) -> typing.Any:
+    return {**cluster, "mirror": _mirror(cluster["mirror"])} if isinstance(cluster, dict) and "mirror" in cluster else cluster
+
+
+def _on_mirror(intent: Intent) -> Intent:
+    """All that renderers and checks see of an image is its name on the mirror."""
+    cluster, mirror = intent.cluster, intent.cluster.mirror
+    if not mirror:
+        return intent
+    operator = dataclasses.replace(cluster.network_operator, repository=on_mirror(cluster.network_operator.repository, mirror))
+    fabrics = tuple(dataclasses.replace(item, pods=dataclasses.replace(item.pods, image=on_mirror(item.pods.image, mirror))) for item in intent.fabrics)
+    return dataclasses.replace(intent, fabrics=fabrics, cluster=dataclasses.replace(cluster, network_operator=operator))
 
 
 def _blanks(data: typing.Any, path: str) -> typing.Iterator[LoadError]:

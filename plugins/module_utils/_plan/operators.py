@@ -8,8 +8,10 @@ import dataclasses
 import typing
 
 from .._check.operators.needed import check
+from .._model.errors import RdmaError
 from .._model.findings import FAIL
 from .._model.intent import Intent
+from .._model.load import load
 from .._model.olm import OPENSHIFT_CATALOGS
 from .._model.operators import GPU, MADE_FOR, NETWORK, NFD, SRIOV, TABLE, TRAINER, Chart, Needed, Operator, OperatorsSeen, needed
 from .._render.names import MANAGED_BY, Object
@@ -57,6 +59,17 @@ class Wishes:
     def unknown(self) -> typing.Tuple[str, ...]:
         """Names that are of no operator."""
         return tuple(sorted({*self.charts, *self.packages, *self.leave} - {operator.name for operator in TABLE}))
+
+
+def wishes(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> Wishes:
+    """Of the options of a module.
+
+    :raises RdmaError: a name is of no operator, or a key is none
+    """
+    found: Wishes = load(Wishes, {"charts": charts, "packages": packages, "leave": leave}, "operators")
+    if found.unknown():
+        raise RdmaError(f"there is no operator {', '.join(found.unknown())}", f"Name one of: {', '.join(operator.name for operator in TABLE)}")
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

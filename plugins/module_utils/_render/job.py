@@ -13,6 +13,7 @@ import typing
 
 from .._model.intent import ClusterIntent, Fabric
 from .._model.job import Job
+from .._model.mirror import on_mirror
 from .._model.profiles import attachment_name, carries_rdma, is_infiniband, resource_of, traits
 from . import job_start
 from .names import MANAGED_BY, RenderError, labels
@@ -118,7 +119,7 @@ def _template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent,
     amounts = {"cpu": job.cpu, "memory": job.memory, job.gpu_resource: str(job.gpus_per_node)}
     container: Object = {
         "name": name,
-        "image": job.image,
+        "image": on_mirror(job.image, cluster.mirror),
         "command": list(job.command),
         "env": [{"name": key, "value": value} for key, value in environment(job, fabric).items()],
         "volumeMounts": mounts,

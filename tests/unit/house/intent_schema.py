@@ -108,6 +108,9 @@ class _Maker:
         if (cls, field.name) == (Select, "subnet_manager"):
             # one alone needs no list [_parse/intent.py]
             made = {**made, "type": ["array", "string", "null"]}
+        if (cls, field.name) == (ClusterIntent, "mirror"):
+            # one place of everything [_parse/intent.py]
+            made = {**made, "type": ["object", "string", "null"]}
         default = to_data(_default(field))
         # of a mapping each key has its own, and an unset one has none
         shown = {"default": default} if isinstance(default, (bool, int, float, str)) or (isinstance(default, dict) and default and "$ref" not in made) else {}

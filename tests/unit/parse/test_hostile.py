@@ -260,6 +260,10 @@ TEXT: typing.Dict[str, Text] = {
 }
 
 
+TEXT["registry.challenge"] = Text(parser("registry.challenge"), ['Bearer realm="https://auth.example/token",service="site",scope="repository:a:pull"'], (None,))
+TEXT["registry.logins"] = Text(parser("registry.logins"), ['{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}'], ({},))
+TEXT["registry.token_of"] = Text(parser("registry.token_of"), ['{"token": "a.b.c"}'])
+TEXT["registry.tags_of"] = Text(parser("registry.tags_of"), ['{"name": "a", "tags": ["1", "2"]}'])
 TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
 TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
 
@@ -380,6 +384,7 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.inventory.inventory_node": Data(parser("kubernetes.inventory.inventory_node"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.core.budget": Data(parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
     "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),
+    "kubernetes.core.controller": Data(parser("kubernetes.core.controller"), POD),
     "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
     "kubernetes.sriov_operator.installation": Data(parser("kubernetes.sriov_operator.installation"), [DEPLOYMENT]),
     "kubernetes.multus.network_interface": Data(lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD),
@@ -471,6 +476,13 @@ DATA: typing.Dict[str, Data] = {
     ),
     "kubernetes.lease.lease": Data(parser("kubernetes.lease.lease"), [LEASE], (parser("kubernetes.lease.lease")({}),)),
     "kubernetes.pod_state.state_of_pod": Data(parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)),
+    # any text is the place of everything; stage validate says whether it is one
+    "intent.mirror_of": Data(lambda data: isinstance(parser("intent.mirror_of")(data), dict), [{"nvcr.io": "registry.example/m"}], (True,)),
+    "kubernetes.pulled_images.pulled_images": Data(
+        parser("kubernetes.pulled_images.pulled_images"),
+        [{"kind": "ClusterPolicy", "spec": {"driver": {"repository": "nvcr.io/nvidia", "image": "driver", "version": "580"}}}],
+        ((),),
+    ),
     "kubernetes.images.mirror_rules": Data(parser("kubernetes.images.mirror_rules"), MIRRORS, ((),)),
     "kubernetes.images.registry_sources": Data(
         parser("kubernetes.images.registry_sources"),

@@ -22,6 +22,7 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.images import ImageFacts, ImageReference, MirrorRule
 from ..._model.intent import Intent
+from ..._model.mirror import on_mirror
 from ..._parse.kubernetes.images import reference
 from ..._parse.kubernetes.resource import ResourceError
 
@@ -63,7 +64,7 @@ def _users(intent: Intent, seen: ImageFacts) -> typing.Dict[str, typing.List[str
             found.setdefault(fabric.pods.image, []).append(f"pods.image of fabric {fabric.name}")
     for key, image in seen.named.items():
         if image:
-            found.setdefault(image, []).append(key)
+            found.setdefault(on_mirror(image, intent.cluster.mirror), []).append(key)
     return found
 
 

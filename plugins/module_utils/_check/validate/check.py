@@ -19,6 +19,7 @@ from ..._model.findings import FAIL, PASS, WARN, Finding, Waiver, never_waived, 
 from ..._model.host_intent import HostNeeds, Kubelet, Memlock
 from ..._model.intent import ClusterIntent, Fabric, Intent, LineRate
 from ..._model.load import LoadError, nearest
+from ..._model.mirror import EVERYTHING
 from ..._model.profiles import pods_on_a_node, traits
 from ..._model.told import told, told_by
 from ..addresses import arithmetic as ranges
@@ -58,6 +59,8 @@ VARIABLES = (
 _RESOURCE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_]*[a-zA-Z0-9])?")
 # RFC 1123 label: what Kubernetes takes as the name of an object and of a namespace
 _RELEASE = re.compile(r"v\d+\.\d+\.\d+(-[a-z]+\.\d+)?", re.ASCII)
+# a host with a dot, a port, or localhost, as in the name of an image; and what is below it
+_PLACE = re.compile(r"(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9.-]+(?=:))(:\d{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*", re.ASCII)
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _GUID = re.compile(r"0x[0-9a-f]{16}")
@@ -384,7 +387,7 @@ def _limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
 
 def _check_cluster(intent: Intent) -> typing.List[Finding]:
     cluster = intent.cluster
-    findings = told_by((_node_selector, _wait_seconds, _node_pool, _firmware, _release, _driver, _operator_namespace), cluster)
+    findings = told_by((_node_selector, _wait_seconds, _node_pool, _firmware, _release, _driver, _operator_namespace, _mirror), cluster)
     findings += told_by((_training_fabric, _training_ranks), intent)
     return findings or [ok("validate.cluster", "rdma_cluster", f"operator in {cluster.operator_namespace or 'the namespace that is seen'}", "usable values")]
 
@@ -436,6 +439,15 @@ def _operator_namespace(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         why = "It is the name of a namespace, and the API server knows no such one."
         expected = "lower-case letters, digits and hyphens"
         yield _bad("cluster", "rdma_cluster.operator_namespace", f"'{cluster.operator_namespace}'", expected, why, "Correct the name.")
+
+
+def _mirror(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+    wrong = [place for source, place in cluster.mirror.items() for place in (source, place) if place != EVERYTHING and not _PLACE.fullmatch(place)]
+    wrong += [place for place in cluster.mirror.values() if place == EVERYTHING]
+    if wrong:
+        why = "A name of an image is made of it, and no registry has one of this form."
+        remedy = "Write the registry's host, its port, and a path in lower case, without https:// and without a slash at the end."
+        yield _bad("cluster", "rdma_cluster.mirror", ", ".join(f"'{place}'" for place in wrong[:5]), "such as registry.example:5000/mirror", why, remedy)
 
 
 def _check_host(intent: Intent) -> typing.List[Finding]:

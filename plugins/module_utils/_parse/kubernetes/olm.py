@@ -35,7 +35,8 @@ def _words(parent: Resource) -> str:
 def catalog(resource: Resource) -> Catalog:
     """:raises ResourceError: no CatalogSource"""
     status = mapping_at(resource, "status")
-    return Catalog(name_of(resource), _namespace(resource), _text(mapping_at(status, "connectionState"), "lastObservedState"), _text(status, "message"))
+    state = _text(mapping_at(status, "connectionState"), "lastObservedState")
+    return Catalog(name_of(resource), _namespace(resource), state, _text(status, "message"), _text(mapping_at(resource, "spec"), "address"))
 
 
 def package(resource: Resource) -> Package:

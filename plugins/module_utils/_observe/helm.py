@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Helm, asked what a chart would make. It reads the chart and its values; no cluster is asked, and nothing is installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import typing
+
+from .._model.errors import RdmaError
+from .._model.operators import Chart
+from .._model.pulls import ChartSeen
+from .._model.text import plain
+from .._parse.kubernetes.pulled_images import pulled_images
+from .command import Finished, each, run, search_path
+from .kubernetes import Resource, read_documents
+
+#: seconds for one chart; a registry that is far away may take its time
+LIMIT = 120.0
+#: charts that are asked for at the same time
+_AT_ONCE = 4
+
+
+class HelmError(RdmaError):
+    """Helm, or a chart, that gives no answer."""
+
+
+def template(binary: str, chart: Chart, values: typing.Mapping[str, typing.Any], kubernetes: str = "") -> typing.Tuple[Resource, ...]:
+    """The objects of a chart, its hooks among them, its folder ``crds`` left out.
+
+    :param binary: name or path of Helm
+    :param kubernetes: version of the cluster (v1.33.2), which a chart may ask for; empty is what Helm takes for it
+    :raises HelmError: there is none, it refuses, runs into its limit, or prints what is no YAML
+    """
+    with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
+        file = os.path.join(folder, "values.json")
+        with open(file, "w", encoding="utf-8") as stream:
+            json.dump(dict(values), stream)
+        argv = ["template", chart.release, chart.reference, "--namespace", chart.namespace, "--values", file]
+        argv += ["--kube-version", kubernetes] if kubernetes else []
+        return tuple(_documents(binary, argv, chart))
+
+
+def default_values(binary: str, chart: Chart) -> typing.Dict[str, typing.Any]:
+    """Values that the chart has by itself.
+
+    :raises HelmError: as ``template``
+    """
+    found = _documents(binary, ["show", "values", chart.reference], chart)
+    return dict(found[0]) if found else {}
+
+
+def _documents(binary: str, argv: typing.Sequence[str], chart: Chart) -> typing.List[Resource]:
+    path = binary if os.sep in binary else shutil.which(binary, path=search_path())
+    if path is None:
+        raise HelmError(f"there is no program {binary} in the PATH", "Install Helm (https://helm.sh/docs/intro/install), or name it in operators_helm_binary")
+    of_chart = [*(["--version", chart.version] if chart.version else []), *(["--repo", chart.repository] if chart.repository else [])]
+    done = _run([path, *argv, *of_chart])
+    if done.failure:
+        raise HelmError(plain(done.failure), _remedy(done.failure, chart))
+    try:
+        return read_documents(done.stdout)
+    except RdmaError as error:
+        raise HelmError(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}", "Give the same command by hand") from error
+
+
+def look_at_charts(
+    binary: str, charts: typing.Mapping[str, typing.Tuple[Chart, typing.Mapping[str, typing.Any]]], kubernetes: str = ""
+) -> typing.Dict[str, ChartSeen]:
+    """What several charts name, by operator: asked at the same time, and what one of them does not tell leaves the others."""
+
+    def look(name: str) -> ChartSeen:
+        chart, values = charts[name]
+        try:
+            objects = template(binary, chart, values, kubernetes)
+        except RdmaError as error:
+            return ChartSeen(error=str(error))
+        return ChartSeen(tuple(dict.fromkeys(image for item in objects for image in pulled_images(item))))
+
+    return dict(zip(charts, each(look, list(charts), _AT_ONCE)))
+
+
+def _remedy(words: str, chart: Chart) -> str:
+    if "kubeVersion" in words:
+        return "Give the version of the cluster: -e operators_kubernetes_version=v1.33.2"
+    if chart.repository or "://" in chart.reference:
+        return f"Give this machine a way to {chart.repository or chart.reference}, or name another chart or version in operators_charts"
+    return f"Correct what Helm says of the chart {chart.reference}, or name another one in operators_charts"
+
+
+def _run(argv: typing.Sequence[str]) -> Finished:
+    try:
+        return run(argv, LIMIT)
+    except OSError as error:
+        raise HelmError(f"{argv[0]} cannot be started: {error.strerror}", "Name Helm in operators_helm_binary") from error

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The images that an object has nodes pull: by its containers, by variables of an operator's container, and by the fields of NVIDIA's operators.
+
+Sources: sriov-network-operator v1.6.0 deployment/sriov-network-operator-chart/templates/operator.yaml (variables \\*_IMAGE), gpu-operator
+api/nvidia/v1/clusterpolicy_types.go imagePath (repository, image, version), internal/state/driver.go and controllers/object_controls.go (the system of the
+node in the tags of driver, gds, gdrcopy and vgpuManager), network-operator pkg/state/state_ofed.go (the same of ofedDriver).
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.pulls import ImageSeen
+from .resource import Resource
+
+#: sections of NVIDIA's policies to whose tags their operators add the system of the node
+_BY_SYSTEM = {"driver", "ofedDriver", "gds", "gdrcopy", "vgpuManager"}
+#: sections of a ClusterPolicy that count where pods get virtual machines alone
+_SANDBOX = {"vgpuManager", "vgpuDeviceManager", "vfioManager", "sandboxDevicePlugin", "kataSandboxDevicePlugin", "kataManager"}
+_POLICIES = ("ClusterPolicy", "NVIDIADriver", "NicClusterPolicy")
+
+
+def pulled_images(resource: Resource) -> typing.Tuple[ImageSeen, ...]:
+    """Each image once, in the order of its name. A definition names none, whatever its schema calls its fields."""
+    kind = resource.get("kind") if isinstance(resource, dict) else None
+    if kind == "CustomResourceDefinition":
+        return ()
+    policy = kind in _POLICIES
+    sandbox = policy and _enabled_sandbox(resource)
+    found: typing.Set[ImageSeen] = set()
+    # the key under which a mapping lies; an operator's driver has its own kind, and lies under spec
+    open_items: typing.List[typing.Tuple[str, typing.Any]] = [("", resource)]
+    while open_items:
+        key, item = open_items.pop()
+        if isinstance(item, (list, tuple)):
+            open_items += [(key, part) for part in item]
+        elif isinstance(item, dict):
+            if policy and (item.get("enabled") is False or (key in _SANDBOX and not sandbox)):
+                continue
+            name = _named(item)
+            if name:
+                found.add(ImageSeen(name, policy and (key in _BY_SYSTEM or (kind == "NVIDIADriver" and key == "spec")) and "@" not in name))
+            open_items += [(str(part), value) for part, value in item.items()]
+    return tuple(sorted(found, key=lambda image: (image.name, image.by_system)))
+
+
+def _named(item: typing.Mapping[str, typing.Any]) -> str:
+    image, repository, version = (_text(item, key) for key in ("image", "repository", "version"))
+    if image and repository and version:
+        return f"{repository}/{image}{'@' if version.startswith('sha256:') else ':'}{version}"
+    # a variable of a container; a name without a path is another one's: IMAGE_PULL_SECRETS, a port
+    value = _text(item, "value")
+    return image or (value if _text(item, "name").endswith("IMAGE") and "/" in value else "")
+
+
+def _enabled_sandbox(resource: Resource) -> bool:
+    spec = resource.get("spec")
+    workloads = spec.get("sandboxWorkloads") if isinstance(spec, dict) else None
+    return isinstance(workloads, dict) and workloads.get("enabled") is True
+
+
+def _text(item: typing.Mapping[str, typing.Any], key: str) -> str:
+    value = item.get(key)
+    return value.strip() if isinstance(value, str) else ""

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Charts on the mirror of a disconnected site, and the values with which they name the mirror's images in place of their own."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from .._model.mirror import Mirror, on_mirror
+from .._model.operators import Chart
+
+Values = typing.Mapping[str, typing.Any]
+#: keys whose text is the name of an image, or of a folder of images
+_KEY = re.compile(r"image|repository", re.IGNORECASE)
+_NAME = re.compile(r"[a-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._-]+)+(:[\w.-]+)?(@sha256:[0-9a-f]{64})?", re.ASCII)
+_OCI = "oci://"
+
+
+def chart_on_mirror(chart: Chart, mirror: Mirror) -> Chart:
+    """The chart as the mirror has it, which is a registry: one of a repository is below the repository's name there. A folder or an archive stays."""
+    if chart.repository:
+        name = f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}"
+        found = on_mirror(name, mirror)
+        return chart if found == name else Chart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
+    if not chart.reference.startswith(_OCI):
+        return chart
+    found = on_mirror(chart.reference[len(_OCI) :], mirror)
+    return Chart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
+
+
+def values_on_mirror(defaults: Values, mirror: Mirror) -> typing.Dict[str, typing.Any]:
+    """What a chart's own values (``helm show values``) must be replaced by, and nothing else of them.
+
+    A pair of ``registry`` and ``repository`` is one name (Kubeflow); NVIDIA's ``repository`` is the folder of an ``image``; else a text under ``image``,
+    ``images`` or ``repository`` is a name.
+    """
+    return _of_mapping(defaults, mirror, False)
+
+
+def merged(below: Values, above: Values) -> typing.Dict[str, typing.Any]:
+    """Two trees of values as Helm joins them: what is above counts."""
+    joined = dict(below)
+    for key, value in above.items():
+        under = joined.get(key)
+        joined[key] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return joined
+
+
+def _of_mapping(values: Values, mirror: Mirror, images: bool) -> typing.Dict[str, typing.Any]:
+    registry, repository = values.get("registry"), values.get("repository")
+    if isinstance(registry, str) and isinstance(repository, str) and registry and repository:
+        found = on_mirror(f"{registry}/{repository}", mirror)
+        if found == f"{registry}/{repository}":
+            return {}
+        host, _slash, path = found.partition("/")
+        return {"registry": host, "repository": path}
+    changed = {}
+    for key, value in values.items():
+        new = _of_value(value, mirror, images or _KEY.search(str(key)) is not None)
+        if new is not None:
+            changed[str(key)] = new
+    return changed
+
+
+def _of_value(value: typing.Any, mirror: Mirror, images: bool) -> typing.Any:
+    """None where it stays."""
+    if isinstance(value, dict):
+        return _of_mapping(value, mirror, images) or None
+    if isinstance(value, list):
+        parts = [_of_value(item, mirror, images) for item in value]
+        # Helm replaces a list as a whole
+        whole = [merged(old, new) if isinstance(old, dict) and isinstance(new, dict) else old if new is None else new for old, new in zip(value, parts)]
+        return whole if any(part is not None for part in parts) else None
+    if images and isinstance(value, str) and _NAME.fullmatch(value):
+        found = on_mirror(value, mirror)
+        return found if found != value else None
+    return None

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every image, chart and package that a run would have pulled for an intent. What is on the nodes already is not looked at: the next node has none of it."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.intent import Intent
+from .._model.operators import Chart, JobNeeds, Needed, needed
+from .._model.pulls import CATALOGS, ChartPull, ChartSeen, ImagePull, ImageSeen, PackagePull, Pulls
+from .._parse.kubernetes.images import reference
+from .._parse.kubernetes.pulled_images import pulled_images
+from .._parse.kubernetes.resource import ResourceError
+from .._render.nvidia import nic_policy
+from .operators import Wishes, chart_of, package_of, values
+
+OCI = "oci://"
+ChartWithValues = typing.Tuple[Chart, typing.Dict[str, typing.Any]]
+
+
+def wanted(intent: Intent, job: typing.Optional[JobNeeds], olm: bool, wishes: Wishes) -> typing.Tuple[Needed, ...]:
+    """Operators that a run installs where none of them is there."""
+    return tuple(row for row in needed(intent, job, olm) if row.operator.name not in wishes.leave)
+
+
+def charts(intent: Intent, job: typing.Optional[JobNeeds], wishes: Wishes) -> typing.Dict[str, ChartWithValues]:
+    """Charts that Helm installs, each with its values, by operator."""
+    found = {}
+    for row in wanted(intent, job, False, wishes):
+        chart = chart_of(row.operator, wishes)
+        if chart is not None:
+            found[row.operator.name] = (chart, values(row.operator, intent, wishes))
+    return found
+
+
+def pulls(
+    intent: Intent,
+    job: typing.Optional[JobNeeds],
+    olm: bool,
+    wishes: Wishes,
+    seen: typing.Mapping[str, ChartSeen],
+    named: typing.Mapping[str, str],
+    openshift: str = "",
+) -> Pulls:
+    """:param seen: what each of ``charts`` names, by operator
+    :param named: images beside those of the fabrics, by the variable that names them; an empty one is the cluster's own
+    :param openshift: version such as 4.20, which is the tag of the catalogs; needed with ``olm``
+    """
+    made = _Made()
+    for fabric in intent.fabrics:
+        if fabric.pods.image_pull_policy != "Never":
+            made.image(ImageSeen(fabric.pods.image), f"pods of fabric {fabric.name}")
+    for variable, image in named.items():
+        if image:
+            made.image(ImageSeen(image), variable)
+    for policy in nic_policy(intent.fabrics, intent.cluster):
+        for seen_image in pulled_images(policy):
+            made.image(seen_image, "NicClusterPolicy")
+    for row in wanted(intent, job, olm, wishes):
+        name = row.operator.name
+        chart = chart_of(row.operator, wishes)
+        if olm:
+            _package(made, row, wishes, openshift)
+        elif chart is None:
+            made.notes.append(f"operator {name} is installed by hand: {row.operator.by_hand or 'nothing brings it'}")
+        else:
+            _chart(made, name, chart, seen.get(name, ChartSeen(error="its chart was not rendered")))
+    return made.done()
+
+
+def is_remote(chart: Chart) -> bool:
+    """Whether Helm pulls it; a folder or an archive is there."""
+    return bool(chart.repository) or chart.reference.startswith(OCI)
+
+
+def _chart(made: _Made, name: str, chart: Chart, seen: ChartSeen) -> None:
+    who = f"operator {name}"
+    if is_remote(chart):
+        made.charts.append(ChartPull(chart.reference, chart.version, (who,), chart.repository))
+    if seen.error:
+        made.unlisted.append(f"images of {who}: {seen.error}")
+    for image in seen.images:
+        made.image(image, who)
+
+
+def _package(made: _Made, row: Needed, wishes: Wishes, openshift: str) -> None:
+    name, found = row.operator.name, package_of(row.operator, wishes)
+    if found is None or row.operator.package is None:
+        made.notes.append(f"operator {name} is installed by hand: {row.operator.by_hand or 'no catalog has it'}")
+        return
+    catalog = CATALOGS.get(found["source"])
+    if catalog is None:
+        made.unlisted.append(
+            f"package {found['package']} of operator {name}: catalog {found['source']} is the cluster's own, and nobody but who made it knows its image. "
+            "Mirror the package out of that image, or leave source out of operators_packages while you list."
+        )
+        return
+    version = str(found["version"] or "")
+    # the name of a ClusterServiceVersion: gpu-operator-certified.v26.3.0
+    version = version[len(row.operator.package.csv) :].lstrip("v") if version.startswith(row.operator.package.csv) else version
+    made.packages.append(PackagePull(found["package"], f"{catalog}:v{openshift.lstrip('v')}", (f"operator {name}",), found["channel"] or "", version))
+
+
+class _Made:
+    """A list that grows: each image once, with all that need it."""
+
+    def __init__(self) -> None:
+        self.images: typing.Dict[ImageSeen, typing.List[str]] = {}
+        self.charts: typing.List[ChartPull] = []
+        self.packages: typing.List[PackagePull] = []
+        self.notes: typing.List[str] = []
+        self.unlisted: typing.List[str] = []
+
+    def image(self, seen: ImageSeen, who: str) -> None:
+        try:
+            name = reference(seen.name)
+        except ResourceError as error:
+            self.unlisted.append(f"an image of {who}: {error}. Write it as registry/path:tag.")
+            return
+        if not name.host:
+            self.unlisted.append(f"image {seen.name} of {who}: it names no registry, and each node has its own for such names. Write it with its registry.")
+            return
+        users = self.images.setdefault(ImageSeen(name.identity, seen.by_system), [])
+        if who not in users:
+            users.append(who)
+
+    def done(self) -> Pulls:
+        images = tuple(ImagePull(seen.name, tuple(users), seen.by_system) for seen, users in sorted(self.images.items(), key=lambda item: item[0].name))
+        return Pulls(images, tuple(self.charts), tuple(self.packages), tuple(self.notes), tuple(self.unlisted))
