@@ -316,7 +316,7 @@ def test_a_second_roll_is_counted_and_fails() -> None:
 
 def test_a_pool_that_vanishes_is_an_error() -> None:
     operator = Operator()
-    operator.list = lambda kind: Listing((), "1")  # type: ignore[method-assign]
+    operator.list = lambda *_asked, **_more: Listing((), "1")  # type: ignore[method-assign]
     assert roller(operator).release(("worker",), 60) == (Roll("worker", error="the MachineConfigPool is gone"),)
 
 
