@@ -21,6 +21,7 @@ from .build import gotools
 from .objects import Object
 
 PACKAGE = "sriov-network-operator"
+GROUP = "sriovnetwork.openshift.io"
 #: of the catalog's default, and of the bundle that waits for an API for ever
 CHANNEL, INCOMPLETE = "stable", "incomplete"
 VERSION, INCOMPLETE_VERSION = "1.6.0", "1.6.1"
@@ -113,7 +114,8 @@ def service_version(made: typing.Sequence[Object], version: str) -> Object:
 
 
 def _definitions(made: typing.Iterable[Object]) -> typing.List[Object]:
-    return [item for item in made if item["kind"] == "CustomResourceDefinition"]
+    """The operator's own: that of networks comes with multus, and is not to go with the operator."""
+    return [item for item in made if item["kind"] == "CustomResourceDefinition" and item["spec"]["group"] == GROUP]
 
 
 def _rights(made: typing.Sequence[Object], kind: str) -> typing.List[Object]:

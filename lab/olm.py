@@ -93,6 +93,8 @@ def start_catalog(folder: pathlib.Path, processes: Processes) -> None:
     """Serve the catalog that was written; it looks at it once, when it starts."""
     place = folder / "olm"
     processes.stop("opm")
+    # it may be of a catalog that was another one, and nobody holds it against that
+    shutil.rmtree(place / "cache", ignore_errors=True)
     # an empty cache has no digest, and its profiler takes a port that may be somebody else's
     options = ("--cache-dir", place / "cache", "--cache-enforce-integrity=false", "--pprof-addr", "")
     processes.start("opm", [gotools.binary("opm"), "serve", place / "catalog", "--port", str(CATALOG_PORT), *options])

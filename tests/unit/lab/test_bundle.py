@@ -22,8 +22,15 @@ def kind(name: str, of: str, **more: typing.Any) -> typing.Dict[str, typing.Any]
     return {"apiVersion": "v1", "kind": of, "metadata": {"name": name}, **more}
 
 
+def definition(name: str, group: str) -> typing.Dict[str, typing.Any]:
+    spec = {"group": group, "names": {"kind": name.capitalize()}, "versions": [{"name": "v1"}]}
+    return kind(f"{name}s.{group}", "CustomResourceDefinition", spec=spec)
+
+
 MADE = (
-    kind("things.example.org", "CustomResourceDefinition", spec={"group": "example.org", "names": {"kind": "Thing"}, "versions": [{"name": "v1"}]}),
+    definition("thing", bundle.GROUP),
+    # of multus
+    definition("network", "k8s.cni.cncf.io"),
     kind("operator", "ServiceAccount"),
     kind("operator", "Deployment", spec=POD),
     kind("own", "Role", rules=RULES),
@@ -50,7 +57,7 @@ def test_the_service_version_has_what_the_chart_has() -> None:
     install = spec["install"]["spec"]
     assert install["deployments"] == [{"name": "operator", "spec": POD}]
     assert install["permissions"] == install["clusterPermissions"] == [{"serviceAccountName": "operator", "rules": RULES}]
-    assert [item["name"] for item in spec["customresourcedefinitions"]["owned"]] == ["things.example.org"]
+    assert [item["name"] for item in spec["customresourcedefinitions"]["owned"]] == [f"things.{bundle.GROUP}"]
     # the collection's OperatorGroup names the operator's own namespace
     assert {"type": "OwnNamespace", "supported": True} in spec["installModes"]
 
