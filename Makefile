@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lab lab-down lab-status lint unit faults jobs nvidia openshift clean-cache
+.PHONY: help setup site test lab lab-down lab-status lint unit faults jobs machines nvidia openshift clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -34,12 +34,17 @@ test: setup ## everything that CI runs
 	@$(VENV)/python -m dev.test
 
 faults: site ## every fault, injected into the lab one after the other, and what else takes too long for 'make test', which has one of each kind
-	@$(VENV)/python -m pytest tests/lab $(foreach name,jobs nvidia olm teardown,--ignore tests/lab/test_$(name).py)
+	@$(VENV)/python -m pytest tests/lab $(foreach name,jobs machine_config nvidia olm teardown,--ignore tests/lab/test_$(name).py)
 
 jobs: setup ## training jobs before the real operators, which are compiled first; 'make test' leaves this out
 	@$(VENV)/python -m lab build --operators
 	@$(MAKE) --no-print-directory site
 	@$(VENV)/python -m pytest tests/lab/test_jobs.py
+
+machines: setup ## MachineConfigs before OpenShift's own controller, which is compiled first: real drains and resets; 'make test' leaves this out
+	@$(VENV)/python -m lab build --machines
+	@$(MAKE) --no-print-directory site
+	@$(VENV)/python -m pytest tests/lab/test_machine_config.py
 
 nvidia: setup ## what is rendered for NVIDIA's network operator, before its own controllers, which are compiled first; 'make test' leaves this out
 	@$(VENV)/python -m lab build --nvidia

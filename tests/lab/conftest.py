@@ -241,6 +241,21 @@ class Lab:
             withdrawn = self.command("definitions", "off")
         assert withdrawn.returncode == 0, withdrawn.stderr
 
+    @contextlib.contextmanager
+    def machines(self, *options: str) -> typing.Iterator[pathlib.Path]:
+        """OpenShift's machine config controller meanwhile, and what stands in for its daemon on the nodes; the file that the latter's output goes to.
+
+        :param options: of machine_config_daemon
+        """
+        started = self.command("machines", "on")
+        try:
+            assert started.returncode == 0, started.stderr
+            with self.background(sys.executable, "-m", "tests.lab.machine_config_daemon", ".lab/pki/admin.kubeconfig", *options, said="ready") as log:
+                yield log
+        finally:
+            stopped = self.command("machines", "off")
+        assert stopped.returncode == 0, stopped.stderr
+
     def objects(self, kind: str, selector: str = "") -> typing.List[typing.Dict[str, typing.Any]]:
         """Objects of the API server.
 

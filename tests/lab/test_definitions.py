@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import pathlib
 import re
-import sys
 import typing
 
 import pytest
@@ -134,46 +133,6 @@ def test_machine_configs_are_what_openshift_takes(lab: Lab) -> None:
     )
     assert run.code == 0, run.end
     assert kept(lab.folder) == [*["created MachineConfig"] * 2, "created KubeletConfig"], answer(lab.folder)
-
-
-@pytest.mark.thorough
-def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
-    """Two MachineConfigs, a KubeletConfig, and one pool of two machines; the machine config operator is a stand-in, so no node reboots."""
-    pool: typing.Dict[str, typing.Any] = {"apiVersion": MACHINES, "kind": "MachineConfigPool", "metadata": {"name": "worker"}}
-    selectors = {
-        "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}},
-        "nodeSelector": {"matchLabels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}},
-    }
-    labels = {"pools.operator.machineconfiguration.openshift.io/worker": ""}
-    lab.apply({**pool, "metadata": {**pool["metadata"], "labels": labels}, "spec": selectors})
-    lab.apply({**pool, "status": {"machineCount": 2, "updatedMachineCount": 2}}, subresource="status")
-    cluster = {**SETTINGS["rdma_cluster"], "host": HOST, "disruption": "reboot"}
-    variables = {"rdma_cluster": cluster, "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"]}
-    with lab.background(sys.executable, "-m", "tests.lab.machine_config_operator", ".lab/pki/admin.kubeconfig") as log:
-        shown = lab.playbook("playbooks/network.yml", "--check", variables=variables)
-        plan = "\n".join(shown.records["network"]["changes"])
-        assert "worker-2 reboots: MachineConfig" in plan and "in 2 waves, rolled once" in plan, plan
-        assert "KubeletConfig linerate-worker (topology manager single-numa-node" in plan, plan
-        assert lab.objects(f"{MACHINES}/MachineConfig") == lab.objects(f"{MACHINES}/KubeletConfig") == []
-        rolled = lab.playbook("playbooks/network.yml", variables=variables)
-        assert rolled.code == 0, rolled.end
-        finding = rolled.finding("network", "network.roll", "MachineConfigPool worker")
-        kubelet = rolled.finding("network", "network.kubelet", "KubeletConfig linerate-worker")
-        said = log.read_text()
-        again = lab.playbook("playbooks/network.yml", variables=variables)
-        assert (again.code, again.recap("localhost", "changed")) == (0, 0), again.end
-        assert log.read_text() == said, "the second run made the machines go again"
-        assert again.finding("network", "network.kubelet", "KubeletConfig linerate-worker")["status"] == "pass"
-        for state in ("removed", "released"):
-            given = {"state": state, "objects": "{{ rdma_cluster | linerate.rdma.render_host }}"}
-            back = lab.playbook(play(lab.folder, machine_config_roll=given), variables=variables)
-            assert back.code == 0 and not answer(lab.folder)["error"], back.end
-        assert [item["rolls"] for item in answer(lab.folder)["rolls"]] == [1], answer(lab.folder)
-        assert lab.objects(f"{MACHINES}/MachineConfig") == lab.objects(f"{MACHINES}/KubeletConfig") == []
-    assert kubelet["status"] == "pass", kubelet
-    assert finding["status"] == "pass" and "rolls: 1" in finding["measured"], finding
-    moves = [line for line in said.splitlines() if "goes to" in line and line.split()[-1] != said.splitlines()[1].split()[1]]
-    assert len(moves) == 2 and len({line.split()[-1] for line in moves}) == 1, said
 
 
 def test_a_tuned_is_what_openshift_takes(lab: Lab) -> None:

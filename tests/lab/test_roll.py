@@ -5,12 +5,9 @@
 from __future__ import annotations
 
 import json
-import sys
 import typing
 
 import pytest
-
-from lab.processes import wait_until
 
 from .conftest import SETTINGS, Lab
 
@@ -97,59 +94,3 @@ def test_bios_and_kernel_arguments_take_one_reboot(lab: Lab) -> None:
             assert "observer" in str(again.finding("platform", "platform.roll", NODE))
     finally:
         lab.command("on", node, f"grubby --update-kernel=ALL --remove-args={argument}; rm -rf /etc/linerate-rdma")
-
-
-@pytest.mark.thorough
-def test_bios_and_machine_configs_take_one_reboot_by_the_machine_config_operator(lab: Lab) -> None:
-    """The operator is a stand-in that really reboots the nodes of its pool, both workers, one after the other."""
-    machines, kubeconfig, stand_in = "machineconfiguration.openshift.io/v1", ".lab/pki/admin.kubeconfig", "tests.lab.machine_config_operator"
-    pool: typing.Dict[str, typing.Any] = {"apiVersion": machines, "kind": "MachineConfigPool", "metadata": {"name": "worker"}}
-    selectors = {
-        "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}},
-        "nodeSelector": {"matchLabels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}},
-    }
-    workers = ("worker-1", "worker-2")
-    variables = asked("reboot")
-    variables["rdma_cluster"]["host"] = {"memlock": {"by": "machine_config", "limit_gib": 8}}
-    name = "MachineConfig 99-worker-linerate-memlock"
-
-    def boots() -> typing.Dict[str, int]:
-        return {worker: len(boots_of(lab, worker)) for worker in workers}
-
-    try:
-        with lab.definitions(), lab.background(sys.executable, "-m", stand_in, kubeconfig, "reboot", said="ready") as log:
-            lab.apply({**pool, "spec": selectors})
-            assert wait_until(lambda: all(node_config(lab, worker) for worker in workers), 60), log.read_text()
-            with lab.fault("iommu-off", worker=NODE):
-                before = boots()
-                refused = lab.playbook(PLATFORM, variables={**variables, "rdma_cluster": {**variables["rdma_cluster"], "disruption": "drain"}})
-                assert refused.code != 0 and boots() == before, refused.end
-                shown = lab.playbook(PLATFORM, "--check", "--diff", variables=variables)
-                assert boots() == before and lab.objects(f"{machines}/MachineConfig") == [], shown.end
-                for worker in workers:
-                    (told,) = (text for text in shown.records["platform"]["changes"] if text.startswith(worker))
-                    assert "one reboot by the machine config operator (MachineConfigPool worker)" in told and name in told
-                    assert ("BIOS iommu" in told) == (worker == NODE)
-
-                done = lab.playbook(PLATFORM, variables=variables)
-                assert done.code == 0, done.end
-                assert boots() == {worker: number + 1 for worker, number in before.items()}, log.read_text()
-                for worker in workers:
-                    finding = done.finding("platform", "platform.roll", worker)
-                    assert finding["status"] == "pass" and "reset by the machine config operator" in finding["measured"], finding
-                    assert done.finding("platform", "platform.returned", worker)["status"] == "pass"
-                assert done.finding("platform", "platform.iommu", NODE)["status"] == "pass"
-                said = log.read_text()
-                assert [text.split()[1] for text in said.splitlines() if " goes to " in text] == list(workers), said
-
-                again = lab.playbook(PLATFORM, variables=variables)
-                assert again.code == 0 and boots() == {worker: number + 1 for worker, number in before.items()} and log.read_text() == said, again.end
-    finally:
-        forgotten = lab.command("exec", sys.executable, "-m", stand_in, kubeconfig, "forget")
-        assert forgotten.returncode == 0, forgotten.stderr
-
-
-def node_config(lab: Lab, name: str) -> str:
-    """The MachineConfig that the operator says the node has."""
-    (node,) = (item for item in lab.objects("v1/Node") if item["metadata"]["name"] == name)
-    return str(node["metadata"]["annotations"].get("machineconfiguration.openshift.io/currentConfig", ""))

@@ -113,7 +113,8 @@ class Roller:
             for name in tuple(waiting):
                 rolls[name] = _look(rolls[name], seen.get(name), now)
                 others = self._others(name, seen, inventory)
-                if others is not None and (now >= limit or rolls[name].error or not any(node.ready for node in others)):
+                # where none at all is behind, the pool itself says so some seconds later [pkg/controller/node updateDelay]
+                if others and (now >= limit or rolls[name].error or not any(node.ready for node in others)):
                     rolls[name] = dataclasses.replace(rolls[name], error="", others=tuple(node.name for node in others))
                     del waiting[name]
                     self._say(_told(rolls[name]))

@@ -73,6 +73,42 @@ def test_what_the_operator_says_of_a_kubelet_config(status: typing.Dict[str, typ
     assert not machine_config.host_config(wanted, {**live, "spec": {"kubeletConfig": {"maxPods": 8}}}).there
 
 
+@pytest.mark.parametrize(
+    ("generation", "said", "refusal"),
+    [
+        (1, "2026-11-25T00:21:13Z", ""),
+        (2, "2026-11-25T00:21:13Z", None),
+        (2, "2026-11-25T00:30:04Z", ""),
+        # the clocks of two machines
+        (2, "2026-11-25T00:30:02Z", ""),
+        (2, "no time", None),
+    ],
+)
+def test_when_the_real_controller_said_it_tells_of_which_wish_it_is(generation: int, said: str, refusal: typing.Optional[str]) -> None:
+    """As the machine config controller of July 2023 left it in the lab: without observedGeneration."""
+    fields = [
+        {"manager": "linerate.rdma", "time": "2026-11-25T00:21:12Z", "fieldsV1": {"f:spec": {"f:kubeletConfig": {}}}},
+        {"manager": "kubectl-edit", "time": "2026-11-25T00:30:03Z", "fieldsV1": {"f:spec": {"f:logLevel": {}}}},
+        {"manager": "machine-config-controller", "time": "2026-11-25T00:45:00Z", "fieldsV1": {"f:metadata": {"f:finalizers": {}}}},
+        {"manager": "machine-config-controller", "time": "2026-11-25T00:45:00Z", "subresource": "status", "fieldsV1": {"f:status": {}}},
+    ]
+    live = {
+        "kind": "KubeletConfig",
+        "metadata": {"name": "a", "generation": generation, "managedFields": fields},
+        "status": {"conditions": [{**PASSED, "lastTransitionTime": said}]},
+    }
+    assert machine_config.host_config(live, live).refusal == refusal
+
+
+def test_who_changed_it_last_may_not_be_known() -> None:
+    live = {
+        "kind": "KubeletConfig",
+        "metadata": {"name": "a", "generation": 3},
+        "status": {"conditions": [{**PASSED, "lastTransitionTime": "2026-11-25T00:21:13Z"}]},
+    }
+    assert machine_config.host_config(live, live).refusal is None
+
+
 @pytest.mark.parametrize(("written", "read"), [(None, None), (2, "2"), ("25%", "25%")])
 def test_pools_of_nodes(written: typing.Optional[typing.Union[int, str]], read: typing.Optional[str]) -> None:
     pool = sriov_operator.node_pool({"metadata": {"name": "p"}, "spec": {"maxUnavailable": written, "rdmaMode": "exclusive"}})

@@ -33,6 +33,7 @@ class Operator:
     :ivar gone: the node that breaks is NotReady, rather than degraded
     :ivar drained: pods on the node that breaks, and budgets: it is drained for ever
     :ivar refusal: what it has against KubeletConfigs; None: it never says a word
+    :ivar recounts: steps from a node that has its configuration to the pool that counts it
     """
 
     def __init__(
@@ -56,12 +57,15 @@ class Operator:
         self.away: typing.List[int] = []
         self.drained: typing.Tuple[typing.Any, ...] = ()
         self.log: typing.List[str] = []
+        self.recounts = 0
+        self.courses: typing.List[typing.List[str]] = []
 
     def clock(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
+        self.courses.append(list(self.nodes))
         self.stale += str(self.configs) != self.contents
         if self.renders and self.stale >= self.lag:
             self._render()
@@ -112,7 +116,8 @@ class Operator:
         if kind == "KubeletConfig":
             return Listing(tuple(copy.deepcopy(list(self.kubelets.values()))), "1")
         assert kind == "MachineConfigPool"
-        done = sum(config == self.wanted for config in self.nodes)
+        counted = self.courses[-self.recounts] if self.recounts and len(self.courses) >= self.recounts else self.nodes
+        done = sum(config == self.wanted for config in counted)
         broken = not self.gone and not self.drained and self.breaks_at >= 0 and not self.paused and done == self.breaks_at and self.wanted != "rendered-0"
         pool = {
             "kind": kind,
@@ -193,6 +198,16 @@ def test_all_machine_configs_come_in_one_roll_and_each_node_goes_away_once() -> 
     assert operator.away == [0, 1, 2] and not operator.paused and operator.annotations == {}
     assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["pass"]
     assert any("3 of 3 machines" in line for line in operator.log)
+
+
+def test_a_pool_that_counts_its_nodes_some_seconds_late_is_waited_for() -> None:
+    """As the real controller does: with all nodes done by their own annotations, the pool has not counted the last one yet."""
+    operator = Operator()
+    operator.recounts = 2
+    prepared = roller(operator).prepare(CONFIGS, check_mode=False)
+    (rolled,) = roller(operator).release(prepared.paused, 600, ("n0", "n1", "n2"))
+    assert (rolled.updated, rolled.others, rolled.error) == (3, (), "")
+    assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["pass"]
 
 
 def test_nobody_waits_for_a_foreign_node_that_is_away_and_none_of_ours_is_forgotten() -> None:

@@ -9,7 +9,7 @@ import email.utils
 import typing
 
 from ..._model.lease import BETWEEN, Holder, Lease
-from .resource import Resource, mapping_at
+from .resource import Resource, mapping_at, moment_of
 
 #: annotations: who holds it, in more words than spec.holderIdentity has
 RUN, HOST, PROCESS, DOING = (f"linerate.rdma/{name}" for name in ("run", "host", "process", "module"))
@@ -28,8 +28,8 @@ def lease(resource: Resource) -> Lease:
     return Lease(
         # an empty identity is a Lease that was let go, whatever its annotations say
         Holder(str(told.get(RUN) or identity), str(told.get(HOST) or ""), str(told.get(PROCESS) or "")) if identity else Holder(""),
-        _time(spec.get("acquireTime")),
-        _time(spec.get("renewTime")),
+        moment_of(spec.get("acquireTime")),
+        moment_of(spec.get("renewTime")),
         seconds if isinstance(seconds, int) and seconds > 0 else BETWEEN,
         transitions if isinstance(transitions, int) else 0,
         str(told.get(DOING) or ""),
@@ -45,13 +45,3 @@ def http_date(text: str) -> typing.Optional[datetime.datetime]:
     except (TypeError, ValueError, IndexError):
         return None
     return found.replace(tzinfo=found.tzinfo or datetime.timezone.utc).astimezone(datetime.timezone.utc)
-
-
-def _time(text: typing.Any) -> typing.Optional[datetime.datetime]:
-    """MicroTime (RFC 3339 with microseconds), also with fewer digits."""
-    for form in ("%Y-%m-%dT%H:%M:%S.%fZ", "%Y-%m-%dT%H:%M:%SZ"):
-        try:
-            return datetime.datetime.strptime(str(text), form).replace(tzinfo=datetime.timezone.utc)
-        except ValueError:
-            continue
-    return None

@@ -4,17 +4,20 @@
 
 from __future__ import annotations
 
+import datetime
 import typing
 
 from ..._model.disruption import MachinePool
 from ..._model.host import HostConfig
-from .resource import Resource, items_of, labels_of, mapping_at, name_of, number_of, selector_of, texts_of
+from .resource import Resource, items_of, labels_of, mapping_at, moment_of, name_of, number_of, selector_of, texts_of
 from .sriov_operator import STATE_ANNOTATIONS
 
 #: of a MachineConfigPool that the collection has paused
 PAUSED_ANNOTATION = "linerate.rdma/paused"
 #: before the names of annotations that its daemon keeps on a node
 DAEMON = "machineconfiguration.openshift.io/"
+#: by which the clocks of the API server and of the operator may differ
+_CLOCKS = datetime.timedelta(seconds=2)
 #: settings of the kubelet in words
 _SETTINGS = {
     "topologyManagerPolicy": "topology manager",
@@ -87,9 +90,27 @@ def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
 
     [machine-config-operator pkg/controller/kubelet-config syncStatusOnly]
     """
-    status = mapping_at(resource, "status")
-    conditions = items_of(status, "conditions", what)
-    if not conditions or status.get("observedGeneration") != mapping_at(resource, "metadata").get("generation"):
+    conditions = items_of(mapping_at(resource, "status"), "conditions", what)
+    if not conditions or not _of_this_generation(resource, conditions[-1], what):
         return None
     last = conditions[-1]
     return "" if last.get("type") == "Success" else str(last.get("message") or "it gives no reason")
+
+
+def _of_this_generation(resource: Resource, condition: Resource, what: str) -> bool:
+    """Whether the operator said it of the KubeletConfig as it is now.
+
+    It has the field observedGeneration and does not fill it in, so times tell: a condition that is said again has a new one, and the API server keeps when
+    each manager changed the spec last. [machine-config-operator pkg/controller/kubelet-config syncStatusOnly, cleanUpStatusConditions]
+    """
+    metadata = mapping_at(resource, "metadata")
+    seen = mapping_at(resource, "status").get("observedGeneration")
+    if seen:
+        return bool(seen == metadata.get("generation"))
+    entries = items_of(metadata, "managedFields", what)
+    changed = [moment_of(entry.get("time")) for entry in entries if not entry.get("subresource") and "f:spec" in mapping_at(entry, "fieldsV1")]
+    times = [moment for moment in changed if moment is not None]
+    said = moment_of(condition.get("lastTransitionTime"))
+    if metadata.get("generation") == 1 or not times:
+        return metadata.get("generation") == 1
+    return said is not None and said >= max(times) - _CLOCKS

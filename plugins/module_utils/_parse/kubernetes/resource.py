@@ -7,6 +7,7 @@ A resource of another shape is an error, never an empty fact: what the API serve
 
 from __future__ import annotations
 
+import datetime
 import json
 import typing
 
@@ -123,3 +124,13 @@ def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelS
             (str(item.get("key")), str(item.get("operator")), texts_of(item, "values", what)) for item in items_of(mapping, "matchExpressions", what)
         ),
     )
+
+
+def moment_of(text: typing.Any) -> typing.Optional[datetime.datetime]:
+    """Time or MicroTime (RFC 3339 without or with microseconds) as UTC; None when it is absent or no time."""
+    for form in ("%Y-%m-%dT%H:%M:%S.%fZ", "%Y-%m-%dT%H:%M:%SZ"):
+        try:
+            return datetime.datetime.strptime(str(text), form).replace(tzinfo=datetime.timezone.utc)
+        except ValueError:
+            continue
+    return None

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""MachineConfigs and KubeletConfigs before OpenShift's real machine config controller: it renders them, orders the nodes and drains them.
+
+What its daemon does on a node is a stand-in's (machine_config_daemon.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import typing
+
+import pytest
+
+from lab.processes import wait_until
+
+from .conftest import SETTINGS, Lab
+from .test_definitions import HOST, answer, play
+from .test_roll import NODE, PLATFORM, asked, boots_of
+
+pytestmark = pytest.mark.thorough
+
+MACHINES = "machineconfiguration.openshift.io/v1"
+ROLE = "machineconfiguration.openshift.io/role"
+CAPABLE = {"feature.node.kubernetes.io/network-sriov.capable": "true"}
+WORKERS = ("worker-1", "worker-2")
+#: of the collection, beside those that each cluster begins with
+OURS = "linerate"
+
+
+def pool(name: str, labels: typing.Mapping[str, str], *roles: str) -> typing.Dict[str, typing.Any]:
+    return {
+        "apiVersion": MACHINES,
+        "kind": "MachineConfigPool",
+        "metadata": {"name": name, "labels": {f"pools.operator.machineconfiguration.openshift.io/{name}": ""}},
+        "spec": {
+            "machineConfigSelector": {"matchExpressions": [{"key": ROLE, "operator": "In", "values": list(roles or (name,))}]},
+            "nodeSelector": {"matchLabels": dict(labels)},
+        },
+    }
+
+
+def node_config(lab: Lab, name: str) -> str:
+    """The MachineConfig that the daemon says the node has."""
+    (node,) = (item for item in lab.objects("v1/Node") if item["metadata"]["name"] == name)
+    return str(node["metadata"]["annotations"].get("machineconfiguration.openshift.io/currentConfig", ""))
+
+
+@contextlib.contextmanager
+def pools(lab: Lab, *wanted: typing.Mapping[str, typing.Any], options: typing.Sequence[str] = ()) -> typing.Iterator[typing.Any]:
+    """The controller, with pools that all workers have joined; the daemon's output."""
+    with lab.machines(*options) as log:
+        lab.apply(*wanted)
+        assert wait_until(lambda: all(node_config(lab, worker) for worker in WORKERS), 120, 2.0), log.read_text()
+        yield log
+
+
+def ours(lab: Lab) -> typing.List[str]:
+    return [
+        item["metadata"]["name"]
+        for kind in ("MachineConfig", "KubeletConfig")
+        for item in lab.objects(f"{MACHINES}/{kind}")
+        if OURS in item["metadata"]["name"]
+    ]
+
+
+def courses(said: str) -> typing.List[typing.List[str]]:
+    """What each node went through, one after the other: its name and the words of each step."""
+    lines = [line.split() for line in said.splitlines() if line.split()[0] in WORKERS]
+    return [[words[0], " ".join(words[1:3])] for words in lines]
+
+
+def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
+    """Two MachineConfigs, a KubeletConfig, and one pool of two machines; no node is reset."""
+    cluster = {**SETTINGS["rdma_cluster"], "host": HOST, "disruption": "reboot"}
+    variables = {"rdma_cluster": cluster, "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"]}
+    with pools(lab, pool("worker", CAPABLE), options=["stay"]) as log:
+        shown = lab.playbook("playbooks/network.yml", "--check", variables=variables)
+        plan = "\n".join(shown.records["network"]["changes"])
+        assert "worker-2 reboots: MachineConfig" in plan and "in 2 waves, rolled once" in plan, plan
+        assert "KubeletConfig linerate-worker (topology manager single-numa-node" in plan, plan
+        assert ours(lab) == []
+        rolled = lab.playbook("playbooks/network.yml", variables=variables)
+        assert rolled.code == 0, rolled.end
+        finding = rolled.finding("network", "network.roll", "MachineConfigPool worker")
+        assert finding["status"] == "pass" and "rolls: 1" in finding["measured"], finding
+        assert rolled.finding("network", "network.kubelet", "KubeletConfig linerate-worker")["status"] == "pass"
+        said = log.read_text()
+        steps = courses(said)
+        # one at a time, and each of them once
+        assert [steps[0], steps[1]] == [[steps[0][0], "goes to"], [steps[0][0], steps[1][1]]] and len(steps) == 4, said
+        assert {words[0] for words in steps} == set(WORKERS), said
+        again = lab.playbook("playbooks/network.yml", variables=variables)
+        assert (again.code, again.recap("localhost", "changed")) == (0, 0), again.end
+        assert log.read_text() == said, "the second run made the machines go again"
+        for state in ("removed", "released"):
+            given = {"state": state, "objects": "{{ rdma_cluster | linerate.rdma.render_host }}"}
+            back = lab.playbook(play(lab.folder, machine_config_roll=given), variables=variables)
+            assert back.code == 0 and not answer(lab.folder)["error"], back.end
+        assert [item["rolls"] for item in answer(lab.folder)["rolls"]] == [1], answer(lab.folder)
+        assert ours(lab) == []
+
+
+def test_bios_and_machine_configs_take_one_reboot_by_the_machine_config_operator(lab: Lab) -> None:
+    """Both workers are really drained and reset, one after the other; one of them has something in its BIOS that waits."""
+    variables = asked("reboot")
+    variables["rdma_cluster"]["host"] = {"memlock": {"by": "machine_config", "limit_gib": 8}}
+    name = "MachineConfig 99-worker-linerate-memlock"
+
+    def boots() -> typing.Dict[str, int]:
+        return {worker: len(boots_of(lab, worker)) for worker in WORKERS}
+
+    with pools(lab, pool("worker", CAPABLE)) as log, lab.fault("iommu-off", worker=NODE):
+        before = boots()
+        refused = lab.playbook(PLATFORM, variables={**variables, "rdma_cluster": {**variables["rdma_cluster"], "disruption": "drain"}})
+        assert refused.code != 0 and boots() == before, refused.end
+        shown = lab.playbook(PLATFORM, "--check", "--diff", variables=variables)
+        assert boots() == before and ours(lab) == [], shown.end
+        for worker in WORKERS:
+            (told,) = (text for text in shown.records["platform"]["changes"] if text.startswith(worker))
+            assert "one reboot by the machine config operator (MachineConfigPool worker)" in told and name in told
+            assert ("BIOS iommu" in told) == (worker == NODE)
+
+        done = lab.playbook(PLATFORM, variables=variables)
+        assert done.code == 0, done.end
+        assert boots() == {worker: number + 1 for worker, number in before.items()}, log.read_text()
+        for worker in WORKERS:
+            finding = done.finding("platform", "platform.roll", worker)
+            assert finding["status"] == "pass" and "reset by the machine config operator" in finding["measured"], finding
+            assert done.finding("platform", "platform.returned", worker)["status"] == "pass"
+        assert done.finding("platform", "platform.iommu", NODE)["status"] == "pass"
+        said = log.read_text()
+        assert sorted(words[0] for words in courses(said) if words[1] == "goes to") == list(WORKERS), said
+
+        again = lab.playbook(PLATFORM, variables=variables)
+        assert again.code == 0 and boots() == {worker: number + 1 for worker, number in before.items()} and log.read_text() == said, again.end
