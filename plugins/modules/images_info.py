@@ -52,12 +52,35 @@ options:
     type: list
     elements: str
     default: []
+  operators:
+    description: Whether operators, their charts and their packages are in the list.
+    type: bool
+    default: true
+  ask_mirror:
+    description:
+      - Ask the C(mirror) of O(cluster) whether it has each image and chart of the list. Charts are then read from the mirror.
+      - The module does not fail if something is missing. RV(mirror) shows it.
+    type: bool
+    default: false
+  registry_auth_file:
+    description:
+      - File with users and passwords of registries, in the format of C(docker login), C(podman login) or C(skopeo login). Its content is never shown.
+      - Credential helpers are not supported.
+    type: path
+  registry_ca:
+    description: File with the certificate authority of the mirror. The default is the authorities of the system.
+    type: path
+  registry_seconds:
+    description: Maximum time in seconds to wait for all registries together.
+    type: int
+    default: 60
   helm_binary:
     description: Name or path of the Helm binary.
     type: str
     default: helm
 extends_documentation_fragment:
   - linerate.rdma._options.intent
+  - linerate.rdma._options.cluster_facts
   - linerate.rdma._attributes.reads
   - linerate.rdma._authentication.options
 requirements:
@@ -75,6 +98,16 @@ EXAMPLES = r"""
 - name: Show the list
   ansible.builtin.debug:
     msg: "{{ images_list.lines }}"
+
+- name: Ask the mirror whether it has everything
+  linerate.rdma.images_info:
+    fabrics: "{{ rdma_fabrics }}"
+    cluster:
+      mirror: registry.example/mirror
+    by: helm
+    ask_mirror: true
+    registry_auth_file: ~/.docker/config.json
+  register: images_mirror
 """
 
 RETURN = r"""
@@ -128,6 +161,31 @@ lines:
   returned: success
   type: list
   elements: str
+mirror:
+  description: What the registries say.
+  returned: if O(ask_mirror) is set
+  type: dict
+  contains:
+    answers:
+      description: Each image and chart with its C(source), its C(place) on the mirror, its C(state) and the commands in C(put) that put it there.
+      type: list
+      elements: dict
+    unlisted:
+      description: As RV(unlisted).
+      type: list
+      elements: str
+    elsewhere:
+      description: Images that a chart pulls from elsewhere although its values name the mirror.
+      type: list
+      elements: str
+complete:
+  description: Whether the mirror has all of it.
+  returned: if O(ask_mirror) is set
+  type: bool
+counts:
+  description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import typing
@@ -135,18 +193,38 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.yaml import yaml_dump
 
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC, run
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible import INTENT_SPEC
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import TABLE, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import Logins, secrets_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import look_at_charts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry import logins
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import pulls as listed
 from ansible_collections.linerate.rdma.plugins.module_utils._render import pulls as render
+from ansible_collections.linerate.rdma.plugins.module_utils._run.ask_mirror import ask_mirror, elsewhere, on_the_mirror
+
+
+def logins_of(module: AnsibleModule) -> Logins:
+    """:raises RdmaError: the file cannot be read. No message holds a part of it"""
+    path = module.params["registry_auth_file"]
+    if not path:
+        return {}
+    try:
+        with open(path, encoding="utf-8") as stream:
+            known = logins(stream.read())
+    except (OSError, UnicodeDecodeError) as error:
+        raise RdmaError(f"{path}: {getattr(error, 'strerror', None) or 'it is no text in UTF-8'}", "Correct operators_registry_auth_file") from None
+    except RdmaError as error:
+        raise RdmaError(f"{path}: {error.seen}", "Make it with: skopeo login --authfile FILE REGISTRY") from None
+    module.no_log_values.update(secrets_of(known))
+    return known
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
@@ -155,29 +233,38 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     # as the sources name it all: that is what is copied to the mirror
     here = {key: value for key, value in options["cluster"].items() if key != "mirror"} if isinstance(options["cluster"], dict) else options["cluster"]
     intent = parse_intent(options["fabrics"], None, here)
-    wishes = plan.wishes(options["charts"], options["packages"], options["leave"])
     images = load(typing.Dict[str, str], options["images"], "images")
     job = load(Job, options["job"], "rdma_job") if options["job"] else None
-    olm, kubernetes = options["by"] == "olm", options["kubernetes_version"]
-    if options["by"] == "auto":
+    olm, kubernetes, asks = options["by"] == "olm", options["kubernetes_version"], options["ask_mirror"] and bool(mirror)
+    if options["by"] == "auto" and options["operators"]:
         cluster = connect(module)
         olm, kubernetes = by_olm(cluster), kubernetes or cluster.version()
-    if olm and not options["openshift_version"]:
+    # what a package pulls its catalog alone knows, and the module olm says what the catalog lacks
+    none = not options["operators"] or (olm and asks)
+    wishes = plan.wishes(options["charts"], options["packages"], [operator.name for operator in TABLE] if none else options["leave"])
+    if olm and not asks and not options["openshift_version"]:
         raise RdmaError("openshift_version is empty, and the catalogs of OLM have it as their tag", "Give it: -e operators_openshift_version=4.20")
-    needs = job_needs(job) if job else None
-    to_render = {} if olm else listed.charts(intent, needs, wishes)
-    charts = look_at_charts(options["helm_binary"], to_render, kubernetes)
+    needs, helm = job_needs(job) if job else None, options["helm_binary"]
+    charts = {} if olm else listed.charts(intent, needs, wishes)
+    charts = on_the_mirror(charts, mirror) if asks else charts
+    seen = look_at_charts(helm, charts, kubernetes)
     named = {**images, **({"rdma_job.image": job.image} if job else {})}
-    pulls = listed.pulls(intent, needs, olm, wishes, charts, named, options["openshift_version"])
-    contents = {render.OC_MIRROR: render.image_set(pulls), render.SKOPEO: render.sync(pulls)}
-    heads = render.heads(pulls, mirror)
+    pulls = listed.pulls(intent, needs, olm, wishes, seen, named, options["openshift_version"])
+    copied = render.to_copy(pulls, mirror)
+    contents = {render.OC_MIRROR: render.image_set(copied), render.SKOPEO: render.sync(copied)}
+    heads = render.heads(copied, mirror)
     files = {name: "".join(f"# {line}\n" for line in heads[name]) + f"---\n{yaml_dump(content, sort_keys=False)}" for name, content in contents.items()}
-    return {**to_data(pulls), "commands": list(render.commands(pulls, mirror)), "files": files, "lines": list(render.lines(pulls))}
+    answer = {**to_data(pulls), "commands": list(render.commands(copied, mirror)), "files": files, "lines": list(render.lines(pulls))}
+    if not asks:
+        return answer
+    unchanged = elsewhere(helm, charts, seen, mirror, kubernetes)
+    facts = ask_mirror(pulls, mirror, logins_of(module), options["registry_ca"] or "", options["registry_seconds"], unchanged)
+    return {**answer, "mirror": to_data(facts), "complete": facts.complete}
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec=cluster_spec(
+        argument_spec=facts_spec(
             **INTENT_SPEC,
             job={"type": "raw"},
             images={"type": "dict", "default": {}},
@@ -187,11 +274,16 @@ def main() -> None:
             charts={"type": "dict", "default": {}},
             packages={"type": "dict", "default": {}},
             leave={"type": "list", "elements": "str", "default": []},
+            operators={"type": "bool", "default": True},
+            ask_mirror={"type": "bool", "default": False},
+            registry_auth_file={"type": "path"},
+            registry_ca={"type": "path"},
+            registry_seconds={"type": "int", "default": 60},
             helm_binary={"type": "str", "default": "helm"},
         ),
         supports_check_mode=True,
     )
-    run(module, lambda: work(module))
+    run_with_fact(module, lambda: work(module), "mirror" if module.params["ask_mirror"] else "")
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ WHAT = {
         "driver_kernels",
         "image",
         "label",
+        "mirror",
         "multus",
         "needed",
         "node",

@@ -121,6 +121,8 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "nodes": NODES,
         "operators": OfCluster("operators", "operators"),
         "images": OfCluster("operators", "images"),
+        # only where the intent has a mirror
+        "mirror": OfCluster("mirror", "mirror"),
         "needed": OfCluster("needed_operators", "operators"),
         "rights": OfCluster("access", "rights"),
         # only where OLM was to install some

@@ -17,6 +17,7 @@ from .._model.operators import OPERATORS, OperatorsSeen
 from .._model.profiles import traits
 from .._model.sriov_operator import OperatorFacts
 from .._model.wait import SyncFacts
+from .._parse.kubernetes.refusal import explain
 from .controllers.installation import helm_remove
 from .network.disruption import machine_config
 
@@ -83,6 +84,9 @@ def _object(item: AppliedObject) -> Finding:
     if item.action in ("deleted", "absent", "released"):
         said = "our fields taken back, the rest is others'" if item.action == "released" else item.action
         return ok("teardown.object", subject, said, "gone")
+    cause = explain(item.refusal)
+    if cause is not None:
+        return Finding("teardown.object", subject, FAIL, f"{item.action}: {item.refusal}", "gone", cause.why, cause.remedy)
     why = f"It could not be taken back: {item.refusal or item.action}."
     return Finding(
         "teardown.object",

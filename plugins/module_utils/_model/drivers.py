@@ -63,9 +63,12 @@ def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> s
     [Mellanox/network-operator pkg/state/state_ofed.go: <version>-<os><os version>-<arch>, precompiled <version>-<kernel>-<os><os version>-<arch>, or by digest;
     NVIDIA/gpu-operator api/nvidia/v1alpha1 GetImagePath, GetPrecompiledImagePath: <version>-<os><os version>, precompiled <branch>-<kernel>-<os><os version>]
 
+    What is left to the operator is in capitals.
+
     :param precompiled: the one that was compiled for the node's kernel
     """
+    name = policy.image or "IMAGE"
     if policy.version.startswith("sha256:"):
-        return f"{policy.image}@{policy.version}"
+        return f"{name}@{policy.version}"
     parts: typing.List[str] = [policy.version or "VERSION", *([host.kernel] if precompiled else []), f"{host.os}{host.version}"]
-    return f"{policy.image}:{'-'.join([*parts, host.machine] if policy.kind == NIC else parts)}"
+    return f"{name}:{'-'.join([*parts, host.machine] if policy.kind == NIC else parts)}"

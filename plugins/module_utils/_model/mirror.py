@@ -8,6 +8,7 @@ which a source is replaced.
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 #: source: what takes its place. The source EVERYTHING keeps each name whole, and puts the mirror in front
@@ -36,3 +37,46 @@ def on_mirror(name: str, mirror: Mirror) -> str:
 def _below(name: str, place: str) -> bool:
     # what follows a host alone is its port, and so another host
     return name == place or (name.startswith(place) and name[len(place)] in ("/:@" if "/" in place else "/"))
+
+
+#: what a registry says of one image: it has it; it has none; it does not let us look; it gives no answer, or none that says anything
+State = typing.Literal["there", "missing", "refused", "silent"]
+
+
+@dataclasses.dataclass(frozen=True)
+class MirrorAnswer:
+    """What the registry says of one image or chart.
+
+    :ivar source: its own name
+    :ivar place: its name there, by which nodes or Helm pull it
+    :ivar needed_by: what pulls it
+    :ivar put: commands that put it there, in their order
+    :ivar said: of what is not there: the registry's words, or why there are none. Never a secret
+    :ivar by_system: each tag that begins so was looked for
+    """
+
+    source: str
+    place: str
+    needed_by: typing.Tuple[str, ...]
+    put: typing.Tuple[str, ...]
+    state: State
+    said: str = ""
+    by_system: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class MirrorFacts:
+    """Answer of images_info that has asked the mirror.
+
+    :ivar unlisted: what a run would pull and nobody could ask for, each with the cause and the next step
+    :ivar elsewhere: images that a chart names in a way that its values do not change, each with its operator
+    """
+
+    answers: typing.Tuple[MirrorAnswer, ...] = ()
+    unlisted: typing.Tuple[str, ...] = ()
+    elsewhere: typing.Tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that a run would pull is proven to be there."""
+        return not self.unlisted and not self.elsewhere and all(answer.state == "there" for answer in self.answers)

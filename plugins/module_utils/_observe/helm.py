@@ -60,8 +60,7 @@ def _documents(binary: str, argv: typing.Sequence[str], chart: Chart) -> typing.
     of_chart = [*(["--version", chart.version] if chart.version else []), *(["--repo", chart.repository] if chart.repository else [])]
     done = _run([path, *argv, *of_chart])
     if done.failure:
-        remedy = f"Give this machine a way to {chart.repository or chart.reference}, or name another chart or version in operators_charts"
-        raise HelmError(plain(done.failure), remedy)
+        raise HelmError(plain(done.failure), _remedy(done.failure, chart))
     try:
         return read_documents(done.stdout)
     except RdmaError as error:
@@ -82,6 +81,14 @@ def look_at_charts(
         return ChartSeen(tuple(dict.fromkeys(image for item in objects for image in pulled_images(item))))
 
     return dict(zip(charts, each(look, list(charts), _AT_ONCE)))
+
+
+def _remedy(words: str, chart: Chart) -> str:
+    if "kubeVersion" in words:
+        return "Give the version of the cluster: -e operators_kubernetes_version=v1.33.2"
+    if chart.repository or "://" in chart.reference:
+        return f"Give this machine a way to {chart.repository or chart.reference}, or name another chart or version in operators_charts"
+    return f"Correct what Helm says of the chart {chart.reference}, or name another one in operators_charts"
 
 
 def _run(argv: typing.Sequence[str]) -> Finished:

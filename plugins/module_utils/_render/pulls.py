@@ -8,6 +8,7 @@ oc-mirror plugin v2"), and the file of ``skopeo sync --src yaml`` (skopeo docs/s
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 import typing
@@ -17,6 +18,12 @@ from .._model.pulls import ChartPull, ImagePull, PackagePull, Pulls
 from .names import Object
 
 OC_MIRROR, SKOPEO = "imageset-config.yml", "skopeo-sync.yml"
+
+
+def to_copy(pulls: Pulls, mirror: Mirror) -> Pulls:
+    """Without the images that the intent names on the mirror itself, or for which there is none."""
+    images = tuple(image for image in pulls.images if place(image.name, mirror) != image.name)
+    return dataclasses.replace(pulls, images=images)
 
 
 def image_set(pulls: Pulls) -> Object:
@@ -86,7 +93,9 @@ def place(name: str, mirror: Mirror) -> str:
 
 def copied(name: str, mirror: Mirror) -> str:
     """The command that puts an image, or a chart of an OCI registry, onto the mirror, for all architectures."""
-    return f"skopeo copy --all docker://{name} docker://{place(name, mirror)}"
+    target = place(name, mirror)
+    # a name that is on the mirror says nothing of where it came from
+    return f"skopeo copy --all docker://{name if target != name else 'SOURCE'} docker://{target}"
 
 
 def pushed(chart: ChartPull, mirror: Mirror) -> typing.Tuple[str, str]:

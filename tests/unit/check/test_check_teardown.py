@@ -165,3 +165,10 @@ def test_operators_that_could_not_be_read_are_unknown() -> None:
     left = OperatorsSeen(errors=("GET deployments: forbidden",))
     (found,) = [item for item in check(INTENT, Facts(("worker-1",), (), GONE, left=left)) if item.check == "teardown.stays"]
     assert found.status == "unknown" and "forbidden" in found.why
+
+
+def test_a_webhook_that_does_not_serve_keeps_an_object_and_is_named() -> None:
+    text = 'failed calling webhook "v.kb.io": failed to call webhook: Post "https://hook.ops.svc:443/x?timeout=10s": service "hook" not found'
+    found = check(INTENT, Facts(("worker-1",), removed("refused", text), GONE))[0]
+    assert (found.check, found.status) == ("teardown.object", "fail") and text in found.measured
+    assert "Service ops/hook is not there" in found.why and "delete the one that names it" in found.remedy

@@ -89,7 +89,7 @@ def test_what_was_not_read_is_unknown(seen: typing.Optional[OperatorsSeen]) -> N
         (dataclasses.replace(UBUNTU, os="rocky", version="9.4"), None, {}, "warn", "none for rocky", "use the driver of the node"),
         (UBUNTU, None, {"mirrored": True}, "warn", "Headers of kernel 5.15.0-91-generic", "spec.ofedDriver.repoConfig.name"),
         (UBUNTU, None, {"signed": True}, "fail", "Key was rejected by service", "mokutil --import"),
-        (UBUNTU, None, {"signed": None}, "pass", "", ""),
+        (UBUNTU, None, {"signed": None}, "pass", "whether the kernel takes a module without a signature is not known", ""),
         (RHCOS, None, {"signed": True}, "fail", "only signed modules", "switch secure boot off"),
         (UBUNTU, FORCED, {}, "warn", "exactly this kernel", f"skopeo inspect --no-tags docker://{TAGGED}"),
         (UBUNTU, FORCED, {"signed": True}, "fail", "only signed modules", "forcePrecompiled"),

@@ -16,6 +16,8 @@ HELM = """#!/bin/sh
 echo "$@" >> {folder}/calls
 case "$*" in
 *broken*) echo "Error: failed to download: no such host" >&2; exit 1 ;;
+*picky*) echo "Error: chart requires kubeVersion: >= 1.24.0-0 which is incompatible with Kubernetes v1.20.0" >&2; exit 1 ;;
+*/srv/*) echo "Error: path not found" >&2; exit 1 ;;
 *garbage*) printf 'a: [' ; exit 0 ;;
 *hangs*) sleep 60 ;;
 esac
@@ -63,7 +65,15 @@ def test_the_list_and_its_files_without_a_cluster(helm: pathlib.Path, capsys: py
     assert again["files"] == result["files"]
 
 
-@pytest.mark.parametrize(("chart", "why"), [("oci://broken.example/chart", "no such host"), ("oci://garbage.example/chart", "printed no objects")])
+@pytest.mark.parametrize(
+    ("chart", "why"),
+    [
+        ("oci://broken.example/chart", "Give this machine a way to oci://broken.example/chart"),
+        ("oci://garbage.example/chart", "printed no objects"),
+        ("oci://picky.example/chart", "-e operators_kubernetes_version="),
+        ("/srv/chart", "Correct what Helm says of the chart /srv/chart"),
+    ],
+)
 def test_a_chart_that_is_not_to_be_had_leaves_the_others(helm: pathlib.Path, capsys: pytest.CaptureFixture[str], chart: str, why: str) -> None:
     code, result = look(helm, capsys, charts={"sriov-network-operator": {"chart": chart, "version": "1"}})
     assert code == 0

@@ -100,6 +100,10 @@ def test_tags(kind: str, version: str, precompiled: bool, expected: str) -> None
     assert driver_image(DriverPolicy(kind, "p", image="r/i", version=version), driver_host(NODE), precompiled) == expected
 
 
+def test_what_is_left_to_the_operator_is_in_capitals() -> None:
+    assert driver_image(DriverPolicy("ClusterPolicy", "p"), driver_host(NODE), False) == "IMAGE:VERSION-ubuntu22.04"
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8), lambda inner: st.dictionaries(st.text(max_size=8), inner) | st.lists(inner)
 )

@@ -154,6 +154,15 @@ TEXT: typing.Dict[str, Text] = {
     "node.sysfs.is_pci_address": Text(parser("node.sysfs.is_pci_address"), ["0000:3c:00.0"], (False,)),
     "node.sysfs.is_representor": Text(parser("node.sysfs.is_representor"), ["pf0vf3", "c1pf0sf2", "p0", "7"], (False, True)),
     "node.sysfs.pci_address_of_link": Text(parser("node.sysfs.pci_address_of_link"), ["../../devices/pci0000:3a/0000:3b:00.2/net/net1"], (None,)),
+    "kubernetes.refusal.unknown_fields": Text(lambda text: parser("kubernetes.refusal.unknown_fields")([text]), ['unknown field "spec.x"'], ((),)),
+    "kubernetes.refusal.explain": Text(
+        parser("kubernetes.refusal.explain"),
+        [
+            'failed calling webhook "a.b": Post "https://s.n.svc:443/x?timeout=10s": no endpoints available for service "s"',
+            "failed to create typed patch object (n/a; g/v1, Kind=K): .spec.x: field not declared in schema",
+        ],
+        (None,),
+    ),
     "kubernetes.lease.http_date": Text(parser("kubernetes.lease.http_date"), ["Fri, 02 Jan 2026 12:00:00 GMT"], (None,)),
     "infiniband.ibnetdiscover.parse": Text(parser("infiniband.ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")),
     "infiniband.ibping.parse": Text(parser("infiniband.ibping.parse"), seeds("infiniband-diags/ibping_*.txt")),
@@ -251,6 +260,10 @@ TEXT: typing.Dict[str, Text] = {
 }
 
 
+TEXT["registry.challenge"] = Text(parser("registry.challenge"), ['Bearer realm="https://auth.example/token",service="site",scope="repository:a:pull"'], (None,))
+TEXT["registry.logins"] = Text(parser("registry.logins"), ['{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}'], ({},))
+TEXT["registry.token_of"] = Text(parser("registry.token_of"), ['{"token": "a.b.c"}'])
+TEXT["registry.tags_of"] = Text(parser("registry.tags_of"), ['{"name": "a", "tags": ["1", "2"]}'])
 TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
 TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
 
@@ -463,6 +476,8 @@ DATA: typing.Dict[str, Data] = {
     ),
     "kubernetes.lease.lease": Data(parser("kubernetes.lease.lease"), [LEASE], (parser("kubernetes.lease.lease")({}),)),
     "kubernetes.pod_state.state_of_pod": Data(parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)),
+    # any text is the place of everything; stage validate says whether it is one
+    "intent.mirror_of": Data(lambda data: isinstance(parser("intent.mirror_of")(data), dict), [{"nvcr.io": "registry.example/m"}], (True,)),
     "kubernetes.pulled_images.pulled_images": Data(
         parser("kubernetes.pulled_images.pulled_images"),
         [{"kind": "ClusterPolicy", "spec": {"driver": {"repository": "nvcr.io/nvidia", "image": "driver", "version": "580"}}}],

@@ -223,3 +223,12 @@ def test_with_a_mirror_the_commands_name_it() -> None:
     name = SRIOV["pods"]["image"]
     assert f"skopeo copy --all docker://{name} docker://{name.replace('registry.example', 'mirror.example/r')}" in render.commands(found, mapping)
     assert render.commands(found, mapping)[-1].endswith("oci://mirror.example/n/nvidia")
+
+
+def test_what_the_intent_names_on_the_mirror_is_not_copied() -> None:
+    mirror = {"*": "mirror.example/m"}
+    found = listed({**SRIOV, "pods": {"image": "mirror.example/m/site/tools:1"}})
+    copied = render.to_copy(found, mirror)
+    assert len(found.images) == len(copied.images) + 1 and "mirror.example" not in render.sync(copied)
+    assert render.copied("mirror.example/m/site/tools:1", mirror) == "skopeo copy --all docker://SOURCE docker://mirror.example/m/site/tools:1"
+    assert render.to_copy(found, {}) == found

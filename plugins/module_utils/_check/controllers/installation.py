@@ -39,6 +39,11 @@ def helm_install(chart: Chart) -> str:
     return f"helm install --create-namespace -n {chart.namespace}{repository} --version {chart.version} {chart.release} {chart.reference}"
 
 
+def half_installed(namespace: str) -> str:
+    """The next step where a release may have been cut off (pending-install, pending-upgrade) or have failed: Helm then refuses to go on, or leaves it so."""
+    return f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed; operators_install: true takes it up again"
+
+
 def helm_remove(operator: Operator, release: str, namespace: str) -> str:
     """How a release goes: its objects while it runs, which alone takes their finalizers off, then the release, its definitions, and its namespace.
 

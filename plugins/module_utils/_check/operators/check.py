@@ -12,6 +12,7 @@ from ..._model.hca import ObservedHcas
 from ..._model.images import ImageFacts
 from ..._model.intent import ClusterIntent, Intent
 from ..._model.kubernetes import ClusterNode
+from ..._model.mirror import MirrorFacts
 from ..._model.olm import OlmFacts
 from ..._model.operators import OperatorsSeen
 from ..._model.platform import ObservedPlatform
@@ -19,7 +20,7 @@ from ..._model.profiles import attachment_kind, definitions, traits
 from ..._model.rights import RightsFacts
 from ..._model.sriov_operator import OperatorFacts, OperatorInstallation
 from ..controllers.image_pull import Keys, concerns, explain
-from . import drivers, images, needed, olm
+from . import drivers, images, mirror, needed, olm
 from . import rbac as rights
 from .node_label import check_label
 
@@ -42,6 +43,7 @@ class Facts:
     :ivar operators: answer of sriov_operator_info; None when there is none
     :ivar rights: answer of access_info; None when there is none
     :ivar images: from where images are pulled, as sriov_operator_info says; None when nobody asked
+    :ivar mirror: what registries say of all that a run would pull (images_info); None when nobody asked
     :ivar olm: answer of the module olm; None when it was to install nothing
     :ivar needed: answer of operators_info: who is there of all that the intent and the job need; None when nobody asked
     :ivar hcas: answer of node_info of each node (stage discover), which tells why a label is absent; may be empty
@@ -53,6 +55,7 @@ class Facts:
     hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     rights: typing.Optional[RightsFacts] = None
     images: typing.Optional[ImageFacts] = None
+    mirror: typing.Optional[MirrorFacts] = None
     olm: typing.Optional[OlmFacts] = None
     needed: typing.Optional[OperatorsSeen] = None
     platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
@@ -70,7 +73,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         )
     sriov = any(traits(fabric).functions for fabric in intent.fabrics)
     findings = [*rights.check(facts.rights), _read(seen), *needed.check(intent, facts.needed, facts.nodes), *_definitions(intent, seen)]
-    findings += [*images.check(intent, facts.images), *olm.check(facts.olm)]
+    findings += [*images.check(intent, facts.images), *mirror.check(intent, facts.mirror), *olm.check(facts.olm)]
     findings += drivers.check(intent, facts.needed, facts.platforms, facts.hcas, bool(facts.images and facts.images.rules))
     findings += [*_installation(cluster, seen), *_olm(seen), _config(seen), *_pods(seen)] if sriov else []
     findings += [_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []

@@ -160,7 +160,12 @@ def _pool(pool: _Pool) -> Finding:
         finding = rule(pool)
         if finding is not None:
             return finding
-    return ok(CHECK, pool.subject, f"{_way(pool)}: {pool.image}", _EXPECTED)
+    return ok(CHECK, pool.subject, _measured(pool), _EXPECTED)
+
+
+def _measured(pool: _Pool) -> str:
+    unsure = "" if pool.signed is not None else "; whether the kernel takes a module without a signature is not known"
+    return f"{_way(pool)}: {pool.image}{unsure}"
 
 
 def _way(pool: _Pool) -> str:
@@ -174,8 +179,8 @@ def _way(pool: _Pool) -> str:
     return f"compiled on each node {by}, which takes minutes{instead}; nodes: {len(pool.nodes)}; image"
 
 
-def _finding(pool: _Pool, status: typing.Literal["fail", "warn"], why: str, remedy: str, way: str = "") -> Finding:
-    return Finding(CHECK, pool.subject, status, f"{way or _way(pool)}: {pool.image}", _EXPECTED, f"{why}{pool.remark}", remedy)
+def _finding(pool: _Pool, status: typing.Literal["fail", "warn"], why: str, remedy: str) -> Finding:
+    return Finding(CHECK, pool.subject, status, _measured(pool), _EXPECTED, f"{why}{pool.remark}", remedy)
 
 
 def _unlabelled(pool: _Pool) -> typing.Optional[Finding]:

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a container registry says to a client, and the file with which a client answers.
+
+Sources: distribution spec 1.1 (manifests, tags), distribution/distribution docs/spec/auth/token.md (WWW-Authenticate, the answer of the token server),
+RFC 9110 section 11 (challenges), docker/cli config.json and containers/image containers-auth.json(5).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import typing
+
+from .._model.errors import RdmaError
+from .._model.registry import Challenge, Login, Logins
+
+_PARAMETER = re.compile(r'\s*([A-Za-z_]{1,32})\s*=\s*(?:"((?:[^"\\]|\\.){0,4096})"|([^\s",]{1,4096}))\s*(?:,|$)')
+_MOST = 65536
+
+
+def challenge(header: str) -> typing.Optional[Challenge]:
+    """Value of WWW-Authenticate; None where it asks for what no client of registries has."""
+    scheme, _space, rest = header[:_MOST].strip().partition(" ")
+    if scheme.lower() == "basic":
+        return Challenge("basic")
+    if scheme.lower() != "bearer":
+        return None
+    found: typing.Dict[str, str] = {}
+    at = 0
+    while at < len(rest):
+        match = _PARAMETER.match(rest, at)
+        if match is None:
+            break
+        found.setdefault(match[1].lower(), re.sub(r"\\(.)", r"\1", match[2]) if match[2] is not None else match[3])
+        at = match.end()
+    return Challenge("bearer", found["realm"], found.get("service", ""), found.get("scope", "")) if found.get("realm") else None
+
+
+def logins(text: str) -> Logins:
+    """Users of registries in the form of docker's config.json and of auth.json, by registry, or registry and path.
+
+    :raises RdmaError: it is none. No message holds a part of it
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    entries = data.get("auths", {}) if isinstance(data, dict) else None
+    if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
+        raise RdmaError("it is no file of users of registries: expected JSON with a mapping auths")
+    return {_registry(name): found for name, entry in entries.items() if (found := _login(entry)) is not None}
+
+
+def _registry(name: str) -> str:
+    place = re.sub(r"^https?://", "", name)
+    return re.sub(r"/v[12]/?$", "", place).rstrip("/")
+
+
+def _login(entry: typing.Mapping[str, typing.Any]) -> typing.Optional[Login]:
+    user, password, auth, token = (value if isinstance(value, str) else "" for value in map(entry.get, ("username", "password", "auth", "identitytoken")))
+    if user and password:
+        auth = base64.b64encode(f"{user}:{password}".encode()).decode()
+    try:
+        valid = b":" in base64.b64decode(auth.encode(), validate=True)
+    except (ValueError, binascii.Error):
+        valid = False
+    # it becomes a line of HTTP
+    return Login(auth if valid else "", token) if valid or token else None
+
+
+def token_of(text: str) -> str:
+    """Of the answer of a token server.
+
+    :raises RdmaError: it holds none
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    found = (data.get("token") or data.get("access_token")) if isinstance(data, dict) else None
+    # it becomes a line of HTTP
+    if not isinstance(found, str) or not re.fullmatch(r"[\x21-\x7e]{1,65536}", found):
+        raise RdmaError("the token server gave no token")
+    return found
+
+
+def tags_of(text: str) -> typing.Tuple[str, ...]:
+    """Of the answer of ``/v2/NAME/tags/list``.
+
+    :raises RdmaError: it is none
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    tags = data.get("tags") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or "tags" not in data or not isinstance(tags, (list, type(None))):
+        raise RdmaError("the registry gave no list of tags")
+    return tuple(tag for tag in tags or () if isinstance(tag, str))

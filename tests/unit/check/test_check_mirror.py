@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the mirror lacks, as findings: each image by its name with its command, and one cause for each registry that does not tell."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import MirrorAnswer, MirrorFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.tests.unit.plan.test_pulls import SRIOV
+
+INTENT = parse_intent([SRIOV], None, {"mirror": "m.example"})
+
+
+def answer(name: str, state: typing.Any, said: str = "", **more: typing.Any) -> MirrorAnswer:
+    return MirrorAnswer(name, f"m.example/{name}", ("operator nfd",), (f"skopeo copy --all docker://{name} docker://m.example/{name}",), state, said, **more)
+
+
+def findings(*answers: MirrorAnswer, **more: typing.Any) -> typing.Tuple[Finding, ...]:
+    return mirror.check(INTENT, MirrorFacts(answers, **more))
+
+
+def test_without_a_mirror_nothing_is_said() -> None:
+    assert mirror.check(parse_intent([SRIOV]), None) == ()
+    assert mirror.check(parse_intent([SRIOV]), MirrorFacts((answer("a.b/c:1", "missing"),))) == ()
+
+
+def test_nobody_asked_is_no_pass() -> None:
+    (finding,) = mirror.check(INTENT, None)
+    assert finding.status == "unknown"
+
+
+def test_what_is_there_passes_and_what_is_missing_has_its_command() -> None:
+    there, missing = findings(answer("a.b/c:1", "there"), answer("a.b/d:1", "missing", "not found (404)"))
+    assert (there.status, there.subject) == ("pass", "a.b/c:1")
+    assert (missing.status, missing.subject) == ("fail", "a.b/d:1")
+    assert "skopeo copy --all docker://a.b/d:1 docker://m.example/a.b/d:1" in missing.remedy and "operator nfd" in missing.why
+
+
+def test_a_driver_is_named_with_what_its_tag_lacks() -> None:
+    (finding,) = findings(answer("a.b/driver:580", "missing", "no tag", by_system=True))
+    assert finding.subject == "a.b/driver:580-*" and "ubuntu24.04" in finding.remedy
+
+
+def test_a_registry_that_does_not_tell_is_one_cause() -> None:
+    silent = [answer(f"a.b/{number}:1", "silent", "no connection to m.example: refused") for number in range(7)]
+    refused = [answer("a.b/x:1", "refused", "HTTP 401 for nobody")]
+    seen = findings(*silent, *refused)
+    assert [(item.subject, item.status) for item in seen] == [("registry m.example", "unknown")] * 2
+    assert "operators_registry_auth_file" in seen[0].remedy and "HTTP 401" in seen[0].measured
+    assert "and 2 more" in seen[1].why and "curl -v https://m.example/v2/" in seen[1].remedy and "7 images" in seen[1].measured
+
+
+def test_what_is_not_known_and_what_comes_from_elsewhere_is_no_pass() -> None:
+    unlisted, elsewhere = findings(unlisted=("images of operator nfd: helm said no",), elsewhere=("operator nfd: quay.io/a/b:1",))
+    assert unlisted.status == "unknown" and "helm said no" in unlisted.why
+    assert elsewhere.status == "fail" and "quay.io/a/b:1" in elsewhere.measured and "for nfd" in elsewhere.remedy
+
+
+def test_complete_is_all_of_it() -> None:
+    good = MirrorFacts((answer("a.b/c:1", "there"),))
+    assert good.complete and load(MirrorFacts, to_data(good)) == good
+    for state in ("missing", "refused", "silent"):
+        assert not MirrorFacts((answer("a.b/c:1", state),)).complete
+    assert not MirrorFacts(unlisted=("x",)).complete and not MirrorFacts(elsewhere=("x",)).complete
