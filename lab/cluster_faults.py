@@ -343,9 +343,9 @@ def _catalog(there: bool) -> Action:
             raise StepError("OLM does not run in this lab", "build/venv/bin/python -m lab olm on")
         if there:
             olm.start_catalog(lab.folder, lab.processes)
+            olm.await_catalog(lab.authority, lab.processes)
         else:
-            lab.processes.stop("opm")
-        olm.await_catalog(lab.authority, lab.processes, there)
+            olm.lose_catalog(lab.authority, lab.processes)
         return f"OLM's catalog is {'back' if there else 'gone'}"
 
     return act
@@ -448,6 +448,6 @@ CLUSTER_FAULTS = (
         "label-absent", "node feature discovery keeps away from a worker, as if it had never been there", ("worker",), _keep_discovery_away, _let_discovery_back
     ),
     Fault("label-sources", "node feature discovery is told to make no labels of its source network", (), _leave_out_network, _take_in_network),
-    Fault("catalog-gone", "the server of OLM's catalog is gone", (), _catalog(False), _catalog(True)),
+    Fault("catalog-gone", "the server of OLM's catalog is gone, and OLM was started anew since", (), _catalog(False), _catalog(True)),
     Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),
 )

@@ -68,14 +68,7 @@ def start(description: Description, authority: Pki, folder: pathlib.Path, proces
     with step("start OLM and its catalog"):
         write_catalog(made, folder)
         start_catalog(folder, processes)
-        config = authority.path("admin.kubeconfig")
-        environment = {"KUBECONFIG": str(config), "OPERATOR_NAME": NAMESPACE, "OPERATOR_NAMESPACE": NAMESPACE}
-        # images of pods that unpack bundles and serve catalogs, of which there are none
-        unused = ("--configmapServerImage", "none", "--util-image", "none", "--opmImage", "none", "--set-workload-user-id=true")
-        # both end when all that they find bears their label, and want to be started again
-        again = ("python3", pathlib.Path(__file__).parent / "again.py")
-        processes.start("catalog", [*again, gotools.binary("catalog"), "--kubeconfig", config, "--namespace", NAMESPACE, *unused], environment)
-        processes.start("olm", [*again, gotools.binary("olm"), "--namespace", NAMESPACE, "--watchedNamespaces", "", "--writeStatusName", ""], environment)
+        start_operators(authority, processes)
         address = f"{description.network.address}:{CATALOG_PORT}"
         spec = {"sourceType": "grpc", "address": address, "displayName": "the lab's own"}
         metadata = {"name": CATALOG, "namespace": NAMESPACE}
@@ -98,6 +91,26 @@ def start_catalog(folder: pathlib.Path, processes: Processes) -> None:
     # an empty cache has no digest, and its profiler takes a port that may be somebody else's
     options = ("--cache-dir", place / "cache", "--cache-enforce-integrity=false", "--pprof-addr", "")
     processes.start("opm", [gotools.binary("opm"), "serve", place / "catalog", "--port", str(CATALOG_PORT), *options])
+
+
+def start_operators(authority: Pki, processes: Processes) -> None:
+    """The two operators that are OLM."""
+    config = authority.path("admin.kubeconfig")
+    environment = {"KUBECONFIG": str(config), "OPERATOR_NAME": NAMESPACE, "OPERATOR_NAMESPACE": NAMESPACE}
+    # images of pods that unpack bundles and serve catalogs, of which there are none
+    unused = ("--configmapServerImage", "none", "--util-image", "none", "--opmImage", "none", "--set-workload-user-id=true")
+    # both end when all that they find bears their label, and want to be started again
+    again = ("python3", pathlib.Path(__file__).parent / "again.py")
+    processes.start("catalog", [*again, gotools.binary("catalog"), "--kubeconfig", config, "--namespace", NAMESPACE, *unused], environment)
+    processes.start("olm", [*again, gotools.binary("olm"), "--namespace", NAMESPACE, "--watchedNamespaces", "", "--writeStatusName", ""], environment)
+
+
+def lose_catalog(authority: Pki, processes: Processes) -> None:
+    """End the server of the catalog, and start anew who asks it: for minutes it would go on with what it remembers."""
+    processes.stop("opm")
+    await_catalog(authority, processes, there=False)
+    processes.stop("catalog")
+    start_operators(authority, processes)
 
 
 def await_catalog(authority: Pki, processes: Processes, there: bool = True) -> None:

@@ -20,7 +20,7 @@ description:
   - Applies nothing for an operator that its catalog does not offer, because a C(Subscription) without a solution blocks the other ones in its namespace.
   - The module does not fail if an operator cannot be installed. The result names the cause, and the check of the stage judges it.
   - O(state=absent) removes each operator whose C(Subscription) has the label of the collection. The order is labelled objects of the operator,
-    C(ClusterServiceVersion), C(Subscription), custom resource definitions without objects, C(OperatorGroup). RV(stays) lists what remains.
+    C(ClusterServiceVersion), C(Subscription), custom resource definitions without objects, C(Operator), C(OperatorGroup). RV(stays) lists what remains.
 options:
   state:
     description: Whether to install O(operators), to remove the operators of the collection, or only to show which ones there are.

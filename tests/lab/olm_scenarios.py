@@ -80,7 +80,7 @@ OLM_SCENARIOS: typing.Tuple[OlmScenario, ...] = (
                 "an operator that requires an API which nobody owns",
                 CHECK,
                 SUBJECT,
-                ("nothing installed, failed", "waits for what it requires", bundle.REQUIRED[0]),
+                (f"{bundle.PACKAGE}.v{bundle.INCOMPLETE_VERSION}, failed", "waits for what it requires", bundle.REQUIRED[0]),
                 "Install what is missing",
             ),
         ),

@@ -75,6 +75,7 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
     "CatalogSource": ("/apis/operators.coreos.com/v1alpha1", "catalogsources", True),
     "InstallPlan": ("/apis/operators.coreos.com/v1alpha1", "installplans", True),
     "OperatorGroup": ("/apis/operators.coreos.com/v1", "operatorgroups", True),
+    "Operator": ("/apis/operators.coreos.com/v1", "operators", False),
     "PackageManifest": ("/apis/packages.operators.coreos.com/v1", "packagemanifests", True),
     "EndpointSlice": ("/apis/discovery.k8s.io/v1", "endpointslices", True),
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),

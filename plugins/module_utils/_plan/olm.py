@@ -84,16 +84,17 @@ def _only_ours(space: str, seen: Seen) -> bool:
 
 
 def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> OperatorWish:
-    """The wish with its channel and catalog. What a Subscription of ours has already stays: a default that changes in the catalog is no wish.
+    """The wish with its channel and catalog. What an operator that is there came from stays: a default that changes in the catalog is no wish.
+
+    A Subscription that has installed nothing holds to nothing: its channel may be the mistake that was corrected since.
 
     :raises _Refusal: no catalog, or it has no such package, channel or version
     """
-    if there is not None:
+    if there is not None and there.installed:
         channel = wish.channel or there.channel
         source, space = (wish.source, wish.source_namespace) if wish.source else (there.source, there.source_namespace)
-        wish = dataclasses.replace(wish, channel=channel, source=source, source_namespace=space or _space_of(source, seen))
         # once it is installed it runs without its catalog
-        return wish if there.installed else _examined(wish, seen)
+        return dataclasses.replace(wish, channel=channel, source=source, source_namespace=space or _space_of(source, seen))
     found = offers(wish, seen)
     if len(found) > 1:
         names = ", ".join(f"{item.catalog_namespace}/{item.catalog}" for item in found)

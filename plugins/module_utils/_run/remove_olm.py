@@ -4,6 +4,7 @@
 
 Our own objects of an operator's kinds go first, while it runs: it alone takes its finalizers off. The Subscription goes after the ClusterServiceVersion:
 it bears our label, so that a removal that was interrupted is found again. Definitions that still have objects stay, as do the objects of others in them.
+Last goes what OLM never takes away itself: its own record of the operator.
 """
 
 from __future__ import annotations
@@ -88,9 +89,22 @@ class Remover:
                 self._await("Deployment", space, name)
         if not self._delete("Subscription", space, subscription.name):
             return False
-        for definition in definitions:
-            self._definition(definition)
+        kept = [name_of(definition) for definition in definitions if not self._definition(definition)]
+        self._record(f"{subscription.package}.{space}", kept)
         return True
+
+    def _record(self, name: str, kept: typing.Sequence[str]) -> None:
+        """OLM lists what belongs to an operator in an object Operator, leaves it behind, and makes it anew while there is anything to list."""
+        try:
+            there = self._find("Operator", "", name) is not None
+        except ApiError as error:
+            if not error.absent:
+                self._stays.append(Stay(f"Operator {name}", f"whether OLM has left it behind could not be read: {error.text}"))
+            return
+        if there and kept:
+            self._stays.append(Stay(f"Operator {name}", f"OLM keeps it while something of the operator is there: CustomResourceDefinition {kept[0]}"))
+        elif there:
+            self._delete("Operator", "", name, stays=True)
 
     def _definitions(
         self, subscription: Subscription, mine: typing.Sequence[ServiceVersion], versions: typing.Sequence[ServiceVersion]
@@ -121,14 +135,15 @@ class Remover:
                 gone = self._delete(kind, str(item["metadata"].get("namespace", "")), name_of(item), str(item.get("kind"))) and gone
         return gone
 
-    def _definition(self, definition: Resource) -> None:
+    def _definition(self, definition: Resource) -> bool:
+        """Delete one without objects; whether it is gone."""
         name = name_of(definition)
         subject = f"CustomResourceDefinition {name}"
         try:
             _kind, items = self._instances(definition)
         except ApiError as error:
             self._stays.append(Stay(subject, f"whether there are objects of it could not be read: {error.text}"))
-            return
+            return False
         left = [item for item in items if not self._check_mode or not ours(item)]
         if left:
             names = ", ".join(name_of(item) for item in left[:_NAMED])
@@ -137,7 +152,8 @@ class Remover:
         elif _MADE_BY_OLM not in labels_of(definition).items() and not any(key.startswith("operators.coreos.com/") for key in labels_of(definition)):
             self._stays.append(Stay(subject, "it was there before OLM installed the operator"))
         else:
-            self._delete("CustomResourceDefinition", "", name, stays=True)
+            return self._delete("CustomResourceDefinition", "", name, stays=True)
+        return False
 
     def _groups(self) -> None:
         """Those of ours in which nothing is left that needs one."""

@@ -134,6 +134,24 @@ def test_objects_of_others_stay_with_their_definition(run: Run, installed: OlmWo
     assert installed.names("CustomResourceDefinition") == {"nodes.nfd.io"} and not installed.names("Subscription")
 
 
+def test_the_record_that_olm_leaves_behind_goes_with_the_last_definition(run: Run, installed: OlmWorld) -> None:
+    record = {"apiVersion": "operators.coreos.com/v1", "kind": "Operator", "metadata": {"name": f"nfd.{SPACE}", "uid": "o"}}
+    installed.serve("Operator", [])
+    installed.put("Operator", record)
+    custom(installed, "theirs")
+    kept = {item["subject"]: item["why"] for item in run(state="absent")["stays"]}
+    assert "CustomResourceDefinition nodes.nfd.io" in kept[f"Operator nfd.{SPACE}"] and installed.names("Operator") == {f"nfd.{SPACE}"}
+
+
+def test_the_record_that_olm_leaves_behind_goes(run: Run, installed: OlmWorld) -> None:
+    record = {"apiVersion": "operators.coreos.com/v1", "kind": "Operator", "metadata": {"name": f"nfd.{SPACE}", "uid": "o"}}
+    installed.serve("Operator", [])
+    installed.put("Operator", record)
+    gone = run(state="absent")
+    assert f"deleted Operator nfd.{SPACE}" in gone["changes"] and gone["stays"] == []
+    assert not installed.names("Operator")
+
+
 def test_a_definition_that_was_there_before_stays(run: Run, installed: OlmWorld) -> None:
     installed.put("CustomResourceDefinition", {**CRD, "metadata": {"name": "nodes.nfd.io", "uid": "1"}})
     assert "before OLM installed" in run(state="absent")["stays"][0]["why"]

@@ -288,6 +288,23 @@ def test_a_cluster_that_does_not_tell_what_catalogs_offer(served: Served) -> Non
     assert "channel" not in world.at("Subscription", "nfd")["spec"]
 
 
+def test_a_channel_that_was_wrong_is_forgotten_with_the_wish_for_it(served: Served) -> None:
+    """Nothing was installed from it, and OLM alone told that it is not there."""
+    world = served(tells=False)
+    said = "constraints not satisfiable: no operators found in channel nightly of package nfd in the catalog referenced by subscription nfd"
+
+    def look(item: Resource) -> None:
+        if item["spec"].get("channel") != "nightly":
+            world.have({**item, "status": {}})
+            world.resolve(world.at("Subscription", "nfd"))
+        else:
+            world.have({**item, "status": {"conditions": [condition("ResolutionFailed", "ConstraintsNotSatisfiable", said)]}})
+
+    world.subscribed = look
+    failed(run(world, OperatorWish("nfd", SPACE, channel="nightly")), "no operators found in channel nightly")
+    assert run(world).only.phase == "ready" and "channel" not in world.at("Subscription", "nfd")["spec"]
+
+
 @pytest.mark.parametrize(
     ("said", "remedy"),
     [

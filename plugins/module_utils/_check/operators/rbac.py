@@ -91,7 +91,8 @@ def _of_olm() -> typing.List[Right]:
         *(Right("operators", "list", kind) for kind in ("EndpointSlice", "PackageManifest")),
         *(Right("operators", verb, kind) for verb in ("get", "create", "patch") for kind in ("OperatorGroup", "Subscription")),
         Right("operators", "patch", "InstallPlan"),
-        *(Right("teardown", "delete", kind) for kind in ("ClusterServiceVersion", "CustomResourceDefinition", "OperatorGroup", "Subscription")),
+        Right("teardown", "list", "Operator"),
+        *(Right("teardown", "delete", kind) for kind in ("ClusterServiceVersion", "CustomResourceDefinition", "Operator", "OperatorGroup", "Subscription")),
     ]
 
 
