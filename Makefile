@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lab lab-down lab-status lint unit faults jobs clean-cache
+.PHONY: help setup site test lab lab-down lab-status lint unit faults jobs nvidia openshift clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -34,12 +34,24 @@ test: setup ## everything that CI runs
 	@$(VENV)/python -m dev.test
 
 faults: site ## every fault, injected into the lab one after the other, and what else takes too long for 'make test', which has one of each kind
-	@$(VENV)/python -m pytest tests/lab --ignore tests/lab/test_jobs.py --ignore tests/lab/test_teardown.py
+	@$(VENV)/python -m pytest tests/lab $(foreach name,jobs nvidia olm teardown,--ignore tests/lab/test_$(name).py)
 
 jobs: setup ## training jobs before the real operators, which are compiled first; 'make test' leaves this out
 	@$(VENV)/python -m lab build --operators
 	@$(MAKE) --no-print-directory site
 	@$(VENV)/python -m pytest tests/lab/test_jobs.py
+
+nvidia: setup ## what is rendered for NVIDIA's network operator, before its own controllers, which are compiled first; 'make test' leaves this out
+	@$(VENV)/python -m lab build --nvidia
+	@$(MAKE) --no-print-directory site
+	@$(VENV)/python -m pytest tests/lab/test_nvidia.py
+
+openshift: setup ## the lab with real OLM, which is compiled first: site.yml installs by it, then its faults; 'make test' leaves this out
+	@$(VENV)/python -m lab build --olm
+	@$(MAKE) --no-print-directory lab
+	@$(VENV)/python -m lab olm on
+	@$(VENV)/python -m dev.site -i inventory/lab-olm
+	@$(VENV)/python -m pytest tests/lab/test_olm.py
 
 clean-cache: ## empty the cache of builds and downloads
 	@$(PYTHON) -m dev.clean_cache

@@ -13,10 +13,48 @@ import typing
 
 from dev.steps import guarded, say, step
 
-from . import definitions, description, job_operators
+from . import definitions, description, job_operators, machine_config, nvidia_operator, olm
 from .fabric.fabric_faults import Target
 from .faults import FAULTS
 from .planes import Lab
+
+
+@dataclasses.dataclass(frozen=True)
+class Extra:
+    """What is built and runs on demand only."""
+
+    what: str
+    build: typing.Callable[[], None]
+    start: typing.Callable[[Lab], None]
+    stop: typing.Callable[[Lab], None]
+
+
+EXTRAS: typing.Mapping[str, Extra] = {
+    "operators": Extra(
+        "the operators of training jobs",
+        job_operators.build,
+        lambda lab: job_operators.start(lab.authority, lab.folder, lab.processes),
+        lambda lab: job_operators.stop(lab.authority, lab.folder, lab.processes),
+    ),
+    "nvidia": Extra(
+        "NVIDIA's network operator",
+        nvidia_operator.build,
+        lambda lab: nvidia_operator.start(lab.authority, lab.processes),
+        lambda lab: nvidia_operator.stop(lab.authority, lab.processes),
+    ),
+    "machines": Extra(
+        "OpenShift's machine config controller",
+        machine_config.build,
+        lambda lab: machine_config.start(lab.description, lab.authority, lab.processes),
+        lambda lab: machine_config.stop(lab.authority, lab.processes),
+    ),
+    "olm": Extra(
+        "the Operator Lifecycle Manager with a catalog of the lab's own",
+        olm.build,
+        lambda lab: olm.start(lab.description, lab.authority, lab.folder, lab.processes),
+        lambda lab: olm.stop(lab.description, lab.authority, lab.folder, lab.processes),
+    ),
+}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -25,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     up = commands.add_parser("up", help="build what is not cached, start what does not run")
     up.add_argument("--nodes", type=int, default=0, metavar="N", help="also N simulated nodes (kwok), for scale")
     only = commands.add_parser("build", help="only build")
-    only.add_argument("--operators", action="store_true", help="also the operators of training jobs")
+    for name, extra in EXTRAS.items():
+        only.add_argument(f"--{name}", action="store_true", help=f"also {extra.what}")
     commands.add_parser("down", help="end everything; the logs stay")
     commands.add_parser("status", help="what runs, and what it uses")
     fault = commands.add_parser("fault", help="inject a fault, or take it back", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=_fault_table())
@@ -35,8 +74,8 @@ def _parser() -> argparse.ArgumentParser:
         fault.add_argument(f"--{field.name}", default=field.default, type=type(field.default), help="default: %(default)s")
     kinds = commands.add_parser("definitions", help="serve the kinds of operators that do not run here, or take them back")
     kinds.add_argument("direction", choices=("on", "off"))
-    kinds = commands.add_parser("operators", help="run the operators of training jobs, or take them back")
-    kinds.add_argument("direction", choices=("on", "off"))
+    for name, extra in EXTRAS.items():
+        commands.add_parser(name, help=f"run {extra.what}, or take it back with all that came of it").add_argument("direction", choices=("on", "off"))
     reset = commands.add_parser("reset", help="reset a worker, as its BMC does")
     reset.add_argument("worker")
     reset.add_argument("kind", help="of Redfish: ForceRestart, ForceOff...")
@@ -71,13 +110,10 @@ def _definitions(lab: Lab, options: argparse.Namespace) -> None:
         say(name)
 
 
-def _operators(lab: Lab, options: argparse.Namespace) -> None:
-    job_operators.build()
+def _extra(lab: Lab, extra: Extra, direction: str) -> None:
+    extra.build()
     lab.enter()
-    if options.direction == "on":
-        job_operators.start(lab.authority, lab.folder, lab.processes)
-    else:
-        job_operators.stop(lab.authority, lab.folder, lab.processes)
+    (extra.start if direction == "on" else extra.stop)(lab)
 
 
 def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
@@ -90,8 +126,9 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
         lab.up(options.nodes)
     elif options.command == "build":
         lab.build()
-        if options.operators:
-            job_operators.build()
+        for name, extra in EXTRAS.items():
+            if getattr(options, name):
+                extra.build()
     elif options.command == "down":
         lab.down()
     elif options.command == "status":
@@ -100,8 +137,8 @@ def main(arguments: typing.Optional[typing.Sequence[str]] = None) -> int:
         _fault(lab, options)
     elif options.command == "definitions":
         _definitions(lab, options)
-    elif options.command == "operators":
-        _operators(lab, options)
+    elif options.command in EXTRAS:
+        _extra(lab, EXTRAS[options.command], options.direction)
     elif options.command == "reset":
         lab.enter()
         lab.reset(options.worker, options.kind)

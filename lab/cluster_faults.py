@@ -12,7 +12,7 @@ import typing
 
 from dev.steps import StepError
 
-from . import controlplane, feature_discovery, objects
+from . import controlplane, feature_discovery, objects, olm
 from .bmc import server
 from .fabric.fabric_faults import Target
 from .planes import Lab
@@ -337,6 +337,20 @@ def _remove_policy(lab: Lab, _target: Target) -> str:
     return f"SriovNetworkNodePolicy {_FOREIGN} is gone"
 
 
+def _catalog(there: bool) -> Action:
+    def act(lab: Lab, _target: Target) -> str:
+        if not lab.processes.alive("olm"):
+            raise StepError("OLM does not run in this lab", "build/venv/bin/python -m lab olm on")
+        if there:
+            olm.start_catalog(lab.folder, lab.processes)
+        else:
+            lab.processes.stop("opm")
+        olm.await_catalog(lab.authority, lab.processes, there)
+        return f"OLM's catalog is {'back' if there else 'gone'}"
+
+    return act
+
+
 def _client(lab: Lab) -> typing.Any:
     return objects.client(lab.authority.path("admin.kubeconfig"))
 
@@ -434,5 +448,6 @@ CLUSTER_FAULTS = (
         "label-absent", "node feature discovery keeps away from a worker, as if it had never been there", ("worker",), _keep_discovery_away, _let_discovery_back
     ),
     Fault("label-sources", "node feature discovery is told to make no labels of its source network", (), _leave_out_network, _take_in_network),
+    Fault("catalog-gone", "the server of OLM's catalog is gone", (), _catalog(False), _catalog(True)),
     Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),
 )

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import pathlib
 import string
 import typing
@@ -86,7 +87,9 @@ def remove(resource: typing.Any, names: typing.Optional[typing.Collection[str]] 
 
     found = there()
     for item in found:
-        resource.delete(name=item.metadata.name, namespace=item.metadata.namespace)
+        # one that others own may go with them meanwhile
+        with contextlib.suppress(kubernetes.dynamic.exceptions.NotFoundError):
+            resource.delete(name=item.metadata.name, namespace=item.metadata.namespace)
     if not wait_until(lambda: not there(), GONE_SECONDS):
         left = ", ".join(sorted(item.metadata.name for item in there()))
         raise StepError(f"{resource.kind}: {left} do not go", "see which of them, or of their objects, has a finalizer, with lab/kubectl")

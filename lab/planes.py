@@ -16,7 +16,7 @@ import typing
 
 from dev.steps import StepError, say, step
 
-from . import controlplane, feature_discovery, job_operators, network, objects, scale, workers
+from . import controlplane, feature_discovery, job_operators, machine_config, network, nvidia_operator, objects, olm, scale, workers
 from .bmc.plane import Bmc
 from .bmc.server import RESTARTS
 from .build import debian, disk, gotools, ibsim
@@ -57,7 +57,7 @@ class Lab:
         debian.install_host_packages()
         gotools.check_go()
         for name in gotools.TOOL:
-            if name not in (*scale.TOOLS, *job_operators.OPERATORS):
+            if name not in (*scale.TOOLS, *job_operators.OPERATORS, *nvidia_operator.TOOLS, *machine_config.TOOLS, *olm.TOOLS):
                 gotools.binary(name)
         # here, because from inside of the lab's network namespace nothing can be fetched
         for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS, feature_discovery.MODULE):

@@ -38,22 +38,29 @@ class Tool:
 
     :ivar ready: pattern that a ready binary's own version output must show, to be taken instead of compiled
     :ivar variables: that its own build sets at linking
+    :ivar tags: of its own build
     """
 
     module: str
     package: str
     ready: typing.Optional[str] = None
     variables: typing.Tuple[str, ...] = ()
+    tags: typing.Tuple[str, ...] = ()
 
     @property
     def flags(self) -> typing.List[str]:
         """Arguments of ``go build``."""
         linked = " ".join(["-s -w", VERSION_FLAGS, *(f"-X {variable}" for variable in self.variables)])
-        return ["-trimpath", "-ldflags", linked]
+        return ["-trimpath", *(("-tags", ",".join(self.tags)) if self.tags else ()), "-ldflags", linked]
 
 
 OPERATOR = "github.com/k8snetworkplumbingwg/sriov-network-operator"
 DISCOVERY = "sigs.k8s.io/node-feature-discovery"
+NETWORK_OPERATOR = "github.com/Mellanox/network-operator"
+MACHINE_CONFIG = "github.com/openshift/machine-config-operator"
+#: that it tells, and by which its controller knows what was made for it
+MACHINE_CONFIG_VERSION = "v0.0.1-0.20230724174830-7b54f1dcce4e"
+LIFECYCLE = "github.com/operator-framework/operator-lifecycle-manager"
 #: where its chart mounts what it looks at, and the version that it tells
 DISCOVERY_VARIABLES = (f"{DISCOVERY}/pkg/utils/hostpath.pathPrefix=/host-", f"{DISCOVERY}/pkg/version.version=v0.18.2")
 TOOL = {
@@ -76,6 +83,18 @@ TOOL = {
     "trainer": Tool("trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"),
     "jobset": Tool("trainer", "sigs.k8s.io/jobset"),
     "kueue": Tool("kueue", "sigs.k8s.io/kueue/cmd/kueue"),
+    "network-operator": Tool("network-operator", NETWORK_OPERATOR),
+    # the tags leave out what needs C: it takes no image from a registry
+    "machine-config-controller": Tool(
+        "machine-config",
+        f"{MACHINE_CONFIG}/cmd/machine-config-controller",
+        variables=tuple(f"{MACHINE_CONFIG}/pkg/version.{name}={MACHINE_CONFIG_VERSION}" for name in ("Raw", "Hash")),
+        tags=("containers_image_openpgp", "exclude_graphdriver_btrfs", "exclude_graphdriver_devicemapper"),
+    ),
+    "olm": Tool("olm", f"{LIFECYCLE}/cmd/olm"),
+    "catalog": Tool("olm", f"{LIFECYCLE}/cmd/catalog"),
+    # the tags leave out what needs C: it takes no image from a registry
+    "opm": Tool("operator-registry", "github.com/operator-framework/operator-registry/cmd/opm", tags=("json1", "containers_image_openpgp")),
     "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", r"v0\.7\."),
 }
 
@@ -94,7 +113,7 @@ def binary(name: str) -> pathlib.Path:
                 with step(f"compile {other}"):
                     _compile(folder, candidate, target / other)
 
-    own = [word for other in TOOL.values() if other.module == tool.module for word in other.variables]
+    own = [word for other in TOOL.values() if other.module == tool.module for word in (*other.variables, *other.tags)]
     return cached(f"tools-{tool.module}", [folder, VERSION_FLAGS, *own], build) / name
 
 

@@ -10,24 +10,20 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NodeFirmwarePlan
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_PLAN, FIRMWARE_SETTINGS, NodeFirmwarePlan
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configuration_operator import templates
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import mark
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import ByOperator, by_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import OfHost, of_host, to_set
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import Before, OfHost, hosts_of, of_nodes, to_set
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, Caller, ControllerAction, Result, by_pods
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, firmware_of
 
-FACT = "nic_firmware_plan"
-_BY_POD = "an observer changes nothing on its node. Reach it by ssh, or set them by hand"
-
 
 class ActionModule(ControllerAction):
-    """Reads the facts of the run. It asks the API server only where something has to be set."""
+    """Reads the facts of the run, and leaves each node's part as a fact of the node. It asks the API server only where something has to be set."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = cluster_spec(**FOLDER_SPEC, fabrics={"type": "raw", "required": True}, cluster={"type": "raw"})
 
@@ -36,9 +32,8 @@ class ActionModule(ControllerAction):
         try:
             answer = self._plan(options, variables, folder)
         except RdmaError as error:
-            folder.write(FACT, error=str(error))
+            folder.write(FIRMWARE_PLAN, error=str(error))
             raise
-        folder.write(FACT, value=answer)
         return answer
 
     def _plan(self, options: Result, variables: Result, folder: FactFolder) -> Result:
@@ -47,14 +42,26 @@ class ActionModule(ControllerAction):
         api: typing.List[Cluster] = []
 
         def cluster() -> Cluster:
-            api.extend([] if api else [connect(typing.cast(typing.Any, Caller(FACT, options, bool(self._task.check_mode))))])
+            api.extend([] if api else [connect(typing.cast(typing.Any, Caller(FIRMWARE_PLAN, options, bool(self._task.check_mode))))])
             return api[0]
 
         operator = _by_operator(known, cluster)
-        planned = {node: one for node, one in _planned(known, operator, by_pods(nodes, variables), cluster).items() if one != NodeFirmwarePlan()}
+        hosts = hosts_of(known.memberships, known.platforms, known.fleet)
+        before, unread = _before(known, hosts, cluster)
+        planned = of_nodes(hosts, before, operator, unread, by_pods(nodes, variables))
+        for node in nodes:
+            # one that had a part before may have none any more
+            if node in planned or folder.read(FIRMWARE_SETTINGS, node) is not None:
+                folder.write(FIRMWARE_SETTINGS, node, planned.get(node, NodeFirmwarePlan()))
         objects = [{"fabric": fabric, "object": made} for fabric, made in operator.objects]
         templated = sorted(node for node, one in planned.items() if one.templates)
-        return {"nodes": to_data(planned), "templates": objects, "templated": templated, "wanted": dict(operator.wanted)}
+        folder.write(FIRMWARE_PLAN, value={"templates": objects, "templated": templated, "wanted": dict(operator.wanted)})
+        counts = {
+            "set": sum(bool(one.settings) for one in planned.values()),
+            "refused": sum(bool(one.refusal) for one in planned.values()),
+            "templated": len(templated),
+        }
+        return {"templates": objects, "templated": templated, "counts": counts}
 
 
 def _by_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> ByOperator:
@@ -67,33 +74,21 @@ def _by_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> ByOpera
     return by_operator(known.memberships, known.platforms, known.fleet, known.nics, there, unread)
 
 
-def _planned(known: Known, operator: ByOperator, pods: typing.Container[str], cluster: typing.Callable[[], Cluster]) -> typing.Dict[str, NodeFirmwarePlan]:
-    hosts = {
-        node: of_host(node, known.memberships, platform.value, known.fleet) if platform.value is not None else OfHost()
-        for node, platform in known.platforms.items()
-    }
-    unset = [node for node, host in hosts.items() if to_set(host, ())]
+def _before(known: Known, hosts: typing.Mapping[str, OfHost], cluster: typing.Callable[[], Cluster]) -> typing.Tuple[typing.Dict[str, Before], str]:
+    """For what the nodes with something to set were reset before; and why nothing may be set, which is empty where it may."""
     # two who set one HCA would undo each other's settings
     unread = f"whether NVIDIA's operator sets them is not known: {known.nics.errors[0]}" if known.nics.errors else ""
+    if not any(to_set(host, ()) for host in hosts.values()):
+        return {}, unread
     try:
-        marks = {name_of(item): item for item in cluster().list("Node").items} if unset else {}
+        return {name_of(item): _reset_for(item) for item in cluster().list("Node").items}, unread
     except RdmaError as error:
-        marks, unread = {}, f"whether nodes were reset for them before is not known: {error}"
-    found = {}
-    for node, host in hosts.items():
-        before, broken = _reset_for(marks.get(node))
-        settings = to_set(host, before)
-        refusal = (unread or broken or (_BY_POD if node in pods else "")) if settings else ""
-        by = operator.cards.get(node, ())
-        names, cards = (tuple(dict.fromkeys(pair[of] for pair in by)) for of in (0, 1))
-        found[node] = NodeFirmwarePlan({} if refusal else settings, refusal, names, cards, operator.notes.get(node, ()))
-    return found
+        return {}, f"whether nodes were reset for them before is not known: {error}"
 
 
-def _reset_for(node: typing.Optional[Resource]) -> typing.Tuple[typing.Tuple[str, ...], str]:
-    """Identities of the differences for which a node was reset, or why they are not known."""
+def _reset_for(node: Resource) -> Before:
     try:
-        noted = mark(node) if node is not None else None
+        noted = mark(node)
     except ParseError as error:
-        return (), f"whether it was reset for them before is not known: {error.seen}"
-    return noted.differences if noted is not None and noted.reset else (), ""
+        return Before(error=f"whether it was reset for them before is not known: {error.seen}")
+    return Before(noted.differences if noted is not None and noted.reset else ())

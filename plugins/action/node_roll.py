@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Fact
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NodeFirmwarePlan, ObservedFirmwareSet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_PLAN, FIRMWARE_SETTINGS, NodeFirmwarePlan, ObservedFirmwareSet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -147,10 +147,11 @@ def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) ->
 
 def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> typing.Dict[str, Seen]:
     """What NVIDIA's operator does to the nodes by templates that this run has planned; nothing where it has planned none."""
-    planned = folder.read("nic_firmware_plan")
+    planned = folder.read(FIRMWARE_PLAN)
     if planned is not None and planned.error is not None:
         raise RdmaError(f"what has to be set in the firmware of HCAs is not known: {planned.error}")
-    nodes: typing.Dict[str, NodeFirmwarePlan] = load(typing.Dict[str, NodeFirmwarePlan], _part(planned, "nodes"), "nic_firmware_plan")
+    facts = {node: folder.read(FIRMWARE_SETTINGS, node) for node in folder.start().nodes} if planned is not None else {}
+    nodes: typing.Dict[str, NodeFirmwarePlan] = {node: load(NodeFirmwarePlan, fact.value or {}, fact.kind) for node, fact in facts.items() if fact is not None}
     applied: typing.Tuple[AppliedObject, ...] = load(typing.Tuple[AppliedObject, ...], _part(folder.read("nic_templates"), "applied") or (), "nic_templates")
     left: typing.Dict[str, str] = load(typing.Dict[str, str], _part(folder.read("nic_devices"), "left"), "nic_devices")
     actions = {one.name: (one.action, one.refusal) for one in applied}

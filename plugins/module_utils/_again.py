@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judges a run again by its folder alone. Sits above all layers, below modules and plugins."""
+"""Judges a run again by its folder alone, and compares it with another. Sits above all layers, below modules and plugins."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ._check.again import judge_again
 from ._check.frame import RawIntent
 from ._folder import facts_of
 from ._frame import records_dir
+from ._model.errors import RdmaError
 from ._model.facts import RunStart
 from ._model.findings import STAGES
 from ._model.records import Record
@@ -18,8 +19,9 @@ from ._observe.facts import FactFolder, read_start
 from ._observe.files import FileError, remove, write_text
 from ._observe.records import read_records, write_record
 from ._publish import publish
-from ._report.difference import KINDS, Snapshot, differences, record_differences, show
+from ._report.difference import KINDS, Difference, Snapshot, differences, record_differences, show
 from ._report.difference_page import difference_html, difference_json
+from ._report.verdict import Since
 
 Data = typing.Dict[str, typing.Any]
 
@@ -84,11 +86,31 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
     :raises FileError: there is no run in one of them, or the folder can't be written
     """
     before, after = snapshot(before_dir), snapshot(report_dir)
+    found, paths = _written(before, after, report_dir)
+    return {"before": before.start.run, "after": after.start.run, "count": len(found), "lines": show(found), "paths": paths}
+
+
+def since(before_dir: str, report_dir: str) -> Since:
+    """What changed since a run that is kept. One that can't be compared, as of another version, is no reason to have no report: it says why.
+
+    :raises FileError: the folder of the report can't be written
+    """
+    run = os.path.basename(before_dir)
+    try:
+        before, after = snapshot(before_dir), snapshot(report_dir)
+    except RdmaError as error:
+        return Since(run, "", error=str(error))
+    found, _paths = _written(before, after, report_dir)
+    return Since(run, before.start.started, len(found), tuple(show(found)))
+
+
+def _written(before: Snapshot, after: Snapshot, report_dir: str) -> typing.Tuple[typing.List[Difference], typing.Dict[str, str]]:
+    """The differences, and where they were written, by format."""
     found = differences(before, after)
     paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
     write_text(paths["json"], difference_json(before.start, after.start, found))
     write_text(paths["html"], difference_html(before.start, after.start, found))
-    return {"before": before.start.run, "after": after.start.run, "count": len(found), "lines": show(found), "paths": paths}
+    return found, paths
 
 
 def _write(target: str, judged: typing.Mapping[str, Record]) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import platform
 import typing
@@ -15,10 +16,11 @@ from ._observe.facts import FactFolder, now, read_start
 from ._observe.files import write_text
 from ._report.data import render_json
 from ._report.junit import render_junit
+from ._report.metrics import render_metrics
 from ._report.page import render_html
-from ._report.verdict import build, stats, times, verdict_line
+from ._report.verdict import Since, build, stats, times, verdict_line
 
-FORMATS = {"html": render_html, "json": render_json, "xml": render_junit}
+FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics}
 
 Data = typing.Dict[str, typing.Any]
 
@@ -29,6 +31,7 @@ def publish(
     records: typing.Mapping[str, Record],
     unreadable: typing.Mapping[str, str],
     versions: typing.Mapping[str, str],
+    since: typing.Optional[Since] = None,
 ) -> Data:
     """Write the report.
 
@@ -37,6 +40,7 @@ def publish(
     :param records: by stage, of whatever run
     :param unreadable: by stage, why its record could not be read
     :param versions: of what calls this, by name
+    :param since: what changed since the run before, if one is kept
     :returns: the result of the module ``report``
     :raises FileError: a file can't be written
     """
@@ -44,6 +48,7 @@ def publish(
     start = read_start(facts.report_dir)
     resumes = start.resumes if start is not None and start.run == facts.run else ()
     report = build(records, unreadable, facts.run, now(), everything, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes)
+    report = dataclasses.replace(report, since=since)
     paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
         write_text(paths[name], render(report))

@@ -23,6 +23,10 @@ options:
       - The wait ends when each of them has it, or when the operator has failed with it for two minutes. RV(left) names the cards that do not have it.
     type: dict
     default: {}
+  planned:
+    description: Take O(wanted) from what M(linerate.rdma.nic_firmware_plan) has planned in this run. Needs O(facts_dir) and O(run).
+    type: bool
+    default: false
   wait_seconds:
     description: Limit in seconds for this wait.
     type: int
@@ -88,16 +92,18 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_PLAN, NicDevices
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configuration_operator import observe
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_nics import wait_for_nics
 
 
 def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
-    wanted = load(typing.Dict[str, typing.Dict[str, typing.Any]], module.params["wanted"], "wanted")
+    folder = folder_of(module) if module.params["planned"] else None
+    given = (folder.value(FIRMWARE_PLAN) or {}).get("wanted") or {} if folder is not None else module.params["wanted"]
+    wanted = load(typing.Dict[str, typing.Dict[str, typing.Any]], given, "wanted")
     try:
         cluster = connect(module)
         left = wait_for_nics(cluster, {} if module.check_mode else wanted, module.params["wait_seconds"], time.monotonic, time.sleep)
@@ -108,7 +114,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
 
 
 def main() -> None:
-    spec = facts_spec(wanted={"type": "dict", "default": {}}, wait_seconds={"type": "int", "default": 3600})
+    spec = facts_spec(wanted={"type": "dict", "default": {}}, planned={"type": "bool", "default": False}, wait_seconds={"type": "int", "default": 3600})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     run_with_fact(module, lambda: work(module), "nic_devices")
 

@@ -16,13 +16,15 @@ description:
   - Compares with the values after the next reset. If they are as wanted, it sets nothing.
   - Refuses unknown and read-only settings, and a BlueField in DPU mode. It then sets nothing on any HCA.
   - Never resets an HCA. RV(resets) says how the settings come into force.
+  - With O(facts_dir) and O(run), and without O(settings) and O(by_device), sets what M(linerate.rdma.nic_firmware_plan) has planned for the node.
+  - With O(facts_dir) and O(run), the result is the fact C(nic_firmware) of the node.
   - Do not use it where the NIC configuration operator of NVIDIA decides on the settings. Use P(linerate.rdma.render_nic_configuration#filter) there.
 options:
   settings:
     description:
       - Settings by their names in the firmware.
       - A value is the number or the word that C(mstconfig) shows, or a boolean.
-      - Set either this or O(by_device).
+      - Set either this or O(by_device), unless O(facts_dir) and O(run) are set.
     type: dict
   devices:
     description: PCI addresses of the physical functions (PFs). By default, all NVIDIA HCAs of the node.
@@ -45,6 +47,7 @@ options:
     default:
       - /sys
 extends_documentation_fragment:
+  - linerate.rdma._options.facts
   - linerate.rdma._attributes.changes
 """
 
@@ -91,6 +94,10 @@ resets:
   returned: success
   type: dict
   sample: {"0000:3c:00.0": "Drain the node, then mstfwreset -d 0000:3c:00.0 -y reset, or power-cycle it: a warm reboot does not always do."}
+counts:
+  description: Number of HCAs in the fact C(nic_firmware). The result itself is then that fact, in O(facts_dir).
+  returned: if O(facts_dir) and O(run) are set
+  type: dict
 """
 
 import typing
@@ -142,6 +149,7 @@ def main() -> None:
             "devices": {"type": "list", "elements": "str", "default": []},
             "managed_by_operator": {"type": "bool", "default": False},
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
+            **_ansible.OBSERVER_SPEC,
         },
         mutually_exclusive=[("settings", "by_device"), ("devices", "by_device")],
         required_one_of=[("settings", "by_device")],

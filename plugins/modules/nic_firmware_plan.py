@@ -13,8 +13,11 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Compares the facts C(firmware), C(platform) and C(nic_devices) of a run with what the fabrics and C(rdma_cluster.firmware) want. It sets nothing.
-  - C(settings) of RV(nodes) is what M(linerate.rdma.nic_firmware) must set on a node. The next value counts, so that a setting that waits for a reset is not
-    in it.
+  - The part of a node is its fact C(nic_firmware_settings). Its C(settings) are what M(linerate.rdma.nic_firmware) must set on the node, by PCI address. The
+    next value counts, so that a setting that waits for a reset is not in it.
+  - C(refusal) of the fact says why the node cannot set them. C(templates) and C(cards) name the templates and the C(NicDevices) by which the operator sets the
+    others.
+  - What each C(NicDevice) must have is in the fact C(nic_firmware_plan), for O(linerate.rdma.nic_device_info#module:planned).
   - A setting that did not take at a reset is not in it either, by the annotation C(linerate.rdma/roll) of the node. Remove the annotation to try again.
   - An HCA of which the NIC configuration operator of NVIDIA has a C(NicDevice) is set by a C(NicConfigurationTemplate) instead. There is one for each fabric
     and model, where an HCA is not known to be as wanted, or where the template exists already. It selects the HCAs by their PCI addresses.
@@ -63,20 +66,6 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-nodes:
-  description:
-    - For each node with something to set, to leave or to tell its C(settings) by PCI address, its C(refusal), C(templates), C(cards) and C(notes).
-    - C(refusal) says why the node cannot set them. C(templates) and C(cards) name the templates and the C(NicDevices) by which the operator sets the others.
-  returned: success
-  type: dict
-  sample:
-    worker-1:
-      settings:
-        "0000:3c:00.0": {NUM_OF_VFS: "16"}
-      refusal: ""
-      templates: []
-      cards: []
-      notes: []
 templates:
   description: The templates, for O(linerate.rdma.custom_resources#module:objects).
   returned: success
@@ -87,8 +76,9 @@ templated:
   returned: success
   type: list
   elements: str
-wanted:
-  description: C(spec.template) of them, by the name of each C(NicDevice) that must have it, for O(linerate.rdma.nic_device_info#module:wanted).
+counts:
+  description: Number of nodes that set settings themselves (C(set)), that cannot (C(refused)), and of RV(templated).
   returned: success
   type: dict
+  sample: {set: 2, refused: 0, templated: 0}
 """

@@ -329,6 +329,11 @@ platform:
         peermem: false
         peer_clients: []
         ofed: null
+    signed_modules:
+      description: Whether the kernel loads only signed modules, as with secure boot. V(null) if it does not say.
+      returned: success
+      type: bool
+      sample: false
     errors:
       description: Files that could not be read, each with the reason.
       returned: success

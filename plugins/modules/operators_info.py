@@ -155,6 +155,14 @@ operators:
       description: Operators that an earlier run installed.
       type: list
       elements: str
+    drivers:
+      description: What each C(NicClusterPolicy) and C(ClusterPolicy) says of its driver container.
+      type: list
+      elements: dict
+    hosts:
+      description: Operating system, kernel and architecture of the nodes that take part. They decide on the image of a driver container.
+      type: list
+      elements: dict
     errors:
       description: Objects that could not be read, each with the reason.
       type: list

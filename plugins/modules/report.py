@@ -13,7 +13,7 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Part of the frame around the stages. The role P(linerate.rdma.report#role) uses it. Runs on the controller and does not contact any host.
-  - Combines the records of one run into C(report.html), C(report.json) and C(report.xml) (JUnit).
+  - Combines the records of one run into C(report.html), C(report.json), C(report.xml) (JUnit) and C(report.prom) (OpenMetrics).
   - C(report.html) has a sheet for each node, or in large fleets for each sort of nodes, and a table of groups with the odd ones.
   - The run is green only if every stage has a record of this run with an open gate. The report lists records of older runs, but does not count them.
 options:
@@ -26,6 +26,13 @@ options:
     description: Report folder on the controller.
     type: path
     required: true
+  keep:
+    description:
+      - Number of runs that stay, this one included, each under its own name in the folder C(runs) of O(report_dir). C(runs/latest) leads to the newest.
+      - The oldest are removed. With V(0) no run is kept, and none is removed.
+      - The page says what changed since the newest of them that is of this kind. Runs in check mode are compared with each other only.
+    type: int
+    default: 0
 extends_documentation_fragment:
   - linerate.rdma._attributes.records
 seealso:
@@ -114,6 +121,11 @@ changes:
   type: list
   elements: str
   returned: always
+removed:
+  description: Runs that are not kept any more.
+  type: list
+  elements: str
+  returned: always
 paths:
   description: Paths of the written files, by format.
   type: dict
@@ -124,9 +136,11 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.linerate.rdma.plugins.module_utils._again import since
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import before, keep
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records
 from ansible_collections.linerate.rdma.plugins.module_utils._publish import publish
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import newest
@@ -136,11 +150,13 @@ def write_report(params: typing.Dict[str, typing.Any], ansible_version: str) -> 
     folder = params["report_dir"]
     records, unreadable = read_records(records_dir(folder))
     facts = FactFolder(folder, params["run"] or newest(records))
-    return publish(facts, folder, records, unreadable, {"ansible-core": ansible_version})
+    earlier = before(folder, facts.run) if params["keep"] else None
+    answer = publish(facts, folder, records, unreadable, {"ansible-core": ansible_version}, since(earlier, folder) if earlier else None)
+    return {**answer, "removed": keep(folder, facts.run, params["keep"])}
 
 
 def main() -> None:
-    spec = {"run": {"type": "str"}, "report_dir": {"type": "path", "required": True}}
+    spec = {"run": {"type": "str"}, "report_dir": {"type": "path", "required": True}, "keep": {"type": "int", "default": 0}}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     run(module, lambda: write_report(module.params, module.ansible_version))
 

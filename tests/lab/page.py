@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+from .olm_scenarios import OLM_SCENARIOS
 from .scenarios import ELSEWHERE, SCENARIOS, Scenario
 
 HEAD = """# Faults and their findings
 
 What can be wrong, the finding that names it, and what helps. Each row of the first table is a test: the fault is injected for real into the lab, the playbook
 is run as a user would, and the finding's id, subject, status and words are asserted, then the fault is taken back. `make faults` runs them all, `make test` one
-of each kind. This page is made from those tests
+of each kind, and `make openshift` those of OLM. This page is made from those tests
 (`python -m tests.lab.page > docs/faults.md`) and a test holds the two together. `*` stands for any text.
 
 ## Injected in the lab
@@ -30,7 +31,7 @@ What cannot be injected in the lab, or needs no playbook to be injected; the fin
 
 
 def page() -> str:
-    rows = [_row(scenario, index) for scenario in SCENARIOS for index in range(len(scenario.expected))]
+    rows = [_row(scenario, index) for scenario in (*SCENARIOS, *OLM_SCENARIOS) for index in range(len(scenario.expected))]
     others = [_line(other.fault, other.why, f"`{other.finding}`", f"`{other.test}`") for other in ELSEWHERE]
     return HEAD + "".join(rows) + OTHER + "".join(others)
 

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 
 import pytest
 
-from .conftest import MANAGED, Lab, Run
-from .scenarios import SCENARIOS, Expected, Scenario, intent
+from .conftest import MANAGED, Lab
+from .named import assert_named
+from .scenarios import SCENARIOS, Scenario, intent
 
 
 @pytest.mark.parametrize("scenario", [pytest.param(each, id=each.name, marks=() if each.always else pytest.mark.thorough) for each in SCENARIOS])
@@ -27,24 +27,11 @@ def test_a_fault_is_named(lab: Lab, scenario: Scenario) -> None:
             run = playbook.wait()
     assert (run.code == 0) == scenario.survives, run.end
     for expected in scenario.expected:
-        _assert_named(run, expected)
+        assert_named(run, expected)
     assert lab.objects("v1/Pod", MANAGED) == []
     if scenario.heals:
         healed = lab.playbook(scenario.heals)
         assert healed.code == 0, healed.end
-
-
-def _assert_named(run: Run, expected: Expected) -> None:
-    found = [
-        finding
-        for finding in run.findings(expected.stage, expected.status)
-        if finding["check"] == expected.check and fnmatch.fnmatchcase(finding["subject"], expected.subject)
-    ]
-    assert found, f"no finding {expected.check} on {expected.subject} is {expected.status}\n{run.end}"
-    for finding in found:
-        words = f"{finding['measured']} | {finding['expected']} | {finding['why']}"
-        assert [text for text in expected.says if text not in words] == [], finding
-        assert expected.remedy in finding["remedy"], finding
 
 
 @pytest.mark.parametrize("playbook", ["site.yml", "playbooks/validate.yml"])

@@ -13,6 +13,7 @@ from .._model.intent import Intent
 from .._model.load import LoadError, load, to_data
 from .._model.records import CLOSED, OPEN, PENDING, Record
 from .._parse.intent import IntentError, parse_intent
+from .._parse.kubernetes.refusal import explain
 from .stages import TABLE
 from .validate import check as validate
 
@@ -121,7 +122,12 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     why = "A task of the stage failed, so nothing after it was looked at."
     if context.waits():
         why += " In check mode it may have missed what an earlier stage would make."
-    finding = _error(context.stage, error, why, "Read the text beside 'measured', correct its cause, and run the stage again.")
+    remedy = "Read the text beside 'measured', correct its cause, and run the stage again."
+    cause = explain(error)
+    if cause is not None:
+        # Helm, say, passes on what the API server said
+        why, remedy = f"{cause.why} {why}", f"{cause.remedy} Then run the stage again."
+    finding = _error(context.stage, error, why, remedy)
     try:
         waivers = raw.intent().waivers
     except IntentError:

@@ -67,6 +67,8 @@ WHAT = {
         "config",
         "daemon",
         "definition",
+        "driver",
+        "driver_kernels",
         "image",
         "label",
         "mirror",

@@ -128,6 +128,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         # only where OLM was to install some
         "olm": OfCluster("olm", "olm"),
         "hcas": HCAS,
+        "platforms": PLATFORM,
     },
     "network": {
         "nodes": NODES,
@@ -167,6 +168,7 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "nodes": NODES,
         "removed": Joined(("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed"), "applied"),
         "stays": OfCluster("olm_removed", "stays"),
+        "left": OfCluster("operators_left", "operators"),
         "sync": OfCluster("sync", "sync"),
         "operators": OfCluster("operators", "operators"),
         "rolls": OfCluster("rolls", "rolls"),

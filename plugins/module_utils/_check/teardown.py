@@ -13,9 +13,12 @@ from .._model.host import DROP_IN, ObservedText, Roll
 from .._model.intent import Intent
 from .._model.node_tuning import COLLECTION, INSTALL, ObservedSettings
 from .._model.olm import Stay
+from .._model.operators import OPERATORS, OperatorsSeen
 from .._model.profiles import traits
 from .._model.sriov_operator import OperatorFacts
 from .._model.wait import SyncFacts
+from .._parse.kubernetes.refusal import explain
+from .controllers.installation import helm_remove
 from .network.disruption import machine_config
 
 
@@ -35,6 +38,7 @@ class Facts:
     :ivar by_pods: names of the nodes that are reached by observers, which look and take nothing back
     :ivar check_mode: nothing was taken back
     :ivar stays: what is left of the operators that OLM installed for the collection
+    :ivar left: answer of operators_info afterwards, by which Helm's are told that a run installed; None when it did not run
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -49,6 +53,7 @@ class Facts:
     by_pods: typing.Tuple[str, ...] = ()
     check_mode: bool = False
     stays: typing.Tuple[Stay, ...] = ()
+    left: typing.Optional[OperatorsSeen] = None
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -62,6 +67,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     if not findings:
         findings.append(ok("teardown.object", "objects", "none was there", "none is left"))
     findings += [_stays(item) for item in facts.stays]
+    findings += _releases(facts.left) if facts.left is not None else []
     for fabric in (fabric for fabric in intent.fabrics if traits(fabric).functions):
         findings += [_node(fabric.name, name, facts.sync) for name in facts.nodes]
     findings += machine_config.findings(facts.rolls, facts.roll_error, "teardown.roll")
@@ -78,6 +84,9 @@ def _object(item: AppliedObject) -> Finding:
     if item.action in ("deleted", "absent", "released"):
         said = "our fields taken back, the rest is others'" if item.action == "released" else item.action
         return ok("teardown.object", subject, said, "gone")
+    cause = explain(item.refusal)
+    if cause is not None:
+        return Finding("teardown.object", subject, FAIL, f"{item.action}: {item.refusal}", "gone", cause.why, cause.remedy)
     why = f"It could not be taken back: {item.refusal or item.action}."
     return Finding(
         "teardown.object",
@@ -94,6 +103,26 @@ def _stays(item: Stay) -> Finding:
     """A warning: it is there on purpose, and the reader decides."""
     remedy = "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is needed: kubectl delete crd NAME"
     return Finding("teardown.stays", item.subject, WARN, "there", "gone, or left on purpose", f"It stays: {item.why}.", remedy)
+
+
+def _releases(left: OperatorsSeen) -> typing.List[Finding]:
+    """Operators that a run installed by Helm, beside the SR-IOV operator. They may serve others by now, so that nobody but the reader takes them back."""
+    if left.errors:
+        why = f"Which operators are left is not known: {'; '.join(left.errors[:3])}."
+        remedy = "Give the user of the kubeconfig the rights of docs/rbac.yml, and run the teardown again."
+        return [Finding("teardown.stays", "operators", UNKNOWN, "not known", "gone, or left on purpose", why, remedy)]
+    findings = []
+    # what was installed last needs what was installed first
+    for name in (name for name in reversed(tuple(OPERATORS)) if name in left.made):
+        operator = OPERATORS[name]
+        found = next((item for item in left.controllers if item.operator == name and item.origin == "helm"), None)
+        namespace = found.name.partition("/")[0] if found else operator.chart.namespace if operator.chart else name
+        release = found.release if found else ""
+        subject = f"Helm release {namespace}/{release}" if release else f"namespace of operator {name}"
+        why = "A run of the collection installed it, and others may use it by now: it stays." if release else "The operator in it is gone: its namespace stays."
+        remedy = f"Where nobody needs it: {helm_remove(operator, release, namespace)}."
+        findings.append(Finding("teardown.stays", subject, WARN, "there", "gone, or left on purpose", why, remedy))
+    return findings
 
 
 def _node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:

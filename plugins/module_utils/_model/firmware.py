@@ -26,6 +26,10 @@ KEPT = re.compile(
 _IN_BRACKETS = re.compile(r"\A(.*)\(((?:0x)?[0-9a-fA-F]{1,18})\)\Z", re.DOTALL)
 
 
+#: kinds of facts: what NVIDIA's operator is to set, and what becomes of the settings of a node
+FIRMWARE_PLAN, FIRMWARE_SETTINGS = "nic_firmware_plan", "nic_firmware_settings"
+
+
 @dataclasses.dataclass(frozen=True)
 class Said:
     """A value, and who says so: NicDevice, devlink, sysfs, or mstconfig with its version."""

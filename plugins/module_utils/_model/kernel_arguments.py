@@ -15,11 +15,13 @@ class KernelArguments:
     :ivar missing: of those, what the running kernel was not given
     :ivar refusal: why it can't be written for the next boot, with what to do
     :ivar boot: id of the boot that runs
+    :ivar by_pod: an observer has looked, and writes nothing
     """
 
     missing: typing.Tuple[str, ...] = ()
     refusal: str = ""
     boot: str = ""
+    by_pod: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

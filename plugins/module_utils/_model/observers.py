@@ -22,6 +22,9 @@ LIFETIME_SECONDS = 14400
 #: what a container asks for, and what it gets at most
 RESOURCES: typing.Dict[str, typing.Any] = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}}
 
+#: why nothing is set on a node that is reached by one
+LOOKS_ONLY = "an observer changes nothing on its node. Reach it by ssh, or set them by hand"
+
 Phase = typing.Literal["ready", "waiting", "failed"]
 
 

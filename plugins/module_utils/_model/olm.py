@@ -42,12 +42,14 @@ class Catalog:
     """A CatalogSource.
 
     :ivar state: of the connection to it, READY when it answers; empty before OLM has tried
+    :ivar address: of a server that somebody else runs (spec.address); empty where OLM makes a pod of an image
     """
 
     name: str
     namespace: str
     state: str = ""
     message: str = ""
+    address: str = ""
 
     @property
     def ready(self) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .drivers import DriverHost, DriverPolicy
 from .intent import Intent
 from .job import Job
 from .profiles import needs_nic_policy, traits
@@ -21,6 +22,8 @@ from .stack import Controller, PolicyState
 
 #: with what the labels of node feature discovery begin
 NFD_LABELS = "feature.node.kubernetes.io/"
+#: of nodes with a NIC of NVIDIA's, the only ones on which its network operator has anything
+NIC_LABEL = f"{NFD_LABELS}pci-15b3.present"
 #: label of a namespace that the collection made for an operator; its value is the operator's name. The teardown leaves it alone
 MADE_FOR = "linerate.rdma/operator"
 SRIOV = "sriov-network-operator"
@@ -198,6 +201,8 @@ class OperatorsSeen:
     :ivar packages: ClusterServiceVersions and Subscriptions of their packages, by operator
     :ivar labelled: nodes that carry each label of node feature discovery that is needed
     :ivar made: operators in whose namespace the collection's own mark is: a run installed them
+    :ivar drivers: policies that bring a driver container, or may
+    :ivar hosts: nodes that take part, by what the image of such a driver is chosen
     :ivar errors: what could not be read; what is not in the rest is not known then
     """
 
@@ -208,6 +213,8 @@ class OperatorsSeen:
     packages: typing.Dict[str, typing.Tuple[OlmObject, ...]] = dataclasses.field(default_factory=dict)
     labelled: typing.Tuple[str, ...] = ()
     made: typing.Tuple[str, ...] = ()
+    drivers: typing.Tuple[DriverPolicy, ...] = ()
+    hosts: typing.Tuple[DriverHost, ...] = ()
     errors: typing.Tuple[str, ...] = ()
 
 
@@ -221,7 +228,7 @@ def labels_needed(intent: Intent) -> typing.Dict[str, str]:
     if any(traits(fabric).functions for fabric in intent.fabrics):
         labels = {key: value for key, value in intent.cluster.node_selector.items() if key.startswith(NFD_LABELS)}
     if any(map(needs_nic_policy, intent.fabrics)):
-        labels[f"{NFD_LABELS}pci-15b3.present"] = "true"
+        labels[NIC_LABEL] = "true"
     if intent.cluster.host.gpudirect == "peermem":
         labels[f"{NFD_LABELS}pci-10de.present"] = "true"
     return labels

@@ -104,6 +104,7 @@ class NodePlatform:
     :ivar machine: x86_64, aarch64...
     :ivar gpu: None where the module nvidia is not loaded
     :ivar boot: id of the boot in which all of it was seen
+    :ivar signed_modules: the kernel loads only modules that are signed with a key it knows, as with secure boot; None where it does not say
     """
 
     kernel: str
@@ -116,6 +117,7 @@ class NodePlatform:
     errors: typing.Tuple[str, ...] = ()
     gpu: typing.Optional[GpuDriver] = None
     boot: typing.Optional[str] = None
+    signed_modules: typing.Optional[bool] = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,12 +9,11 @@ import time
 import typing
 
 from .._model.apply import AppliedObject, Leftovers
+from .._model.marks import MANAGER, is_ours
 from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of
 
 #: of server-side apply
-FIELD_MANAGER = "linerate.rdma"
-#: what the collection makes has it, with FIELD_MANAGER as its value
-LABEL = "app.kubernetes.io/managed-by"
+FIELD_MANAGER = MANAGER
 #: kinds of which a cluster has one object for all who use it: our fields join those of others, and leave them without deleting the rest
 _JOINT = ("NicClusterPolicy",)
 #: that a webhook has to see what was just made: it looks into its own copy of the cluster
@@ -39,7 +38,7 @@ class Outcome:
 
 def ours(resource: Resource) -> bool:
     """Whether the collection made the object."""
-    return (resource.get("metadata", {}).get("labels") or {}).get(LABEL) == FIELD_MANAGER
+    return is_ours(resource.get("metadata", {}).get("labels") or {})
 
 
 def apply_all(

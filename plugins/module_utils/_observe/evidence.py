@@ -24,6 +24,8 @@ from .._model.redact import redact, redact_text
 from .files import FileError, write_bytes
 
 SUMS = "SHA256SUMS"
+#: folder of the runs that are kept, see history
+RUNS = "runs"
 #: sizes that no run comes near; an archive that is larger is none of ours
 MOST_FILES = 500_000
 MOST_BYTES = 8 << 30
@@ -31,8 +33,8 @@ MOST_BYTES_OF_A_FILE = 1 << 30
 #: pieces that tarfile reads at once: a header that asks for more wants the memory
 _MOST_AT_ONCE = 16 << 20
 
-# what a run leaves in its folder; nothing else is packed, and nothing else is taken out of an archive
-_OURS = re.compile(r"run\.json|report\.(html|json|xml)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[^/\\\x00-\x1f]+\.json")
+# what a run leaves in its folder; nothing else is packed or kept, and nothing else is taken out of an archive
+_OURS = re.compile(r"run\.json|report\.(html|json|xml|prom)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[^/\\\x00-\x1f]+\.json")
 _TOP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SUM = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
@@ -57,7 +59,7 @@ def pack(report_dir: str, archive: str, top: str) -> typing.Tuple[Sums, typing.L
     :returns: checksums of what was packed by path, and paths that were left out: no regular file, or nothing that a run leaves
     :raises FileError: a file can't be read or written
     """
-    names, left_out = _listed(report_dir)
+    names, left_out = listed(report_dir)
     sums: Sums = {}
     handle = io.BytesIO()
     # neither the time nor the name of the file is in the head of the compressed stream
@@ -97,11 +99,17 @@ def unpack(archive: str, target: str) -> Sums:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _listed(report_dir: str) -> typing.Tuple[typing.List[str], typing.List[str]]:
-    """Paths to pack, in order, and paths to leave out."""
+def listed(report_dir: str) -> typing.Tuple[typing.List[str], typing.List[str]]:
+    """What runs have left in a folder.
+
+    :returns: paths below the folder, in order; and paths to leave out: no regular file, or nothing that a run leaves
+    """
     names: typing.List[str] = []
     left_out: typing.List[str] = []
     for folder, folders, files in os.walk(report_dir):
+        if folder == report_dir and RUNS in folders:
+            # runs before this one
+            folders.remove(RUNS)
         folders.sort()
         for name in [*files, *[item for item in folders if os.path.islink(os.path.join(folder, item))]]:
             path = os.path.join(folder, name)

@@ -20,6 +20,7 @@ import typing
 from .._model.errors import RdmaError
 from .._model.kubernetes import CommandResult, Container
 from .._parse.kubernetes.core import status_message
+from .._parse.kubernetes.refusal import explain
 from .._parse.pods.framing import ERROR, STDOUT
 from .._parse.pods.shell import MARK, Part, part
 from .channels import Channels, Refused, Way
@@ -197,7 +198,8 @@ def _remedy(status: int, text: str) -> str:
         return "The token or the client certificate in the kubeconfig is wrong or has expired: renew it, or what K8S_AUTH_* name"
     if status == 403 and "admission webhook" not in text:  # a webhook's own refusal has another cause
         return "Give the user the rights of docs/rbac.yml, and for observers those of docs/rbac-observers.yml"
-    return ""
+    cause = explain(text)
+    return f"{cause.why} {cause.remedy}" if cause is not None else ""
 
 
 def path_of(kind: Kind, namespace: str = "", name: str = "") -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 import typing
 
 from .._model.firmware import NicDevice, NicDevices, NicTemplate
+from .._model.marks import LABEL, MANAGER
 from .._parse.kubernetes.nic_configuration_operator import nic_device, nic_template
 from .._parse.kubernetes.resource import ResourceError
-from .apply import FIELD_MANAGER, LABEL
 from .kubernetes import ApiError, Cluster
 
 
@@ -35,4 +35,4 @@ def templates(cluster: Cluster) -> typing.Tuple[NicTemplate, ...]:
     :raises ApiError: they can't be listed
     :raises ResourceError: an object that is none of its kind
     """
-    return tuple(nic_template(item, LABEL, FIELD_MANAGER) for item in cluster.pages("NicConfigurationTemplate"))
+    return tuple(nic_template(item, LABEL, MANAGER) for item in cluster.pages("NicConfigurationTemplate"))

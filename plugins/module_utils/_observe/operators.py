@@ -7,6 +7,8 @@ from __future__ import annotations
 import typing
 
 from .._model.admission import OPENSHIFT_GROUP
+from .._model.drivers import GPU as GPU_POLICY
+from .._model.drivers import NIC as NIC_POLICY_KIND
 from .._model.intent import Intent
 from .._model.olm import GROUP, ORIGINALS
 from .._model.operators import MADE_FOR, OPERATORS, TABLE, JobNeeds, Operator, OperatorsSeen, labels_needed
@@ -14,6 +16,7 @@ from .._model.sriov_operator import OlmObject
 from .._parse.job.stack import controller, policy_state
 from .._parse.kubernetes.charts import olm_examples
 from .._parse.kubernetes.core import node as parse_node
+from .._parse.kubernetes.drivers import driver_host, driver_policy
 from .._parse.kubernetes.nfd_and_olm import olm_object
 from .._parse.kubernetes.resource import labels_of
 from .jobs import Reader
@@ -42,15 +45,18 @@ def observe(cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], no
     packages: typing.Dict[str, typing.List[OlmObject]] = {}
     for name, seen in (item for items in found for item in items if item is not None):
         packages.setdefault(name, []).append(seen)
-    seen_nodes = list(reader.all("Node", parse_node)) if labels else []
+    drivers = [*reader.all(NIC_POLICY_KIND, driver_policy), *reader.all(GPU_POLICY, driver_policy)]
+    seen_nodes = list(reader.all("Node", lambda item: (parse_node(item), driver_host(item)))) if labels or drivers else []
     return OperatorsSeen(
         olm=olm,
         job=job,
         controllers=tuple(item for item in reader.all("Deployment", controller) if item is not None),
         configurations=tuple(item for items in configurations for item in items),
         packages={name: tuple(items) for name, items in sorted(packages.items())},
-        labelled=tuple(node.name for node in seen_nodes if node.name in nodes and all(node.labels.get(key) == value for key, value in labels.items())),
+        labelled=tuple(node.name for node, _host in seen_nodes if node.name in nodes and all(node.labels.get(key) == value for key, value in labels.items())),
         made=tuple(sorted(filter(None, reader.all("Namespace", _made_for, selector=MADE_FOR)))),
+        drivers=tuple(drivers),
+        hosts=tuple(host for node, host in seen_nodes if node.name in nodes),
         errors=tuple(reader.errors),
     )
 

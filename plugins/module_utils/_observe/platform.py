@@ -57,7 +57,22 @@ def read_platform(
         errors=tuple(dict.fromkeys(errors)),
         gpu=gpu,
         boot=proc.value("sys/kernel/random/boot_id", str),
+        signed_modules=_signed_modules(roots),
     )
+
+
+def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
+    """Whether the kernel refuses modules without a signature that it knows; None where no root says it. Distributions lock it down where secure boot is on.
+
+    Readers of its own: a file that can't be read is no fault of the node, and who needs the answer says that there is none.
+
+    [src Linux kernel/module/signing.c module_sig_check: sig_enforce, and the lockdown of LOCKDOWN_MODULE_SIGNATURE, which is of the level integrity]
+    """
+    readers = [sysfs.Reader(root) for root in roots]
+    said = [reader.value("module/module/parameters/sig_enforce", parse.switch) for reader in readers]
+    said += [reader.value("kernel/security/lockdown", parse.locked_down) for reader in readers]
+    known = [value for value in said if value is not None]
+    return any(known) if known else None
 
 
 def _gpu(readers: typing.Sequence[sysfs.Reader], said: typing.Optional[str]) -> typing.Optional[GpuDriver]:

@@ -13,9 +13,11 @@ import typing
 
 from .._check.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware import Fleet, Wish, in_force, wishes
-from .._model.firmware import HcaFirmware, Setting
+from .._model.firmware import HcaFirmware, NodeFirmwarePlan, Setting
 from .._model.node_roll import Difference
-from .._model.platform import NodePlatform
+from .._model.observers import LOOKS_ONLY
+from .._model.platform import NodePlatform, ObservedPlatform
+from .nic_templates import ByOperator
 
 FIRMWARE = "firmware"
 
@@ -82,6 +84,43 @@ def of_host(node: str, memberships: typing.Iterable[Membership], platform: NodeP
             errors += seen.errors
             found += lacks
     return OfHost(tuple(dict.fromkeys(found)), asked, tuple(dict.fromkeys(errors)), tuple(dict.fromkeys(left)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Before:
+    """For which differences a node was reset before.
+
+    :ivar identities: of the differences
+    :ivar error: why they are not known; empty where they are
+    """
+
+    identities: typing.Tuple[str, ...] = ()
+    error: str = ""
+
+
+def hosts_of(memberships: typing.Sequence[Membership], platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet) -> typing.Dict[str, OfHost]:
+    """``of_host`` of each node; of one that was not looked at nothing is known."""
+    return {node: of_host(node, memberships, platform.value, fleet) if platform.value is not None else OfHost() for node, platform in platforms.items()}
+
+
+def of_nodes(
+    hosts: typing.Mapping[str, OfHost], before: typing.Mapping[str, Before], operator: ByOperator, unread: str, pods: typing.Container[str]
+) -> typing.Dict[str, NodeFirmwarePlan]:
+    """What becomes of the settings of each node's HCAs; nodes without any are left out.
+
+    :param before: by node; one that is not in it was never reset
+    :param unread: why nothing may be set on any node; empty where it may
+    :param pods: names of the nodes that are reached by observers
+    """
+    found = {}
+    for node, host in hosts.items():
+        known = before.get(node, Before())
+        settings = to_set(host, known.identities)
+        refusal = (unread or known.error or (LOOKS_ONLY if node in pods else "")) if settings else ""
+        by = operator.cards.get(node, ())
+        names, cards = (tuple(dict.fromkeys(pair[of] for pair in by)) for of in (0, 1))
+        found[node] = NodeFirmwarePlan({} if refusal else settings, refusal, names, cards, operator.notes.get(node, ()))
+    return {node: one for node, one in found.items() if one != NodeFirmwarePlan()}
 
 
 def to_set(host: OfHost, reset_for: typing.Container[str]) -> typing.Dict[str, typing.Dict[str, str]]:

@@ -14,6 +14,7 @@ from .._model.bios import NodeBios
 from .._model.firmware import ObservedFirmware, ObservedFirmwareSet
 from .._model.kernel_arguments import ObservedKernelArguments
 from .._model.node_roll import Difference, Needs, Seen
+from .._model.observers import LOOKS_ONLY
 from .._model.platform import ObservedPlatform
 from .bios import plan as plan_bios
 from .node_firmware import of_host
@@ -41,7 +42,8 @@ def of_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -
     if value is None or observed.error is not None:
         return Seen(error=f"its kernel arguments are not known: {observed.error or 'empty answer'}") if wanted else Seen()
     missing = [argument for argument in wanted if argument in value.missing]
-    refusals = (f"Kernel arguments {', '.join(missing)}: {value.refusal}",) if missing and value.refusal else ()
+    refusal = f"{LOOKS_ONLY}." if value.by_pod else value.refusal
+    refusals = (f"Kernel arguments {', '.join(missing)}: {refusal}",) if missing and refusal else ()
     differences = tuple(Difference(KERNEL, argument, "absent", "set", how="by its boot loader") for argument in missing)
     return Seen(differences, refusals, boots=(value.boot,))
 

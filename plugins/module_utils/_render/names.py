@@ -10,13 +10,12 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.intent import Fabric, Network
+from .._model.marks import MANAGED_BY as MANAGED_BY
 
 Object = typing.Dict[str, typing.Any]
 #: PCI addresses of a fabric's physical functions on each node
 Members = typing.Mapping[str, typing.Sequence[str]]
 
-#: on every object; teardown takes back what carries it, and nothing else
-MANAGED_BY = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 FABRIC_LABEL = "linerate.rdma/fabric"
 #: on pods: the run that owns them, see _model/lease.py
 RUN_LABEL = "linerate.rdma/run"

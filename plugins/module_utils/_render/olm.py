@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import typing
 
+from .._model.marks import MANAGED_BY
 from .._model.olm import OperatorWish
 
 Resource = typing.Dict[str, typing.Any]
 
-LABELS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
+LABELS = MANAGED_BY
 #: of the OperatorGroup, of which a namespace has one
 GROUP_NAME = "linerate-rdma"
 

@@ -38,6 +38,7 @@ def render_json(report: Report) -> str:
         "seconds": report.seconds,
         "stages": [_stage(stage) for stage in report.stages],
         "waivers": [_waiver(used) for used in report.waivers],
+        "since": to_data(report.since),
         "groups": to_data(found.groups),
         "groups_unknown": list(found.notes),
     }

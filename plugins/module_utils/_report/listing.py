@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from .._model.findings import Finding, Judged
+from .._model.findings import SKIPPED, Finding, Judged
 from .markup import Html, element
 from .verdict import label
 
@@ -62,26 +62,65 @@ def _by_check(found: typing.Iterable[Group]) -> typing.List[typing.List[Group]]:
     return list(together.values())
 
 
+class _Step(typing.NamedTuple):
+    """What a reader is to do for one group.
+
+    :ivar others: groups of the same check, with other words
+    """
+
+    stage: str
+    group: Group
+    others: typing.Sequence[Group]
+
+
 def next_steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> Html:
-    """What closes a gate, by stage: a numbered list, each entry leading to its stage. Of a check with many causes the first is enough here."""
-    steps = []
+    """What closes a gate, by stage: a numbered list, each entry leading to its stage. Of a check with many causes the first is enough here.
+
+    A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes the gate of its stage:
+    it was not tried because of something that is wrong before it.
+    """
+    by_remedy: typing.Dict[str, typing.List[_Step]] = {}
+    left: typing.List[_Step] = []
     for stage, of_stage in found.items():
-        for alike in _by_check(of_stage):
-            shown = alike if alike[0].check.endswith(".suspect") else alike[:1]
-            steps += [_step(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS]]
-    return element("ol", *steps, class_="steps")
+        steps = list(_steps(stage, of_stage))
+        causes = [step for step in steps if step.group.label != SKIPPED] or steps
+        for step in causes:
+            by_remedy.setdefault(step.group.remedy, []).append(step)
+        left += [step for step in steps if step not in causes]
+    return element("div", element("ol", *[_step(first, same) for first, *same in by_remedy.values()], class_="steps"), _consequences(left))
 
 
-def _step(stage: str, group: Group, others: typing.Sequence[Group]) -> Html:
-    count = sum(len(other.findings) for other in others)
-    more = element("a", f"{count} more of this check, with other words", href=f"#{stage}") if others else None
+def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[_Step]:
+    for alike in _by_check(found):
+        shown = alike if alike[0].check.endswith(".suspect") else alike[:1]
+        yield from (_Step(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
+
+
+def _step(step: _Step, same: typing.Sequence[_Step]) -> Html:
+    """One remedy, with what asks for it."""
     return element(
-        "li",
-        element("p", _badge(group.label), " ", element("a", element("code", group.check), href=f"#{stage}"), " ", _subjects(group)),
-        element("p", group.why),
-        element("p", element("b", "Do: "), group.remedy, class_="remedy"),
-        element("p", more, class_="more") if more else None,
+        "li", *_asks(step), *[part for other in same for part in _asks(other)], element("p", element("b", "Do: "), step.group.remedy, class_="remedy")
     )
+
+
+def _asks(step: _Step) -> typing.Iterator[Html]:
+    group, count = step.group, sum(len(other.findings) for other in step.others)
+    yield element("p", _badge(group.label), " ", element("a", element("code", group.check), href=f"#{step.stage}"), " ", _subjects(group))
+    yield element("p", group.why)
+    if step.others:
+        yield element("p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more")
+
+
+def _consequences(left: typing.Sequence[_Step]) -> typing.Optional[Html]:
+    """What was not tried: it follows from what the steps are about."""
+    if not left:
+        return None
+    count = sum(len(group.findings) for step in left for group in (step.group, *step.others))
+    lines = [
+        element("li", element("a", element("code", step.group.check), href=f"#{step.stage}"), " ", _subjects(step.group), f": {step.group.why}")
+        for step in left
+    ]
+    return element("details", element("summary", f"{count} not tried because of these"), element("ul", *lines), class_="more")
 
 
 def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:

@@ -21,6 +21,8 @@ from .topology import drawing as drawing_of
 from .verdict import Report, StageReport, UsedWaiver
 
 _OF_CLUSTER = {source.kind for fields in SOURCES.values() for source in fields.values() if isinstance(source, OfCluster)}
+# lines of what changed since the run before: the first screen is for them too
+_MOST_SINCE = 8
 # lines of changes of a stage
 _MOST_CHANGES = 100
 
@@ -105,6 +107,7 @@ def _main(report: Report, seen: Seen, known: Charts, sheets: typing.Optional[Htm
     return element(
         "main",
         _attention(report),
+        _since(report),
         _not_proven(report),
         _changes(report),
         _filter(report),
@@ -139,6 +142,24 @@ def _attention(report: Report) -> typing.Optional[Html]:
     if not any(found.values()):
         return None
     return element("section", element("h2", "What to do next"), next_steps(found), class_="card")
+
+
+def _since(report: Report) -> typing.Optional[Html]:
+    """What is not as the run before left it: mostly the first question to whatever is wrong now."""
+    since = report.since
+    if since is None:
+        return None
+    title, before = element("h2", "Since the run before"), element("small", f"run {since.run}{f', {since.started}' if since.started else ''}")
+    if since.error:
+        return element("section", title, element("p", f"The two can't be compared: {since.error}"), before, class_="card")
+    if not since.count:
+        return element(
+            "section", title, element("p", "Nothing has changed: intent, nodes, HCAs, cables, gates and findings are as they were."), before, class_="card"
+        )
+    shown = since.lines[:_MOST_SINCE]
+    words = f"all {since.count} differences" if since.count > len(shown) else f"{since.count} difference{'' if since.count == 1 else 's'} side by side"
+    lines = element("ul", *[element("li", element("bdi", line)) for line in shown])
+    return element("section", title, lines, element("p", element("a", words, href="difference.html"), class_="more"), before, class_="card")
 
 
 def _not_proven(report: Report) -> typing.Optional[Html]:
@@ -265,9 +286,9 @@ def _footer(report: Report, seen: Seen) -> Html:
         *report.versions.items(),
         *fleet({stage.name: stage.record for stage in report.stages if stage.record}, seen).items(),
     ]
-    files = [element("a", name, href=name) for name in ("report.json", "report.xml")]
+    files = [element("a", name, href=name) for name in ("report.json", "report.xml", "report.prom")]
     return element(
         "footer",
         element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in rows]),
-        element("p", "The same for programs: ", files[0], " and, as JUnit, ", files[1], "."),
+        element("p", "The same for programs: ", files[0], ", as JUnit ", files[1], ", as OpenMetrics ", files[2], "."),
     )

@@ -70,6 +70,24 @@ class UsedWaiver:
 
 
 @dataclasses.dataclass(frozen=True)
+class Since:
+    """What is not as the run before left it.
+
+    :ivar run: the run before
+    :ivar started: when that one began; UTC, ISO 8601
+    :ivar count: of the differences
+    :ivar lines: the first of them
+    :ivar error: why the two can't be compared; empty when they were
+    """
+
+    run: str
+    started: str
+    count: int = 0
+    lines: typing.Tuple[str, ...] = ()
+    error: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Report:
     """All that a report says.
 
@@ -78,6 +96,7 @@ class Report:
     :ivar summary: the verdict in one line, without the path of the report
     :ivar versions: of what made the report, by name
     :ivar facts: where the figures come from
+    :ivar since: what changed since the run before; None where none is kept
     """
 
     run: str
@@ -90,6 +109,7 @@ class Report:
     waivers: typing.Tuple[UsedWaiver, ...]
     versions: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     facts: FactSource = no_facts
+    since: typing.Optional[Since] = None
 
     @property
     def green(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.machine_config_operator import current, others_behind, taken, unrendered
+from .._check.controllers.machine_config_operator import behind, current, others_behind, taken, unrendered, waits_for
 from .._check.controllers.sriov_operator import describe
 from .._model.apply import AppliedObject
 from .._model.disruption import MachinePool
@@ -18,14 +18,17 @@ from .._model.host import HostConfig, KubeletStand, Roll
 from .._model.kubernetes import ClusterNode
 from .._observe import machines
 from .._observe.apply import Outcome, apply_all
-from .._observe.kubernetes import Clock, Cluster, Resource
+from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import machine_config
+from .._parse.kubernetes.core import budget, pod
 from .._parse.kubernetes.core import node as parse_node
 
 #: seconds between two looks; that the machine config controller has for each of its steps
 LOOK, RENDER = 5.0, 300.0
 #: seconds without another configuration until it is the last one: the controller waits 5 s after a change [pkg/controller/render renderDelay]
 SETTLED = 10.0
+#: of the nodes that a roll waits for, those that are named
+_NAMED = 5
 Say = typing.Callable[[str], None]
 
 
@@ -118,7 +121,7 @@ class Roller:
                     del waiting[name]
                     self._say(_told(rolls[name]))
             if waiting and now >= limit:
-                return tuple(dataclasses.replace(roll, error=_late(roll, seen, limit)) if name in waiting else roll for name, roll in rolls.items())
+                return tuple(dataclasses.replace(roll, error=self._hangs(name, seen, limit)) if name in waiting else roll for name, roll in rolls.items())
             if waiting:
                 self._sleep(LOOK)
         return tuple(rolls.values())
@@ -136,6 +139,20 @@ class Roller:
         if name not in seen or current(seen[name]) or not inventory:
             return None
         return others_behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items), inventory)
+
+    def _hangs(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
+        """Where a pool stands whose time is over, and which of its nodes keep it from going on."""
+        stand = f"{describe(seen[name])} after {limit:.0f} s"
+        try:
+            late = behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items))
+            away = [node.name for node in late if node.unschedulable]
+            pods = [item for node in away for item in self._cluster.list("Pod", fields=f"spec.nodeName={node}").items]
+            budgets = self._cluster.list("PodDisruptionBudget").items if pods else ()
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            return f"{stand}; which node it waits for could not be read: {error.text}"
+        return "; ".join((stand, *waits_for(late, map(pod, pods), tuple(map(budget, budgets)))[:_NAMED]))
 
     def _late(self, config: Resource, pools: typing.Sequence[MachinePool]) -> bool:
         seen = machines.host_config(self._cluster, config)
@@ -211,7 +228,3 @@ def _look(roll: Roll, pool: typing.Optional[MachinePool], now: float) -> Roll:
 def _told(roll: Roll) -> str:
     how = roll.error or f"{roll.updated} of {roll.machines} machines on {roll.config}, rolls: {roll.rolls}"
     return f"MachineConfigPool {roll.pool}: {how} ({roll.seconds:.0f} s)"
-
-
-def _late(roll: Roll, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
-    return f"{describe(seen[roll.pool])} after {limit:.0f} s"

@@ -199,10 +199,13 @@ class SteadyTimer:
 
 
 class Diagnostics:
-    """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: the pods of a drain, the log of a config daemon."""
+    """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: pods of a drain or of NVIDIA's operator, the log of a config daemon."""
 
-    _PODS = ("drain_blocked", "drain_held")
-    _LOGS = ("sync_stuck", "sync_failing")
+    _SOURCES: typing.ClassVar[typing.Dict[str, str]] = {
+        **dict.fromkeys(("drain_blocked", "drain_held"), "pods"),
+        **dict.fromkeys(("sync_stuck", "sync_failing"), "log"),
+        **dict.fromkeys(("part", "part_image", "part_container", "part_unschedulable"), "parts"),
+    }
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -211,7 +214,7 @@ class Diagnostics:
 
     def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
         """The world with what is due. What is suspect for the first time is given the same time to pass."""
-        suspects = {(item.node.node, "pods" if item.suspect in self._PODS else "log") for item in judgements if item.suspect in (*self._PODS, *self._LOGS)}
+        suspects = {(item.node.node, self._SOURCES[item.suspect]) for item in judgements if item.suspect in self._SOURCES}
         # pods are looked at at once: a drain that is held is seen on the first look
         self._since = {key: self._since.get(key, now if key[1] == "log" else now - LOOK_SECONDS) for key in suspects}
         due = [key for key, since in self._since.items() if now - since >= LOOK_SECONDS]
@@ -222,10 +225,12 @@ class Diagnostics:
         self._since.update(dict.fromkeys(due, now))
         nodes = [node for node, what in due if what == "pods"]
         pods = {**world.pods, **self._feed.pods(nodes)} if nodes else world.pods
+        nodes = [node for node, what in due if what == "parts"]
+        parts = {**world.parts, **self._feed.parts(nodes)} if nodes else world.parts
         for node in (node for node, what in due if what == "log"):
             name, _stand = (world.daemons or {}).get(node, ("", None))
             logs[node] = self._feed.daemon_error(name) if name else ""
-        return dataclasses.replace(world, pods=pods, logs=logs)
+        return dataclasses.replace(world, pods=pods, logs=logs, parts=parts)
 
     def wake(self, now: float) -> typing.Optional[float]:
         """Seconds until something is due; None when nothing is."""

@@ -13,6 +13,8 @@ from .._model.disruption import ClusterPod
 from .._observe.kubernetes import ApiError, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes.config_daemon_log import last_error
+from .._parse.kubernetes.pod_state import PodState, state_of_pod
+from .._parse.kubernetes.resource import name_of
 
 #: kinds without which nothing can be judged: one that the API server does not know is asked for again
 REQUIRED = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "NetworkAttachmentDefinition")
@@ -38,6 +40,10 @@ class Change:
     error: str = ""
 
 
+#: name and stand of pods
+Parts = typing.Tuple[typing.Tuple[str, PodState], ...]
+
+
 class Feed(typing.Protocol):
     """Where changes come from."""
 
@@ -49,6 +55,9 @@ class Feed(typing.Protocol):
 
     def daemon_error(self, pod: str) -> str:
         """The last error in the log of a config daemon; empty when it has none, or cannot be read."""
+
+    def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
+        """The pods that NVIDIA's network operator has on these nodes, as they are now."""
 
 
 class WatchFeed:
@@ -107,6 +116,20 @@ class WatchFeed:
         except ApiError as error:
             return "" if error.status in (0, 404) else f"(it cannot be read: {error.text})"
 
+    def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
+        found: typing.Dict[str, typing.List[typing.Tuple[str, PodState]]] = {node: [] for node in nodes}
+        try:
+            daemons = {(str(item["metadata"].get("namespace")), name_of(item)) for item in self._cluster.list("DaemonSet").items if _of_policy(item)}
+            for namespace in sorted({namespace for namespace, _name in daemons}):
+                for item in self._cluster.list("Pod", namespace).items:
+                    pod = kubernetes.pod(item)
+                    if pod.node in found and (namespace, kubernetes.controller(item)[1]) in daemons:
+                        found[pod.node].append((pod.name, state_of_pod(item)))
+        except ApiError:
+            # they only explain what takes long
+            return {}
+        return {node: tuple(sorted(pods, key=lambda one: one[0])) for node, pods in found.items()}
+
     def _follow(self, kind: str) -> None:
         version, failures, away = "", 0, False
         while not self._stop.is_set():
@@ -153,3 +176,7 @@ class WatchFeed:
         if event.get("type") != "BOOKMARK":
             self._queue.put(Change(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},)))
         return str(item.get("metadata", {}).get("resourceVersion", version))
+
+
+def _of_policy(daemon: Resource) -> bool:
+    return kubernetes.controller(daemon)[0] == "NicClusterPolicy"

@@ -30,9 +30,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hc
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Attachment, ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nvidia import NicPolicy, Reported
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import NIC_LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
 
 NIC = Hca(
     "mlx5_0",
@@ -154,7 +156,7 @@ REPORTS = {
     "IPPool.nv-ipam.nvidia.com": {"nvidia-network-operator/pool": Reported("IPPool", "pool", nodes=("a",))},
 }
 READY = ClusterState(
-    {"a": ClusterNode("a", ready=True, allocatable={"rdma/shared": 63})},
+    {"a": ClusterNode("a", {NIC_LABEL: "true"}, ready=True, allocatable={"rdma/shared": 63})},
     attachments={"training/net": Attachment("net", {"type": "macvlan", "master": "ens1"})},
     reports=REPORTS,
 )
@@ -180,7 +182,28 @@ def test_all_that_is_there_is_ready() -> None:
     [
         (reports("NicClusterPolicy"), "there is no NicClusterPolicy", "not_reported"),
         (reports("NicClusterPolicy", state=""), "has not reported on NicClusterPolicy", "not_reported"),
-        (reports("NicClusterPolicy", state="notReady", parts=("state-OFED notReady",)), "not ready: state-OFED notReady", ""),
+        (reports("NicClusterPolicy", state="notReady", parts=("state-OFED notReady",)), "not ready: state-OFED notReady", "part"),
+        (
+            dataclasses.replace(reports("NicClusterPolicy", state="notReady"), nodes={"a": ClusterNode("a", {NIC_LABEL: "false"}, ready=True)}),
+            f"the node has no label {NIC_LABEL}=true",
+            "no_nic_label",
+        ),
+        (
+            dataclasses.replace(reports("NicClusterPolicy", state="notReady"), parts={"a": (("ds-1", PodState("waiting", "x: no such image", "image")),)}),
+            "its pod ds-1 on the node: x: no such image",
+            "part_image",
+        ),
+        (
+            dataclasses.replace(reports("NicClusterPolicy", state="notReady"), parts={"a": (("ds-1", PodState("waiting", "being created")),)}),
+            "its pod ds-1 on the node: being created",
+            "part",
+        ),
+        (
+            dataclasses.replace(reports("NicClusterPolicy", state="notReady"), parts={"a": (("ds-1", PodState("ready", "Ready")),)}),
+            "is not ready: it gives no reason",
+            "part",
+        ),
+        (reports("MacvlanNetwork", state="notReady"), "MacvlanNetwork net is not ready: it gives no reason", ""),
         (
             reports("NicClusterPolicy", state="ignore", reason="unsupported instance name"),
             "ignores NicClusterPolicy nic-cluster-policy: unsupported",

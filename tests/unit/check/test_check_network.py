@@ -95,6 +95,19 @@ def test_facts_survive_the_way_through_ansible() -> None:
         ("the server could not find the requested resource", "NotFound", "the operator is not installed"),
         ("Apply failed with 1 conflict", "Conflict", "Another tool owns a field"),
         ('sriovnetworknodepolicies is forbidden: User "x" cannot patch', "Forbidden", "may not write this object"),
+        (
+            'Internal error occurred: failed calling webhook "operator-webhook.sriovnetwork.openshift.io": failed to call webhook: Post '
+            '"https://operator-webhook-service.sriov-network-operator.svc:443/mutating-custom-resource?timeout=10s": '
+            'no endpoints available for service "operator-webhook-service"',
+            "InternalError",
+            "Service sriov-network-operator/operator-webhook-service has no pod that is ready",
+        ),
+        (
+            "failed to create typed patch object (ops/linerate-storage; sriovnetwork.openshift.io/v1, Kind=SriovNetworkNodePolicy): .spec.bridge: "
+            "field not declared in schema",
+            "",
+            "does not know the field .spec.bridge",
+        ),
         ("something new", "Invalid", "its own words are beside 'measured'"),
     ],
 )
@@ -103,6 +116,13 @@ def test_a_refused_policy_names_the_cause_and_keeps_the_words(text: str, reason:
     assert finding.status == "fail"
     assert text in finding.measured
     assert why in finding.why
+
+
+def test_a_field_that_the_server_drops_is_no_success() -> None:
+    taken = dataclasses.replace(POLICY, action="created", warnings=('unknown field "spec.bridge"',))
+    finding = found(dataclasses.replace(FACTS, applied=(NAMESPACE, taken, NETWORK)), "network.policy_accepted")
+    assert (finding.status, finding.measured) == ("fail", "created without spec.bridge")
+    assert "another version of its operator" in finding.why and "helm show crds" in finding.remedy
 
 
 def test_nothing_is_known_of_nodes_whose_policy_was_refused() -> None:

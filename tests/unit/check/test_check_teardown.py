@@ -14,7 +14,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ObservedText, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Workload
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts, OperatorInstallation
+from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
@@ -138,3 +140,35 @@ def test_what_an_observer_sees_it_can_not_take_back() -> None:
     # in check mode nothing was taken back, and of the nodes by ssh nothing is known
     checked = dataclasses.replace(facts, check_mode=True)
     assert [(item.subject, item.status) for item in check(INTENT, checked)] == [("worker-1", "fail"), ("worker-2", "unknown"), ("worker-3", "pass")]
+
+
+def test_releases_of_helm_that_a_run_made_are_named_with_what_removes_them_in_its_order() -> None:
+    there = (
+        Controller("node-feature-discovery", "node-feature-discovery/nfd-master", "v0.18.3", 1, 1, "helm", "nfd"),
+        Controller("gpu-operator", "gpu-operator/gpu-operator", "v26.3.3", 1, 1, "helm", "gpu-operator"),
+        Controller("kueue", "kueue-system/kueue-controller-manager", "v0.19.2", 1, 1, "helm", "theirs"),
+    )
+    left = OperatorsSeen(controllers=there, made=("gpu-operator", "network-operator", "node-feature-discovery"))
+    found = [item for item in check(INTENT, Facts(("worker-1",), (), GONE, left=left)) if item.check == "teardown.stays"]
+    assert [(item.subject, item.status) for item in found] == [
+        ("Helm release gpu-operator/gpu-operator", "warn"),
+        ("namespace of operator network-operator", "warn"),
+        ("Helm release node-feature-discovery/nfd", "warn"),
+    ], "the last one first, and none of somebody else's"
+    steps = found[0].remedy.split("; then ")
+    assert "kubectl delete KIND --all -A" in steps[0] and steps[1] == "helm uninstall --wait -n gpu-operator gpu-operator"
+    assert "--api-group=nvidia.com" in steps[2] and "kubectl delete crd NAME" in steps[2] and steps[3] == "kubectl delete namespace gpu-operator."
+    assert "helm uninstall" not in found[1].remedy and "kubectl delete namespace nvidia-network-operator" in found[1].remedy
+
+
+def test_operators_that_could_not_be_read_are_unknown() -> None:
+    left = OperatorsSeen(errors=("GET deployments: forbidden",))
+    (found,) = [item for item in check(INTENT, Facts(("worker-1",), (), GONE, left=left)) if item.check == "teardown.stays"]
+    assert found.status == "unknown" and "forbidden" in found.why
+
+
+def test_a_webhook_that_does_not_serve_keeps_an_object_and_is_named() -> None:
+    text = 'failed calling webhook "v.kb.io": failed to call webhook: Post "https://hook.ops.svc:443/x?timeout=10s": service "hook" not found'
+    found = check(INTENT, Facts(("worker-1",), removed("refused", text), GONE))[0]
+    assert (found.check, found.status) == ("teardown.object", "fail") and text in found.measured
+    assert "Service ops/hook is not there" in found.why and "delete the one that names it" in found.remedy

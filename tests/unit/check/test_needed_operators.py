@@ -152,6 +152,18 @@ def test_how_one_stands(
     assert {name: seen for name, seen in verdicts(found).items() if name != operator and seen != "pass"} == {}
 
 
+def test_a_release_that_is_half_installed_is_told_with_what_takes_it_up_again() -> None:
+    others = [helm(name) for name in names(ALL) if name != "network-operator"]
+    gone = one(check(ALL, seen_of(*others, made=("network-operator",), configurations=READY), NODES), "network-operator")
+    assert gone.status == "fail" and "its Helm release is half there" in gone.why and "helm list -n nvidia-network-operator --all" in gone.remedy
+    dead = one(check(ALL, seen_of(*others, helm("network-operator", ready=0), configurations=READY), NODES), "network-operator")
+    assert dead.status == "fail" and "pending-install" in dead.remedy and "operators_install: true" in dead.remedy
+    by_hand = one(check(ALL, seen_of(*others, helm("network-operator", ready=0, origin="unknown"), configurations=READY), NODES), "network-operator")
+    assert "helm" not in by_hand.remedy
+    # and so a run does
+    assert "network-operator" in made(ALL, seen_of(*others, made=("network-operator",)))
+
+
 @pytest.mark.parametrize("operator", names(ALL))
 def test_two_of_one_kind_are_refused_by_name_and_nothing_is_installed(operator: str) -> None:
     """Each of them, whatever else is missing."""

@@ -114,6 +114,19 @@ def test_failure_closes_the_gate(fabrics: typing.Any) -> None:
     assert frame.judge_error(context(), frame.RawIntent(None), "x").gate == "closed"
 
 
+def test_a_failure_for_want_of_a_webhook_names_it(fabrics: typing.Any) -> None:
+    """As Helm passes it on, which a run lets install the operators."""
+    said = (
+        "Install or upgrade the release gpu-operator: Error: INSTALLATION FAILED: Internal error occurred: failed calling webhook "
+        '"webhook.cert-manager.io": failed to call webhook: Post "https://cert-manager-webhook.cert-manager.svc:443/validate?timeout=30s": '
+        'no endpoints available for service "cert-manager-webhook"'
+    )
+    (item,) = frame.judge_error(context("operators"), frame.RawIntent(fabrics()), said).judged
+    assert (item.finding.check, item.finding.measured) == ("operators.error", said)
+    assert "Service cert-manager/cert-manager-webhook has no pod that is ready" in item.finding.why
+    assert "kubectl -n cert-manager get endpointslices,pods" in item.finding.remedy and item.finding.remedy.endswith("Then run the stage again.")
+
+
 def test_no_waiver_covers_a_stage_that_proved_nothing(fabrics: typing.Any) -> None:
     for check in ("fabric.*", "fabric.error", "fabric.e*", "fabric.[!x]*", "?abric.*"):
         raw = frame.RawIntent(fabrics(), [{"check": check, "reason": "I want green"}])

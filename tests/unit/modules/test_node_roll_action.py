@@ -230,7 +230,9 @@ def test_what_the_operator_does_by_the_facts_of_the_run(tmp_path: pathlib.Path) 
     reboot = ClusterIntent(disruption="reboot")
     assert _by_operator(folder, reboot, False) == {}
     plans = {"a": NodeFirmwarePlan(templates=("t",), cards=("card",)), "b": NodeFirmwarePlan(notes=("left alone",))}
-    folder.write("nic_firmware_plan", value={"nodes": to_data(plans), "templates": [], "wanted": {}})
+    folder.write("nic_firmware_plan", value={"templates": [], "wanted": {}})
+    for node, plan in plans.items():
+        folder.write("nic_firmware_settings", node, plan)
     assert "is not known" in _by_operator(folder, reboot, False)["a"].refusals[0], "the templates were not even tried"
     folder.write("nic_templates", value={"applied": [{"kind": "NicConfigurationTemplate", "name": "t", "action": "created"}]})
     folder.write("nic_devices", value={"nics": {}, "left": {"card": "PendingReboot"}})

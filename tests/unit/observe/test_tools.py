@@ -521,6 +521,30 @@ def test_no_iommu_is_empty_and_unread_is_none(tmp_path: pathlib.Path, monkeypatc
 
 
 @pytest.mark.parametrize(
+    ("enforced", "lockdown", "expected"),
+    [
+        ("N\n", "[none] integrity confidentiality\n", False),
+        ("N\n", "none [integrity] confidentiality\n", True),
+        ("Y\n", None, True),
+        (None, "none integrity [confidentiality]\n", True),
+        ("N\n", None, False),
+        (None, None, None),
+        ("perhaps\n", "none\n", None),
+    ],
+)
+def test_whether_the_kernel_takes_unsigned_modules(
+    tmp_path: pathlib.Path, enforced: typing.Optional[str], lockdown: typing.Optional[str], expected: typing.Optional[bool]
+) -> None:
+    tree = Tree(tmp_path / "sys")
+    tree.write("class/net/readme", "")
+    for name, text in (("module/module/parameters/sig_enforce", enforced), ("kernel/security/lockdown", lockdown)):
+        if text is not None:
+            tree.write(name, text)
+    seen = look(tree, tmp_path)
+    assert seen.signed_modules is expected and not [error for error in seen.errors if "sig_enforce" in error or "lockdown" in error]
+
+
+@pytest.mark.parametrize(
     ("said", "is_open"),
     [
         ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build  (dvs-builder@U22)\nGCC version: gcc 12\n", True),

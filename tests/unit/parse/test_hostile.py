@@ -121,6 +121,8 @@ SYSFS: typing.Dict[str, str] = {
     "pcie_speed": "32.0 GT/s PCIe",
     "pcie_width": "16",
     "numa_node": "1",
+    "locked_down": "none [integrity] confidentiality",
+    "switch": "Y",
 }
 SPACES = {
     "acs_redirects": bridge(0x3C, 0x3C, [(0x000D, b"\x5f\x00\x1d\x00")]),
@@ -152,6 +154,15 @@ TEXT: typing.Dict[str, Text] = {
     "node.sysfs.is_pci_address": Text(parser("node.sysfs.is_pci_address"), ["0000:3c:00.0"], (False,)),
     "node.sysfs.is_representor": Text(parser("node.sysfs.is_representor"), ["pf0vf3", "c1pf0sf2", "p0", "7"], (False, True)),
     "node.sysfs.pci_address_of_link": Text(parser("node.sysfs.pci_address_of_link"), ["../../devices/pci0000:3a/0000:3b:00.2/net/net1"], (None,)),
+    "kubernetes.refusal.unknown_fields": Text(lambda text: parser("kubernetes.refusal.unknown_fields")([text]), ['unknown field "spec.x"'], ((),)),
+    "kubernetes.refusal.explain": Text(
+        parser("kubernetes.refusal.explain"),
+        [
+            'failed calling webhook "a.b": Post "https://s.n.svc:443/x?timeout=10s": no endpoints available for service "s"',
+            "failed to create typed patch object (n/a; g/v1, Kind=K): .spec.x: field not declared in schema",
+        ],
+        (None,),
+    ),
     "kubernetes.lease.http_date": Text(parser("kubernetes.lease.http_date"), ["Fri, 02 Jan 2026 12:00:00 GMT"], (None,)),
     "infiniband.ibnetdiscover.parse": Text(parser("infiniband.ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")),
     "infiniband.ibping.parse": Text(parser("infiniband.ibping.parse"), seeds("infiniband-diags/ibping_*.txt")),
@@ -373,10 +384,19 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.inventory.inventory_node": Data(parser("kubernetes.inventory.inventory_node"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.core.budget": Data(parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
     "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),
+    "kubernetes.core.controller": Data(parser("kubernetes.core.controller"), POD),
     "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
     "kubernetes.sriov_operator.installation": Data(parser("kubernetes.sriov_operator.installation"), [DEPLOYMENT]),
     "kubernetes.multus.network_interface": Data(lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD),
     "kubernetes.multus.own_interface": Data(parser("kubernetes.multus.own_interface"), POD),
+    "kubernetes.drivers.driver_policy": Data(
+        parser("kubernetes.drivers.driver_policy"),
+        [
+            named(kind="NicClusterPolicy", spec={"ofedDriver": {"image": "doca-driver", "repoConfig": {"name": "r"}}}, status=NIC_STATUS),
+            named(kind="ClusterPolicy", spec={"driver": {"enabled": True, "repoConfig": {"configMapName": "r"}}}, status={"state": "ready"}),
+        ],
+    ),
+    "kubernetes.drivers.driver_host": Data(parser("kubernetes.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.nvidia_network_operator.reported": Data(
         parser("kubernetes.nvidia_network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
     ),

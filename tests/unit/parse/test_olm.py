@@ -51,6 +51,7 @@ def test_what_has_no_status_yet_says_nothing_good(parse: typing.Callable[[Resour
 def test_a_catalog() -> None:
     assert olm.catalog(catalog()) == Catalog("lab", CATALOGS, "READY") and olm.catalog(catalog()).ready
     assert not olm.catalog(catalog("CONNECTING")).ready
+    assert olm.catalog({**catalog(), "spec": {"address": "192.0.2.1:50051"}}).address == "192.0.2.1:50051"
 
 
 def test_a_package() -> None:

@@ -19,10 +19,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
     NicDevice,
     NicDevices,
     NodeFirmware,
+    NodeFirmwarePlan,
     ObservedFirmware,
     Setting,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import OfHost, of_host, to_set
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LOOKS_ONLY
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import ByOperator
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import Before, OfHost, hosts_of, of_host, of_nodes, to_set
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
 NODE, ADDRESS = "node-1", "0000:10:00.0"
@@ -46,6 +50,26 @@ def host(*settings: Setting, wishes: FirmwareWishes = NOTHING, nics: NicDevices 
         functions = tuple(dataclasses.replace(one, sriov_total=total) if one.address == ADDRESS else one for one in platform.functions)
         platform = dataclasses.replace(platform, functions=functions)
     return of_host(NODE, memberships, platform, compared(intent, memberships, firmware, nics))
+
+
+def test_each_node_has_its_part_of_the_plan_and_one_with_nothing_to_do_has_none() -> None:
+    lacks = host(Setting("ATS_ENABLED", "True(1)", "True(1)"), wishes=FirmwareWishes(ats_enabled=False))
+    hosts = dict.fromkeys(("free", "pod", "torn", "reset"), lacks)
+    before = {"torn": Before(error="the mark can't be read"), "reset": Before(tuple(one.difference.identity for one in lacks.unmet))}
+    operator = ByOperator(cards={"carded": (("t", "c1"), ("t", "c2"))}, notes={"noted": ("left alone",)})
+    found = of_nodes({**hosts, "idle": OfHost(), "carded": OfHost(), "noted": OfHost()}, before, operator, "", ("pod", "idle"))
+    assert found == {
+        "free": NodeFirmwarePlan({ADDRESS: {"ATS_ENABLED": "False"}}),
+        "pod": NodeFirmwarePlan(refusal=LOOKS_ONLY),
+        "torn": NodeFirmwarePlan(refusal="the mark can't be read"),
+        "carded": NodeFirmwarePlan(templates=("t",), cards=("c1", "c2")),
+        "noted": NodeFirmwarePlan(notes=("left alone",)),
+    }
+    assert of_nodes({"free": lacks}, {}, ByOperator(), "nobody knows", ())["free"] == NodeFirmwarePlan(refusal="nobody knows")
+
+
+def test_of_a_node_that_was_not_looked_at_nothing_is_planned() -> None:
+    assert hosts_of((), {"a": ObservedPlatform(error="unreachable")}, compared(FLEET.intent, (), {}, NOBODY)) == {"a": OfHost()}
 
 
 def test_what_is_in_force_is_not_set() -> None:

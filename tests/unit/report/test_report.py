@@ -26,6 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
+from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.style import STYLE
 from ansible_collections.linerate.rdma.plugins.module_utils._report.text import plain
@@ -125,6 +126,28 @@ def test_suspect_is_named_before_the_pairs_that_it_explains() -> None:
     assert 0 < text.index("<code>fabric.suspect</code>") < text.index("<code>fabric.pair</code>")
 
 
+def next_steps(made: Report) -> typing.Tuple[str, str]:
+    """The numbered steps, and what follows them in their section."""
+    section = render_html(made).partition("What to do next")[2].partition("</section>")[0]
+    steps, _end, after = section.partition("</ol>")
+    return steps, after
+
+
+def test_a_remedy_is_said_once_whatever_asks_for_it() -> None:
+    one, other = (Finding(f"fabric.{name}", name, "fail", why=f"{name} is wrong.", remedy="Seat the cable of worker-1.") for name in ("link", "errors"))
+    steps, _after = next_steps(report(record("fabric", one, other, FAIL)))
+    assert steps.count("Seat the cable of worker-1.") == 1 and steps.count("<li>") == 2
+    assert "link is wrong." in steps and "errors is wrong." in steps and FAIL.remedy in steps
+
+
+def test_what_was_not_tried_is_folded_under_what_is_wrong() -> None:
+    skipped = Finding("fabric.errors", "compute", "skipped", why="There is no topology.", remedy="Mend the subnet manager first.")
+    steps, after = next_steps(report(record("fabric", FAIL, skipped)))
+    assert "fabric.errors" not in steps and "1 not tried because of these" in after and "There is no topology." in after
+    alone, after = next_steps(report(record("fabric", skipped), record("platform", UNKNOWN)))
+    assert "Mend the subnet manager first." in alone and "not tried" not in after
+
+
 def test_findings_of_one_cause_are_one_entry_and_boxes_filter_without_a_script() -> None:
     same = [Finding("fabric.node", f"node-{number}", "unknown", "no answer", why="No ssh.", remedy="Make it answer.") for number in range(250)]
     text = render_html(report(record("fabric", *same)))
@@ -199,7 +222,9 @@ def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
 
 def test_html_is_one_file_and_runs_nothing() -> None:
     page = Page(render_html(report(record("fabric", FAIL, facts=HCAS))))
-    assert all(link.startswith("#") or re.fullmatch(r"stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml)", link) for link in page.links)
+    assert all(
+        link.startswith("#") or re.fullmatch(r"stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml|prom)", link) for link in page.links
+    )
     assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
     text = render_html(report())
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
@@ -241,7 +266,7 @@ def test_no_secret_in_any_format() -> None:
     leaky = report(
         record("fabric", Finding("fabric.sm", token, "fail", token, token, token, token), facts=(FactCount(token, 1, 0),), changes=("client-key-data: QUJD",))
     )
-    for render in (render_html, render_json, render_junit):
+    for render in (render_html, render_json, render_junit, render_metrics):
         assert token not in render(leaky) and "QUJD" not in render(leaky)
 
 
@@ -288,7 +313,7 @@ def test_page_counts_facts_and_leads_to_where_they_lie(tmp_path: pathlib.Path) -
     seen = record("fabric", facts=(FactCount("hcas", 1, 1), FactCount("subnets", 0, 2), FactCount("bandwidth", 1, 0)))
     for item in all_open(seen).values():
         write_record(str(tmp_path / "stages"), item)
-    write_report({"run": RUN, "report_dir": str(tmp_path)}, "2.19.4")
+    write_report({"run": RUN, "report_dir": str(tmp_path), "keep": 0}, "2.19.4")
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     said = " ".join(page.text)
     assert "facts/hcas : 1 seen, 1 missing" in said and "facts/subnets: 0 seen, 2 missing" in said and "facts/bandwidth : 1 seen" in said
@@ -447,7 +472,7 @@ def test_waiver_that_covered_nothing_can_be_removed_only_where_its_stage_looked(
 def test_report_is_written_over_a_damaged_record_and_is_not_green(change: typing.Callable[[str], str], said: str, tmp_path: pathlib.Path) -> None:
     for item in all_open().values():
         write_record(str(tmp_path / "stages"), item)
-    params = {"run": RUN, "report_dir": str(tmp_path)}
+    params = {"run": RUN, "report_dir": str(tmp_path), "keep": 0}
     assert write_report(params, "2.19.4")["verdict"] == "GREEN"
     path = tmp_path / "stages" / "network.jsonl"
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -249,6 +249,16 @@ def test_a_catalog_that_does_not_answer(served: Served) -> None:
     assert "spec.image of CatalogSource lab" in stand.remedy
 
 
+def test_a_catalog_that_somebody_else_serves(served: Served) -> None:
+    """OLM makes no pod of it, so that there is none to look at."""
+    world = served(tells=False)
+    item = catalog("TRANSIENT_FAILURE")
+    world.have({**item, "spec": {**item["spec"], "address": "192.0.2.1:50051"}})
+    world.subscribed = lambda item: None
+    stand = failed(run(world), "catalog olm/lab does not answer: TRANSIENT_FAILURE")
+    assert "start the server at 192.0.2.1:50051" in stand.remedy and "get pods" not in stand.remedy
+
+
 def test_the_package_s_absence_is_told_before_anything_is_made(served: Served) -> None:
     world = served()
     failed(run(world, OperatorWish("absent", SPACE, source="lab", source_namespace=CATALOGS)), "catalog olm/lab has no package absent")

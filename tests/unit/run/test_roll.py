@@ -31,6 +31,7 @@ class Operator:
     :ivar lag: steps from a change of the MachineConfigs to the configuration that is rendered of them
     :ivar slow: steps from a new KubeletConfig to its MachineConfig
     :ivar gone: the node that breaks is NotReady, rather than degraded
+    :ivar drained: pods on the node that breaks, and budgets: it is drained for ever
     :ivar refusal: what it has against KubeletConfigs; None: it never says a word
     """
 
@@ -53,6 +54,7 @@ class Operator:
         self.sources: typing.Tuple[str, ...] = ()
         self.annotations: typing.Dict[str, typing.Any] = {}
         self.away: typing.List[int] = []
+        self.drained: typing.Tuple[typing.Any, ...] = ()
         self.log: typing.List[str] = []
 
     def clock(self) -> float:
@@ -102,14 +104,16 @@ class Operator:
     def _objects(self, kind: str) -> typing.Dict[str, typing.Any]:
         return self.kubelets if kind == "KubeletConfig" else self.configs
 
-    def list(self, kind: str) -> Listing:
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+        if kind in ("Pod", "PodDisruptionBudget"):
+            return Listing(tuple(item for item in self.drained if item["kind"] == kind), "1")
         if kind == "Node":
             return Listing(tuple(self._node(place, config) for place, config in enumerate(self.nodes)), "1")
         if kind == "KubeletConfig":
             return Listing(tuple(copy.deepcopy(list(self.kubelets.values()))), "1")
         assert kind == "MachineConfigPool"
         done = sum(config == self.wanted for config in self.nodes)
-        broken = not self.gone and self.breaks_at >= 0 and not self.paused and done == self.breaks_at and self.wanted != "rendered-0"
+        broken = not self.gone and not self.drained and self.breaks_at >= 0 and not self.paused and done == self.breaks_at and self.wanted != "rendered-0"
         pool = {
             "kind": kind,
             "metadata": {
@@ -140,7 +144,9 @@ class Operator:
         names = {"currentConfig": config, "desiredConfig": self.wanted, "state": "Done"}
         annotations = {f"machineconfiguration.openshift.io/{name}": value for name, value in names.items()}
         ready = [{"type": "Ready", "status": str(place != self.breaks_at or not self.gone)}]
-        return {"metadata": {"name": f"n{place}", "labels": {"role": "worker"}, "annotations": annotations}, "status": {"conditions": ready}}
+        spec = {"unschedulable": True} if place == self.breaks_at and self.drained else {}
+        metadata = {"name": f"n{place}", "labels": {"role": "worker"}, "annotations": annotations}
+        return {"metadata": metadata, "spec": spec, "status": {"conditions": ready}}
 
     def get(self, kind: str, namespace: str, name: str) -> typing.Any:
         if name not in self._objects(kind):
@@ -276,6 +282,29 @@ def test_a_roll_that_hangs_says_where_it_stands(operator: Operator, said: str) -
     assert [finding.status for finding in machine_config.findings((rolled,), "")] == ["fail"]
 
 
+def test_a_node_that_does_not_come_back_is_named() -> None:
+    operator = Operator(breaks_at=1)
+    prepared = roller(operator).prepare(CONFIGS, check_mode=False)
+    operator.gone = True
+    (rolled,) = roller(operator).release(prepared.paused, 60)
+    (finding,) = machine_config.findings((rolled,), "")
+    assert finding.status == "fail" and "node n1 is NotReady and does not come back" in finding.why and "see its console" in finding.why
+    assert "n2" not in finding.why, "it waits for its turn"
+
+
+def test_a_drain_that_a_budget_blocks_names_pod_and_budget() -> None:
+    labels = {"app": "db"}
+    pod = {"kind": "Pod", "metadata": {"name": "db-0", "namespace": "prod", "labels": labels}, "spec": {"nodeName": "n1"}}
+    budget = {"metadata": {"name": "db", "namespace": "prod"}, "spec": {"selector": {"matchLabels": labels}}, "status": {"disruptionsAllowed": 0}}
+    operator = Operator(breaks_at=1)
+    operator.drained = (pod, {"kind": "PodDisruptionBudget", **budget})
+    prepared = roller(operator).prepare(CONFIGS, check_mode=False)
+    (rolled,) = roller(operator).release(prepared.paused, 60)
+    (finding,) = machine_config.findings((rolled,), "")
+    assert finding.status == "fail"
+    assert "node n1 is not drained: pod prod/db-0 is held by PodDisruptionBudget prod/db, which allows no eviction now: let it allow one" in finding.why
+
+
 def test_a_second_roll_is_counted_and_fails() -> None:
     operator = Operator(restless=True)
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
@@ -287,7 +316,7 @@ def test_a_second_roll_is_counted_and_fails() -> None:
 
 def test_a_pool_that_vanishes_is_an_error() -> None:
     operator = Operator()
-    operator.list = lambda kind: Listing((), "1")  # type: ignore[method-assign]
+    operator.list = lambda *_asked, **_more: Listing((), "1")  # type: ignore[method-assign]
     assert roller(operator).release(("worker",), 60) == (Roll("worker", error="the MachineConfigPool is gone"),)
 
 

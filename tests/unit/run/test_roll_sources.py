@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.roll import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import KernelArguments, ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, NodeRoll, Seen, proven
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LOOKS_ONLY
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_kernel
@@ -215,6 +216,11 @@ def test_a_node_of_a_machine_config_pool_has_them_by_its_machine_config(site: Si
 @pytest.mark.parametrize("observed", [ObservedKernelArguments(), ObservedKernelArguments(error="unreachable")])
 def test_what_was_not_looked_at_is_unknown(observed: ObservedKernelArguments) -> None:
     assert "not known" in of_kernel(observed, WANTED).error and of_kernel(observed, ()) == Seen()
+
+
+def test_a_node_that_an_observer_looks_at_says_that_nothing_is_written_there() -> None:
+    seen = of_kernel(ObservedKernelArguments(KernelArguments(tuple(WANTED), boot="b", by_pod=True)), WANTED)
+    assert len(seen.refusals) == 1 and f"{LOOKS_ONLY}." in seen.refusals[0]
 
 
 def test_a_tool_that_fails_after_the_reset_is_no_proof(site: Site) -> None:

@@ -14,10 +14,12 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import NIC_LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import KINDS, STEADY_SECONDS, kinds_of, take, wait
-from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, Change, WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, Change, Parts, WatchFeed
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
@@ -57,6 +59,7 @@ class Script:
     """A feed that plays (second, change) and moves the clock."""
 
     error = ""
+    stands: Parts = ()
 
     def __init__(self, *steps: typing.Tuple[int, Change]) -> None:
         self.now = 0.0
@@ -78,6 +81,10 @@ class Script:
     def daemon_error(self, pod: str) -> str:
         self.looks.append((self.now, pod))
         return self.error
+
+    def parts(self, nodes: typing.Sequence[str]) -> typing.Dict[str, Parts]:
+        self.looks.append((self.now, tuple(nodes)))
+        return dict.fromkeys(nodes, self.stands)
 
 
 def start(state: typing.Dict[str, typing.Any] = STATE, node: typing.Dict[str, typing.Any] = NODE) -> typing.List[typing.Tuple[int, Change]]:
@@ -473,6 +480,66 @@ def test_a_network_of_another_operator_is_followed_to_its_end() -> None:
         (found,) = judge([SHARED], world)
         said.append(found.suspect or found.node.phase)
     assert said == ["waiting", "waiting", "waiting", "not_reported", "no_attachment", "ready", "not_reported"]
+
+
+POLICED = Target("roce", (), "", "", ("kl-a",), 1, ("objects",), ("NicClusterPolicy nic-cluster-policy",))
+POLICY_STATE = {"kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-policy"}, "status": {"state": "notReady"}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "stands", "said", "seconds", "phase"),
+    [
+        ({}, (), f"the node has no label {NIC_LABEL}=true", 180.0, "failed"),
+        (
+            {NIC_LABEL: "true"},
+            (("ds-1", PodState("waiting", "ErrImagePull: no such host", "image")),),
+            "ds-1 on the node: ErrImagePull: no such host",
+            180.0,
+            "failed",
+        ),
+        ({NIC_LABEL: "true"}, (), "it gives no reason", 3600.0, "waiting"),
+    ],
+)
+def test_why_a_nic_policy_is_not_ready_is_told_and_ends_the_wait_unless_a_driver_is_built(
+    labels: typing.Dict[str, str], stands: Parts, said: str, seconds: float, phase: str
+) -> None:
+    node = changed(NODE, metadata__labels={**NODE["metadata"]["labels"], **labels})
+    script = Script((0, Change("Node", "replace", (node,))), (0, Change("NetworkAttachmentDefinition", "replace")))
+    lines: typing.List[str] = []
+    script.steps.append((0, Change("NicClusterPolicy", "replace", (POLICY_STATE,))))
+    script.stands = stands
+    facts = wait(script, (POLICED,), 3600.0, lambda: script.now, lines.append, settle=0.0)
+    assert (facts.waited_seconds, facts.nodes[0].phase) == (seconds, phase)
+    assert said in facts.nodes[0].detail and facts.nodes[0].remedy
+    assert said in lines[-1]
+
+
+class Operator:
+    """An API server with a DaemonSet of a NicClusterPolicy and one of somebody else in its namespace, each with a pod on two nodes."""
+
+    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
+        if kind == "DaemonSet":
+            owner = {"kind": "NicClusterPolicy", "name": "nic-cluster-policy", "controller": True}
+            mine = {"metadata": {"name": "rdma", "namespace": "nvidia", "ownerReferences": [owner]}}
+            return Listing((mine, {"metadata": {"name": "other", "namespace": "nvidia"}}, {"metadata": {"name": "rdma", "namespace": "shop"}}), "1")
+        assert (kind, namespace) == ("Pod", "nvidia")
+        waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off"}}
+        status = {"initContainerStatuses": [{"state": waiting}], "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}]}
+        pods = [
+            {
+                "metadata": {"name": f"{name}-{node}", "namespace": namespace, "ownerReferences": [{"kind": "DaemonSet", "name": name, "controller": True}]},
+                "spec": {"nodeName": node},
+                "status": status,
+            }
+            for name in ("rdma", "other")
+            for node in ("kl-a", "kl-b")
+        ]
+        return Listing(tuple(pods), "1")
+
+
+def test_the_pods_of_a_nic_policy_are_those_of_its_daemon_sets() -> None:
+    feed = WatchFeed(typing.cast(Cluster, Operator()), {}, ())
+    assert feed.parts(["kl-a", "kl-c"]) == {"kl-a": (("rdma-kl-a", PodState("waiting", "ImagePullBackOff: Back-off", "image")),), "kl-c": ()}
 
 
 def test_a_kind_that_may_not_be_read_is_said_and_what_was_known_stays() -> None:

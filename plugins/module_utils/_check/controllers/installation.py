@@ -6,10 +6,19 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.operators import NFD_LABELS, Chart, Needed, Operator, OperatorsSeen
+from ..._model.operators import GPU, JOBSET, KUEUE, NETWORK, NFD, NFD_LABELS, TRAINER, Chart, Needed, Operator, OperatorsSeen
 from ..._model.stack import Controller
 
 _BY = {"olm": "by OLM", "nvidia-network-operator": "as a part of NVIDIA's network operator", "helm": "by Helm"}
+#: API groups of the definitions that charts bring
+_GROUPS = {
+    NFD: ("nfd.k8s-sigs.io",),
+    NETWORK: ("mellanox.com", "nv-ipam.nvidia.com"),
+    GPU: ("nvidia.com",),
+    JOBSET: ("jobset.x-k8s.io",),
+    TRAINER: ("trainer.kubeflow.org",),
+    KUEUE: ("kueue.x-k8s.io",),
+}
 
 
 def how_to_install(operator: Operator, olm: bool = False) -> str:
@@ -28,6 +37,23 @@ def how_to_install(operator: Operator, olm: bool = False) -> str:
 def helm_install(chart: Chart) -> str:
     repository = f" --repo {chart.repository}" if chart.repository else ""
     return f"helm install --create-namespace -n {chart.namespace}{repository} --version {chart.version} {chart.release} {chart.reference}"
+
+
+def half_installed(namespace: str) -> str:
+    """The next step where a release may have been cut off (pending-install, pending-upgrade) or have failed: Helm then refuses to go on, or leaves it so."""
+    return f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed; operators_install: true takes it up again"
+
+
+def helm_remove(operator: Operator, release: str, namespace: str) -> str:
+    """How a release goes: its objects while it runs, which alone takes their finalizers off, then the release, its definitions, and its namespace.
+
+    :param release: of Helm; empty where it is gone
+    """
+    groups = " and ".join(f"kubectl api-resources --api-group={group} -o name" for group in _GROUPS.get(operator.name, ()))
+    steps = [f"delete the objects of all kinds that are named by {groups} (kubectl delete KIND --all -A)"] if groups and release else []
+    steps += [f"helm uninstall --wait -n {namespace} {release}"] if release else []
+    steps += [f"delete the definitions that are named by {groups} (kubectl delete crd NAME)"] if groups else []
+    return "; then ".join([*steps, f"kubectl delete namespace {namespace}"])
 
 
 def by_whom(found: Controller) -> str:

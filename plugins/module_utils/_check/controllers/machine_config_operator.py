@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.disruption import LabelSelector, MachinePool
+from ..._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool
 from ..._model.host import ROLE_LABEL, HostConfig
 from ..._model.kubernetes import ClusterNode
-from .sriov_operator import describe, machine_pool_of, matches
+from .sriov_operator import describe, held_pods, machine_pool_of, matches
 
 Names = typing.Container[str]
 
@@ -61,11 +61,35 @@ def others_behind(
     pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str]
 ) -> typing.Optional[typing.Tuple[ClusterNode, ...]]:
     """Nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours has not, or none of ours is in it."""
-    pools = tuple(pools)
+    pools, nodes = tuple(pools), tuple(nodes)
     members = [node for node in nodes if (mine := machine_pool_of(node, pools)) is not None and mine.name == pool.name]
-    behind = tuple(node for node in members if node.machine_config != pool.wanted_config)
-    ours = any(node.name in inventory for node in members) and not any(node.name in inventory for node in behind)
-    return behind if ours else None
+    late = behind(pool, pools, nodes)
+    ours = any(node.name in inventory for node in members) and not any(node.name in inventory for node in late)
+    return late if ours else None
+
+
+def behind(pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]) -> typing.Tuple[ClusterNode, ...]:
+    """Nodes of a pool that have not the MachineConfig that it wants."""
+    pools = tuple(pools)
+    return tuple(
+        node for node in nodes if (mine := machine_pool_of(node, pools)) is not None and mine.name == pool.name and node.machine_config != pool.wanted_config
+    )
+
+
+def waits_for(late: typing.Iterable[ClusterNode], pods: typing.Iterable[ClusterPod], budgets: typing.Sequence[Budget]) -> typing.Tuple[str, ...]:
+    """What keeps nodes from their MachineConfig, each in words with what to do: that they are away, or that a budget blocks their drain.
+
+    :param late: nodes as ``behind`` has them; those that wait for their turn are in it, and of them nothing is said
+    :param pods: of all namespaces
+    """
+    said, pods = [], tuple(pods)
+    for node in late:
+        held = held_pods((pod for pod in pods if pod.node == node.name), True, "", budgets) if node.unschedulable else ()
+        if not node.ready:
+            said.append(f"node {node.name} is NotReady and does not come back ({node.not_ready or 'its kubelet says nothing'}): see its console")
+        elif held:
+            said.append(f"node {node.name} is not drained: {'; '.join(held[:3])}: let it allow one (a replica more), or end the pod")
+    return tuple(said)
 
 
 def under_way(pool: MachinePool, node: ClusterNode, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names) -> bool:
@@ -75,8 +99,8 @@ def under_way(pool: MachinePool, node: ClusterNode, pools: typing.Iterable[Machi
     """
     if pool.paused:
         return False
-    behind = node.machine_config != pool.wanted_config
-    return behind or (pool.wanted_config != pool.current_config and others_behind(pool, pools, nodes, inventory) is None)
+    late = node.machine_config != pool.wanted_config
+    return late or (pool.wanted_config != pool.current_config and others_behind(pool, pools, nodes, inventory) is None)
 
 
 def in_the_way(node: ClusterNode, pools: typing.Sequence[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names) -> typing.Tuple[str, str]:

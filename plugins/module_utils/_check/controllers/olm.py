@@ -245,6 +245,9 @@ def _of_catalog(subscription: Subscription, catalog: typing.Optional[Catalog], s
         why = f"CatalogSource {name} is not there"
         return Trouble("catalog", why, "Name one that is, or create it: kubectl get catalogsources -A", PASSING_SECONDS)
     remedy = f"See its pod: kubectl -n {catalog.namespace} get pods -l olm.catalogSource={catalog.name}"
+    if catalog.address:
+        show = f"kubectl -n {catalog.namespace} get catalogsource {catalog.name} -o yaml"
+        remedy = f"OLM runs no pod for it: start the server at {catalog.address} again, or correct spec.address; {show} shows what OLM sees"
     image = _image(seen.pods.get(catalog.namespace, {}), (catalog.name,), catalog.namespace, f"spec.image of CatalogSource {catalog.name}")
     why = f"catalog {name} does not answer: {catalog.state or 'no connection yet'}{f', {catalog.message}' if catalog.message else ''}"
     if image is not None:

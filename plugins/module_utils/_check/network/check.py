@@ -15,6 +15,7 @@ from ..._model.host import KubeletStand, Roll
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import attachment_kind, traits
 from ..._model.wait import SyncFacts, SyncNode
+from ..._parse.kubernetes.refusal import explain, unknown_fields
 from ..addresses import in_use as ipam
 from .disruption import machine_config
 from .disruption import sriov as plan
@@ -157,6 +158,11 @@ def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
 
 def _judge(item: AppliedObject, check_id: str, subject: str) -> Finding:
     expected = "accepted by the API server and its webhooks"
+    dropped = unknown_fields(item.warnings) if item.action in ("created", "changed", "unchanged") else ()
+    if dropped:
+        cause = explain("; ".join(item.warnings))
+        why, remedy = cause if cause is not None else ("", "")
+        return Finding(check_id, subject, FAIL, f"{item.action} without {', '.join(dropped)}", expected, why, remedy)
     if item.action in ("created", "changed", "unchanged"):
         return ok(check_id, subject, item.action + (f"; warned: {'; '.join(item.warnings)}" if item.warnings else ""), expected)
     if item.action == "unjudged":
@@ -192,6 +198,9 @@ def _cause(item: AppliedObject) -> str:
     for text, why, _remedy_text in _REFUSALS:
         if text in item.refusal:
             return why
+    cause = explain(item.refusal)
+    if cause is not None:
+        return cause.why
     if item.reason == "NotFound":
         return "The API server does not know the kind or the namespace: the operator is not installed."
     if item.reason == "Conflict":
@@ -205,6 +214,9 @@ def _remedy(item: AppliedObject) -> str:
     for text, _why, remedy in _REFUSALS:
         if text in item.refusal:
             return remedy
+    cause = explain(item.refusal)
+    if cause is not None:
+        return cause.remedy
     if item.reason == "NotFound":
         return "See the stage operators."
     if item.reason == "Conflict":

@@ -15,11 +15,12 @@ from ..._model.kubernetes import ClusterNode
 from ..._model.mirror import MirrorFacts
 from ..._model.olm import OlmFacts
 from ..._model.operators import OperatorsSeen
+from ..._model.platform import ObservedPlatform
 from ..._model.profiles import attachment_kind, definitions, traits
 from ..._model.rights import RightsFacts
 from ..._model.sriov_operator import OperatorFacts, OperatorInstallation
 from ..controllers.image_pull import Keys, concerns, explain
-from . import images, mirror, needed, olm
+from . import drivers, images, mirror, needed, olm
 from . import rbac as rights
 from .node_label import check_label
 
@@ -46,6 +47,7 @@ class Facts:
     :ivar olm: answer of the module olm; None when it was to install nothing
     :ivar needed: answer of operators_info: who is there of all that the intent and the job need; None when nobody asked
     :ivar hcas: answer of node_info of each node (stage discover), which tells why a label is absent; may be empty
+    :ivar platforms: answer of node_info of each node, which tells whether its kernel takes an unsigned driver; may be empty
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -56,6 +58,7 @@ class Facts:
     mirror: typing.Optional[MirrorFacts] = None
     olm: typing.Optional[OlmFacts] = None
     needed: typing.Optional[OperatorsSeen] = None
+    platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -71,6 +74,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     sriov = any(traits(fabric).functions for fabric in intent.fabrics)
     findings = [*rights.check(facts.rights), _read(seen), *needed.check(intent, facts.needed, facts.nodes), *_definitions(intent, seen)]
     findings += [*images.check(intent, facts.images), *mirror.check(intent, facts.mirror), *olm.check(facts.olm)]
+    findings += drivers.check(intent, facts.needed, facts.platforms, facts.hcas, bool(facts.images and facts.images.rules))
     findings += [*_installation(cluster, seen), *_olm(seen), _config(seen), *_pods(seen)] if sriov else []
     findings += [_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []
     if not facts.nodes:

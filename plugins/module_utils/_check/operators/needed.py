@@ -11,7 +11,7 @@ from ..._model.intent import Intent
 from ..._model.operators import Needed, OperatorsSeen, needed
 from ..._model.sriov_operator import OlmObject
 from ..._model.stack import Controller
-from ..controllers.installation import how_to_install, served_by_labels, stands
+from ..controllers.installation import half_installed, how_to_install, served_by_labels, stands
 
 CHECK = "operators.needed"
 _EXPECTED = "one that serves"
@@ -69,6 +69,10 @@ def _absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Fi
         why = f"OLM has it in hand, and it does not run yet. {operator.lack}"
         remedy = f"kubectl -n {objects[0].namespace} describe subscription,clusterserviceversion; approve its InstallPlan where approval is manual."
         return Finding(CHECK, operator.name, FAIL, told, expected, why, remedy)
+    if operator.name in seen.made and operator.chart is not None:
+        why = f"A run began to install it, and its Helm release is half there, or was removed since. {operator.lack}"
+        remedy = f"{half_installed(operator.chart.namespace)}. {how_to_install(operator, seen.olm)}"
+        return Finding(CHECK, operator.name, FAIL, "its namespace is there, and no Deployment runs it", expected, why, remedy)
     return Finding(CHECK, operator.name, FAIL, "no Deployment runs it", expected, operator.lack, how_to_install(operator, seen.olm))
 
 
@@ -78,6 +82,8 @@ def _there(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
     remedy = f"kubectl -n {namespace} describe deployment {name}; its pods' events name the cause."
     if found.ready < 1 or found.wanted < 1:
         why = f"It {'does not run' if found.wanted else 'is scaled to 0'}. {operator.lack}"
+        if found.origin == "helm":
+            remedy += f" {half_installed(namespace)}."
         return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
     if operator.configuration and (operator.configured == "always" or found.origin == "olm"):
         states = [item for item in seen.configurations if item.kind == operator.configuration]

@@ -37,7 +37,7 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     ("bandwidth", "watch", "Pod"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork")),
     *(("network", "watch", kind) for kind in _POOLS),
-    *(("teardown", "list", kind) for kind in ("Namespace", "NicConfigurationTemplate", "Subscription", "Tuned", *_JOBS)),
+    *(("teardown", "list", kind) for kind in ("Namespace", "NicConfigurationTemplate", "Tuned", *_JOBS)),
 )
 #: what no stage needs: its subject, and what it is for
 _BESIDE = {

@@ -61,7 +61,6 @@ def pod(resource: Resource) -> ClusterPod:
     """
     name, metadata, spec = name_of(resource), mapping_at(resource, "metadata"), mapping_at(resource, "spec")
     what = f"Pod {name}"
-    owners = [owner for owner in items_of(metadata, "ownerReferences", what) if owner.get("controller")]
     containers = items_of(spec, "containers", what)
     return ClusterPod(
         name=name,
@@ -69,10 +68,20 @@ def pod(resource: Resource) -> ClusterPod:
         node=str(spec.get("nodeName") or ""),
         labels={str(key): str(value) for key, value in mapping_at(metadata, "labels").items()},
         requests=tuple(sorted({str(key) for container in containers for key in mapping_at(container, "resources", "requests")})),
-        owner=str(owners[0].get("kind", "")) if owners else "",
+        owner=controller(resource)[0],
         mirror="kubernetes.io/config.mirror" in mapping_at(metadata, "annotations"),
         ended=mapping_at(resource, "status").get("phase") in ("Succeeded", "Failed"),
     )
+
+
+def controller(resource: Resource) -> typing.Tuple[str, str]:
+    """Kind and name of what controls an object; empty when nothing does.
+
+    :raises ResourceError: none
+    """
+    owners = items_of(mapping_at(resource, "metadata"), "ownerReferences", name_of(resource))
+    one = next((owner for owner in owners if owner.get("controller")), {})
+    return str(one.get("kind") or ""), str(one.get("name") or "")
 
 
 def budget(resource: Resource) -> Budget:

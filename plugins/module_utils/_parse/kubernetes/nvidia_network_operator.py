@@ -12,11 +12,11 @@ import json
 import typing
 
 from ..._model.kubernetes import Attachment
+from ..._model.marks import MANAGER, is_ours
 from ..._model.nvidia import NicPolicy, Reported
 from .resource import Resource, items_of, mapping_at, name_of
 
 _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
-_MANAGED_BY, _OURS = "app.kubernetes.io/managed-by", "linerate.rdma"
 
 
 def reported(resource: Resource) -> Reported:
@@ -54,7 +54,7 @@ def nic_policy(resource: Resource) -> NicPolicy:
     return NicPolicy(
         name=name_of(resource),
         state=str(mapping_at(resource, "status").get("state") or ""),
-        ours=mapping_at(resource, "metadata", "labels").get(_MANAGED_BY) == _OURS,
+        ours=is_ours(mapping_at(resource, "metadata", "labels")),
         configs={part: text for part, text in configs.items() if text},
         owners={part: owner for part in configs if (owner := _owner(resource, part))},
     )
@@ -63,7 +63,7 @@ def nic_policy(resource: Resource) -> NicPolicy:
 def _owner(resource: Resource, part: str) -> str:
     """Who wrote the part's configuration, as server-side apply keeps it; empty when it is the collection, or not known."""
     for entry in items_of(mapping_at(resource, "metadata"), "managedFields", "metadata"):
-        if "f:config" in mapping_at(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != _OURS:
+        if "f:config" in mapping_at(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != MANAGER:
             return str(entry.get("manager") or "")
     return ""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import typing
 
+from ..._model.marks import is_ours
 from ..._model.observers import CONTAINER, LABEL, OWN, PREPARED, TEMPLATE, ClusterEvent, ObserverPod, ObserverSet
 from .pod_state import state_of_pod
 from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, number_of, texts_of, title_of
@@ -20,8 +21,7 @@ def owned_namespace(resource: Resource) -> typing.Tuple[typing.Literal["own", "p
     :raises ResourceError: no Namespace
     """
     labels = labels_of(resource)
-    ours = labels.get("app.kubernetes.io/managed-by") == "linerate.rdma"
-    if ours and labels.get(LABEL) == OWN:
+    if is_ours(labels) and labels.get(LABEL) == OWN:
         return "own", labels.get(_RUN, "")
     return ("prepared" if labels.get(LABEL) == PREPARED else "foreign"), ""
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.marks import is_ours
 from ..._model.olm import Catalog, Channel, InstallPlan, OperatorGroup, Package, ServiceVersion, Subscription
 from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, texts_of
 
-_MANAGED = ("app.kubernetes.io/managed-by", "linerate.rdma")
 #: states of a requirement that is met
 _MET = ("Present", "Satisfied")
 
@@ -24,7 +24,7 @@ def _namespace(resource: Resource) -> str:
 
 
 def _ours(resource: Resource) -> bool:
-    return _MANAGED in labels_of(resource).items()
+    return is_ours(labels_of(resource))
 
 
 def _words(parent: Resource) -> str:
@@ -35,7 +35,8 @@ def _words(parent: Resource) -> str:
 def catalog(resource: Resource) -> Catalog:
     """:raises ResourceError: no CatalogSource"""
     status = mapping_at(resource, "status")
-    return Catalog(name_of(resource), _namespace(resource), _text(mapping_at(status, "connectionState"), "lastObservedState"), _text(status, "message"))
+    state = _text(mapping_at(status, "connectionState"), "lastObservedState")
+    return Catalog(name_of(resource), _namespace(resource), state, _text(status, "message"), _text(mapping_at(resource, "spec"), "address"))
 
 
 def package(resource: Resource) -> Package:

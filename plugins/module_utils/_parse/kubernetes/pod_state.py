@@ -33,7 +33,7 @@ def _ends(status: Resource) -> typing.Iterator[str]:
 
 
 def state_of_pod(pod: Resource) -> PodState:
-    """Read status.conditions and status.containerStatuses of a v1 Pod.
+    """Read status.conditions, status.initContainerStatuses and status.containerStatuses of a v1 Pod.
 
     :raises ResourceError: no Pod
     """
@@ -48,7 +48,7 @@ def state_of_pod(pod: Resource) -> PodState:
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
         return PodState("waiting", f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}", "unschedulable")
-    for container in items_of(status, "containerStatuses", "Pod"):
+    for container in (*items_of(status, "initContainerStatuses", "Pod"), *items_of(status, "containerStatuses", "Pod")):
         waiting = mapping_at(container, "state", "waiting")
         reason = waiting.get("reason", "")
         if reason in IMAGE_REASONS or reason in _CONTAINER:

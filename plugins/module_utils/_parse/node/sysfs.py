@@ -160,6 +160,21 @@ def pci_address_of_link(text: str) -> typing.Optional[str]:
     return next((part for part in reversed(text.split("/")) if is_pci_address(part)), None)
 
 
+def switch(text: str) -> bool:
+    """``Y`` or ``N`` of a module's parameter."""
+    if text not in ("Y", "N"):
+        raise ParseError("sysfs", text, "Y or N")
+    return text == "Y"
+
+
+def locked_down(text: str) -> bool:
+    """``none [integrity] confidentiality`` of securityfs: the level in brackets counts [src Linux security/lockdown/lockdown.c]."""
+    match = re.search(r"\[([a-z]+)\]", text)
+    if not match or match.group(1) not in ("none", "integrity", "confidentiality"):
+        raise ParseError("sysfs", text, "of the form '[none] integrity confidentiality'")
+    return match.group(1) != "none"
+
+
 def is_pci_address(name: str) -> bool:
     """Whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
     return bool(_PCI_ADDRESS.match(name))

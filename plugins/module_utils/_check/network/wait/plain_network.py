@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import typing
 
+from ...._model.operators import NIC_LABEL
 from .state import ClusterState, Target
 
 
@@ -60,11 +61,23 @@ def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[
         if seen.state == "notReady":
             away = sorted(node.name for node in world.nodes.values() if not node.ready and node.name not in target.nodes)
             others = f"; the operator waits for all nodes of the cluster, and of those that are not ours NotReady are: {', '.join(away[:5])}" if away else ""
-            return Missing(f"{what} is not ready: {_cause(seen.reason, seen.parts)}{others}")
+            return _not_ready(kind, name, world, f"{what} is not ready: {_cause(seen.reason, seen.parts)}{others}")
         if seen.state == "ignore":
             return Missing(f"the operator ignores {what}: {_cause(seen.reason, seen.parts)}", "state_error")
         return Missing(f"the operator has not reported on {what} yet", "not_reported")
     return None
+
+
+def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missing:
+    """What of a NicClusterPolicy this node shows: the operator names the part that is not ready, and not why. The networks have nothing on nodes."""
+    if kind != "NicClusterPolicy":
+        return Missing(detail)
+    if world.nodes[name].labels.get(NIC_LABEL) != "true":
+        return Missing(f"{detail}; the node has no label {NIC_LABEL}=true, and the operator puts nothing on such a node", "no_nic_label")
+    for pod, stand in world.parts.get(name, ()):
+        if stand.phase != "ready":
+            return Missing(f"{detail}; its pod {pod} on the node: {stand.detail}", f"part_{stand.suspect}" if stand.suspect else "part")
+    return Missing(detail, "part")
 
 
 def _cause(reason: str, parts: typing.Sequence[str]) -> str:

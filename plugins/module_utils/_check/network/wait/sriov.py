@@ -10,6 +10,7 @@ the kubelet offers them.
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 
 from ...._model.disruption import NodePool
@@ -347,6 +348,18 @@ GRACE: typing.Dict[str, typing.Tuple[float, str]] = {
     "not_reported": (
         120.0,
         "Read the log of NVIDIA's network operator (kubectl logs -n nvidia-network-operator deploy/nvidia-network-operator).",
+    ),
+    # a driver may be built on the node, for as long as that takes: only the limit of the wait ends this
+    "part": (math.inf, "See the pods and the log of NVIDIA's network operator: kubectl get pods -n nvidia-network-operator -o wide"),
+    "part_image": (
+        180.0,
+        "Give the node access to the registry, or name one that has the image (rdma_cluster.network_operator.repository) in a release that is there (version).",
+    ),
+    "part_container": (300.0, "Read the log of the pod that is named: kubectl logs -n nvidia-network-operator POD"),
+    "part_unschedulable": (180.0, "See what the scheduler misses: CPU, memory or a taint of the node."),
+    "no_nic_label": (
+        180.0,
+        "Have node feature discovery on the node label vendors of NICs (sources.pci of its worker: deviceClassWhitelist with 02, deviceLabelFields: [vendor]).",
     ),
     "state_error": (60.0, "Correct what the operator names; its log has the whole story."),
     "bad_attachment": (60.0, "See who writes the NetworkAttachmentDefinition: its operator's log, or another tool. Then run the stage again."),

@@ -76,6 +76,7 @@ class ClusterState:
     :ivar daemons: name and stand of the config daemon's pod on each node; None until they were read
     :ivar pods: of nodes whose drain takes long
     :ivar logs: last error in the log of config daemons that take long, by node
+    :ivar parts: name and stand of the pods that NVIDIA's network operator has on a node that waits for it
     """
 
     nodes: typing.Mapping[str, ClusterNode] = dataclasses.field(default_factory=dict)
@@ -93,6 +94,7 @@ class ClusterState:
     histories: typing.Mapping[str, NodeHistory] = dataclasses.field(default_factory=dict)
     pods: typing.Mapping[str, typing.Tuple[ClusterPod, ...]] = dataclasses.field(default_factory=dict)
     logs: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    parts: typing.Mapping[str, typing.Tuple[typing.Tuple[str, PodState], ...]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Gives each node its part of the plan, and keeps what was set as a fact. The module itself is an ordinary one."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_SETTINGS, NodeFirmwarePlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
+
+_OWN = ("settings", "by_device")
+
+
+class ActionModule(Observer):
+    """A node with nothing to set runs no module; one that may not set anything keeps why."""
+
+    MODULE = "linerate.rdma.nic_firmware"
+
+    def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
+        if folder is None or any(given.get(name) is not None for name in _OWN):
+            return given
+        fact = folder.read(FIRMWARE_SETTINGS, node)
+        plan: NodeFirmwarePlan = load(NodeFirmwarePlan, fact.value if fact is not None and fact.value is not None else {}, FIRMWARE_SETTINGS)
+        return {**given, "plan": plan}
+
+    def kinds(self, given: Result) -> typing.Mapping[str, str]:
+        return {} if given.get("plan") == NodeFirmwarePlan() else {"made": "nic_firmware"}
+
+    def ask(self, arguments: Result, task_vars: Variables) -> Result:
+        options = dict(arguments)
+        plan: typing.Optional[NodeFirmwarePlan] = options.pop("plan", None)
+        if plan is not None and not plan.settings:
+            return {"changed": False, "made": {"hcas": [], "refusal": plan.refusal}}
+        answer = super().ask({**options, "by_device": plan.settings} if plan is not None else options, task_vars)
+        return {**answer, "made": {"hcas": answer["hcas"], "refusal": ""}} if "hcas" in answer else answer
+
+    def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
+        return {"diff": answer["diff"]} if "diff" in answer else {}

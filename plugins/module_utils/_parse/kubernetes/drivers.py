@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The driver containers of NVIDIA's operators: what their policies ask for, and by what of a node the image is chosen.
+
+[src Mellanox/network-operator v26.4.1 api/v1alpha1 OFEDDriverSpec, pkg/nodeinfo; NVIDIA/gpu-operator v26.3.3 api/nvidia/v1 DriverSpec,
+internal/state/nodepool.go]
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.drivers import NIC, DriverHost, DriverPolicy
+from .resource import Resource, items_of, labels_of, mapping_at, name_of, title_of
+
+_NFD = "feature.node.kubernetes.io/"
+_GPU_LABELS = ("nvidia.com/gpu.present", f"{_NFD}pci-10de.present", f"{_NFD}pci-0302_10de.present", f"{_NFD}pci-0300_10de.present")
+_OFED_STATE = "state-OFED"
+
+
+def driver_policy(resource: Resource) -> DriverPolicy:
+    """A NicClusterPolicy or a ClusterPolicy.
+
+    :raises ResourceError: no such object
+    """
+    kind, name = str(mapping_at(resource).get("kind", "")), name_of(resource)
+    return _of_nics(resource, name) if kind == NIC else _of_gpus(resource, kind, name)
+
+
+def _of_nics(resource: Resource, name: str) -> DriverPolicy:
+    spec, status = mapping_at(resource, "spec", "ofedDriver"), mapping_at(resource, "status")
+    part = next((item for item in items_of(status, "appliedStates", title_of(resource)) if item.get("name") == _OFED_STATE), {})
+    ready = (part.get("state") or status.get("state")) == "ready"
+    return DriverPolicy(
+        NIC,
+        name,
+        bool(spec),
+        _image(spec),
+        _text(spec, "version"),
+        spec.get("forcePrecompiled") is True,
+        _text(mapping_at(spec, "repoConfig"), "name"),
+        bool(spec) and ready,
+        "" if ready else _text(part, "message"),
+    )
+
+
+def _of_gpus(resource: Resource, kind: str, name: str) -> DriverPolicy:
+    """Its operator takes an absent ``enabled`` for true. With useNvidiaDriverCRD objects of kind NVIDIADriver bring the driver instead."""
+    spec = mapping_at(resource, "spec", "driver")
+    container = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is not True
+    ready = mapping_at(resource, "status").get("state") == "ready"
+    repositories = _text(mapping_at(spec, "repoConfig"), "configMapName")
+    return DriverPolicy(kind, name, container, _image(spec), _text(spec, "version"), spec.get("usePrecompiled") is True, repositories, container and ready)
+
+
+def _text(parent: typing.Mapping[str, typing.Any], key: str) -> str:
+    return str(parent.get(key) or "")
+
+
+def _image(spec: typing.Mapping[str, typing.Any]) -> str:
+    return "/".join(filter(None, (_text(spec, "repository"), _text(spec, "image"))))
+
+
+def driver_host(node: Resource) -> DriverHost:
+    """A v1 Node. The kernel is that of the kubelet where node feature discovery does not say it.
+
+    :raises ResourceError: no Node
+    """
+    labels, told = labels_of(node), mapping_at(node, "status", "nodeInfo")
+    return DriverHost(
+        name_of(node),
+        labels.get(f"{_NFD}system-os_release.ID", ""),
+        labels.get(f"{_NFD}system-os_release.VERSION_ID", ""),
+        labels.get(f"{_NFD}kernel-version.full") or _text(told, "kernelVersion"),
+        _text(told, "architecture"),
+        labels.get(f"{_NFD}system-os_release.OSTREE_VERSION", ""),
+        any(labels.get(label) == "true" for label in _GPU_LABELS),
+    )

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Words with which an API server refuses an object, where neither the object nor the user is the cause: a webhook that does not serve, an older definition.
+
+[src Kubernetes 1.34 apiserver pkg/admission/plugin/webhook/errors; apimachinery pkg/util/managedfields/internal/structuredmerge.go, whose error has
+status 500 and no reason; apiserver pkg/endpoints/handlers/rest.go fieldValidation]
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+
+
+class Cause(typing.NamedTuple):
+    """Why an object was refused, and what helps; both whole sentences."""
+
+    why: str
+    remedy: str
+
+
+_WEBHOOK = re.compile(r'failed calling webhook "([^"]+)"')
+_SERVICE = re.compile(r"https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc[:/?\"]")
+#: what it says of the way to the webhook, and what that means for its Service
+_WAYS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
+    (re.compile(r"no endpoints available for service"), "has no pod that is ready"),
+    (re.compile(r'service "[^"]+" not found'), "is not there: its operator was removed, and its webhook stayed"),
+    (re.compile(r"connection refused|connection reset|EOF"), "leads to a pod that does not listen: it is starting or has failed"),
+    (re.compile(r"x509:|tls:"), "has a certificate that the webhook's caBundle does not fit"),
+    (
+        re.compile(r"deadline exceeded|timeout(?!=)|no route to host"),
+        "does not answer in time: its pod hangs, or the control plane cannot reach the network of pods",
+    ),
+)
+_TYPED = re.compile(r"failed to create typed \w+ object \([^;()]*; ([^,()]+), Kind=(\w+)\): (\.?[\w.\[\]=\"-]+): field not declared in schema")
+_UNKNOWN = re.compile(r'unknown field "([^"]+)"')
+_HOOKS = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+
+
+def explain(text: str) -> typing.Optional[Cause]:
+    """The cause, where the words tell one of these; None for all others.
+
+    :param text: message of a Status, or a warning
+    """
+    return _webhook(text) or _older(text)
+
+
+def unknown_fields(warnings: typing.Iterable[str]) -> typing.Tuple[str, ...]:
+    """Fields of ours that the server says it dropped: the object that it took is another one than the one that was asked for."""
+    return tuple(name for warning in warnings for name in _UNKNOWN.findall(warning))
+
+
+def _webhook(text: str) -> typing.Optional[Cause]:
+    called = _WEBHOOK.search(text)
+    if called is None:
+        return None
+    service = _SERVICE.search(text)
+    if service is None:
+        why = f"The API server asks the webhook {called[1]} about each such object, and got no answer."
+        return Cause(why, f"{_HOOKS} -o yaml shows where it is called; bring it back, or delete the webhook of an operator that is gone.")
+    name, space = service[1], service[2]
+    means = next((means for pattern, means in _WAYS if pattern.search(text)), "gave no answer")
+    why = f"The API server asks the webhook {called[1]} about each such object, and its Service {space}/{name} {means}. The object itself was not judged."
+    remedy = (
+        f"kubectl -n {space} get endpointslices,pods -o wide; bring back the pods that Service {name} selects (kubectl -n {space} describe service {name}). "
+    )
+    remedy += f"Where their operator is gone: {_HOOKS}, and delete the one that names it."
+    return Cause(why, remedy)
+
+
+def _older(text: str) -> typing.Optional[Cause]:
+    typed, unknown = _TYPED.search(text), _UNKNOWN.search(text)
+    if typed is None and unknown is None:
+        return None
+    field = typed[3] if typed is not None else unknown[1] if unknown is not None else ""
+    kind = f" of {typed[2]} ({typed[1]})" if typed is not None else ""
+    why = f"The definition{kind} in the cluster does not know the field {field}: it is of another version of its operator than the one that is written for."
+    remedy = "Upgrade the operator with its definitions: operators_install does it for releases that a run made. Helm itself never upgrades them: "
+    remedy += "helm show crds CHART --version VERSION | kubectl apply --server-side --force-conflicts -f -"
+    return Cause(why, remedy)

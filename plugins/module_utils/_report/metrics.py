@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The report as OpenMetrics text, for whoever scrapes: verdict, gates, findings, and the figures of each rail.
+
+Nothing here grows with the fleet but by rails: what a node or a pair has is in the report. ``report.prom`` is also what the textfile collector of
+Prometheus' node exporter takes [OpenMetrics 1.0, section 'Text Format'].
+"""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+import typing
+
+from .._model.errors import RdmaError
+from .text import one_line
+from .verdict import Report
+
+#: labels and the value of each sample of a family
+Samples = typing.List[typing.Tuple[typing.Mapping[str, str], float]]
+
+
+class Family(typing.NamedTuple):
+    """A metric with its samples.
+
+    :ivar name: without the suffix that its type asks for
+    :ivar unit: by which the name ends; empty of a number without one
+    """
+
+    name: str
+    type: str
+    unit: str
+    help: str
+    samples: Samples
+
+
+def render_metrics(report: Report) -> str:
+    lines = []
+    for family in _families(report):
+        if not family.samples:
+            continue
+        lines += [f"# TYPE {family.name} {family.type}"]
+        lines += [f"# UNIT {family.name} {family.unit}"] if family.unit else []
+        lines += [f"# HELP {family.name} {_escaped(family.help)}"]
+        sample = f"{family.name}_info" if family.type == "info" else family.name
+        lines += [f"{sample}{_labels(labels)} {value!r}" for labels, value in family.samples]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _families(report: Report) -> typing.Iterator[Family]:
+    stages = [stage for stage in report.stages if stage.record]
+    yield Family("linerate_rdma_run", "info", "", "The run, and what made its report.", [({"run": report.run, "verdict": report.verdict, **_named(report)}, 1)])
+    yield Family("linerate_rdma_green", "gauge", "", "1 if every gate is open, with or without waivers.", [({}, float(report.green))])
+    yield Family("linerate_rdma_check_mode", "gauge", "", "1 if nothing was made and nothing measured that stands on it.", [({}, float(report.check_mode))])
+    yield Family("linerate_rdma_changes", "gauge", "", "Changes that the run made, or would make in check mode.", [({}, float(len(report.changes)))])
+    gates: Samples = [({"stage": stage.name}, float(stage.state == "open")) for stage in report.stages]
+    yield Family("linerate_rdma_gate_open", "gauge", "", "1 if the gate of a stage is open; 0 also if it did not run.", gates)
+    found: Samples = [({"stage": stage.name, "status": name}, float(number)) for stage in stages for name, number in stage.counts.items()]
+    yield Family("linerate_rdma_findings", "gauge", "", "Findings of a stage by status; what a waiver covers counts as waived alone.", found)
+    spent: Samples = [({"stage": stage.name}, stage.seconds) for stage in stages if stage.seconds is not None]
+    yield Family("linerate_rdma_stage_seconds", "gauge", "seconds", "How long a stage took.", spent)
+    yield Family("linerate_rdma_finished_seconds", "gauge", "seconds", "When the newest stage of the run ended, since 1970.", _finished(report))
+    pairs, figures = _bandwidth(report)
+    yield Family("linerate_rdma_pairs", "gauge", "", "Measurements of bandwidth of a rail, by whether there is a figure.", pairs)
+    yield Family("linerate_rdma_bandwidth_bits_per_second", "gauge", "bits_per_second", "Average bandwidth of the pairs of a rail.", figures)
+
+
+def _named(report: Report) -> typing.Dict[str, str]:
+    return {name.replace(".", "_").replace("-", "_"): version for name, version in report.versions.items()}
+
+
+def _finished(report: Report) -> Samples:
+    ends = []
+    for record in report.records.values():
+        try:
+            ends.append(datetime.datetime.fromisoformat(record.finished).timestamp())
+        except (TypeError, ValueError):
+            continue
+    return [({}, max(ends))] if ends else []
+
+
+def _bandwidth(report: Report) -> typing.Tuple[Samples, Samples]:
+    """How many pairs were measured, and the figures of each rail; nothing where the stage has no facts that load, of which the page says why."""
+    if "bandwidth" not in report.records or not report.records["bandwidth"].facts:
+        return [], []
+    try:
+        observed = report.seen.of("bandwidth", ("bandwidth",)).bandwidth
+    except RdmaError:
+        return [], []
+    rails: typing.Dict[typing.Tuple[str, int], typing.List[typing.Optional[float]]] = {}
+    for pair in observed.pairs if observed else ():
+        rails.setdefault((pair.fabric, pair.rail), []).append(pair.average_gbps)
+    pairs: Samples = []
+    figures: Samples = []
+    for (fabric, rail), averages in sorted(rails.items()):
+        labels, known = {"fabric": fabric, "rail": str(rail)}, [value for value in averages if value is not None]
+        pairs += [({**labels, "measured": "yes"}, float(len(known))), ({**labels, "measured": "no"}, float(len(averages) - len(known)))]
+        for name, of in (("lowest", min), ("median", statistics.median), ("best", max)):
+            figures += [({**labels, "figure": name}, 1e9 * of(known))] if known else []
+    return pairs, figures
+
+
+def _labels(labels: typing.Mapping[str, str]) -> str:
+    return "{%s}" % ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) if labels else ""
+
+
+def _escaped(text: str) -> str:
+    return one_line(text).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stands in for OpenShift's machine config daemon, on all nodes of MachineConfigPools: ``machine_config_daemon KUBECONFIG [stay]``.
+
+The daemon itself runs on Red Hat's operating system alone. What it tells the real controller, and in which order, is the same: a node that joins has what its
+pool has; one that is to have another configuration asks to be drained, is reset by its BMC, so that its BIOS takes what waits, and asks to be let go when it
+is Ready with another boot. Nothing is written on the node. With ``stay`` no node is reset. Each step is a line of the output. It ends when it is killed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import typing
+
+import kubernetes.config
+import kubernetes.dynamic
+
+from lab import description
+from lab.machine_config import ANNOTATIONS, VERSION
+from lab.planes import Lab
+
+SECONDS = 0.5
+
+
+class Told(typing.NamedTuple):
+    """What the annotations of a node say, None where they say nothing. [machine-config-operator pkg/daemon/constants]
+
+    :ivar has: the configuration that it has
+    :ivar wanted: that the controller wants it to have
+    :ivar asked: what the daemon asks of the controller: drain or uncordon, and for which configuration
+    :ivar done: what of it the controller has done last
+    """
+
+    has: typing.Optional[str]
+    wanted: typing.Optional[str]
+    state: typing.Optional[str]
+    asked: typing.Optional[str]
+    done: typing.Optional[str]
+
+
+#: annotations in the order of these fields
+HAS, WANTED, STATE, ASKED, DONE = (f"{ANNOTATIONS}{key}" for key in ("currentConfig", "desiredConfig", "state", "desiredDrain", "lastAppliedDrain"))
+
+
+def told_by(node: typing.Mapping[str, typing.Any]) -> Told:
+    annotations = node["metadata"].get("annotations") or {}
+    return Told(*(annotations.get(key) for key in (HAS, WANTED, STATE, ASKED, DONE)))
+
+
+class Daemon:
+    """The daemons of all nodes.
+
+    :param reset: resets a node, by its name; None: no node is reset
+    """
+
+    def __init__(self, reset: typing.Optional[typing.Callable[[str], None]], say: typing.Callable[[str], None]) -> None:
+        self._reset, self._say = reset, say
+        #: ids of the boots before
+        self._boots: typing.Dict[str, str] = {}
+
+    def step(self, node: typing.Mapping[str, typing.Any], pool: str) -> typing.Dict[str, str]:
+        """One look at a node, and what is to be told of it then.
+
+        :param pool: the configuration that its pool wants; empty where there is none
+        """
+        name, told = node["metadata"]["name"], told_by(node)
+        if told.has is None:
+            return {HAS: pool, WANTED: pool, STATE: "Done", ASKED: f"uncordon-{pool}"} if pool else {}
+        if told.wanted == told.has:
+            return {}
+        if told.state != "Working":
+            self._say(f"{name} goes to {told.wanted}")
+            return {STATE: "Working", ASKED: f"drain-{told.wanted}"}
+        if told.asked != told.done:
+            return {}
+        if told.asked == f"uncordon-{told.wanted}":
+            self._say(f"{name} has {told.wanted}")
+            self._boots.pop(name, None)
+            return {HAS: str(told.wanted), STATE: "Done"}
+        boot = node["status"]["nodeInfo"]["bootID"]
+        if name not in self._boots:
+            self._boots[name] = boot
+            if self._reset is not None:
+                self._say(f"{name} is reset")
+                self._reset(name)
+        ready = any(item["type"] == "Ready" and item["status"] == "True" for item in node["status"].get("conditions") or [])
+        return {ASKED: f"uncordon-{told.wanted}"} if self._reset is None or (ready and boot != self._boots[name]) else {}
+
+
+def pool_of(node: typing.Mapping[str, typing.Any], pools: typing.Sequence[typing.Mapping[str, typing.Any]]) -> str:
+    """The configuration that a node joins with: that of its own pool, else of the workers'."""
+    labels = node["metadata"].get("labels") or {}
+    found = {
+        pool["metadata"]["name"]: (pool["spec"].get("configuration") or {}).get("name") or ""
+        for pool in pools
+        if pool["spec"]["nodeSelector"]["matchLabels"].items() <= labels.items()
+    }
+    return next((config for name, config in sorted(found.items(), key=lambda item: item[0] == "worker")), "")
+
+
+def main() -> None:
+    client = kubernetes.dynamic.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]))
+    lab, pools = Lab(description.read()), client.resources.get(api_version=VERSION, kind="MachineConfigPool")
+    nodes = client.resources.get(api_version="v1", kind="Node")
+    daemon = Daemon(None if "stay" in sys.argv[2:] else lambda name: lab.bmc(name).reset(), lambda line: print(line, flush=True))
+    print("ready", flush=True)
+    while True:
+        known = pools.get().to_dict()["items"]
+        for node in nodes.get().to_dict()["items"]:
+            told = daemon.step(node, pool_of(node, known))
+            if told:
+                nodes.patch(name=node["metadata"]["name"], body={"metadata": {"annotations": told}}, content_type="application/merge-patch+json")
+        time.sleep(SECONDS)
+
+
+if __name__ == "__main__":
+    main()

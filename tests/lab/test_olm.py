@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stage operators before the real OLM: it installs, changes nothing in a second run, is taken back, and names what OLM cannot do.
+
+These are no part of ``make test`` nor of ``make faults``, since they compile OLM and leave the lab without the operator: ``make openshift``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import typing
+
+import pytest
+
+from lab import bundle
+
+from .conftest import ROOT, Lab
+from .named import assert_named
+from .olm_scenarios import NAMESPACE, OLM_SCENARIOS, OlmScenario
+from .scenarios import OPERATORS
+
+pytestmark = pytest.mark.thorough
+
+INVENTORY = ROOT / "inventory/lab-olm"
+VERSION = f"{bundle.PACKAGE}.v{bundle.VERSION}"
+_GROUP = "operators.coreos.com"
+MADE = (f"{_GROUP}/v1alpha1/Subscription", f"{_GROUP}/v1alpha1/ClusterServiceVersion", f"{_GROUP}/v1alpha1/InstallPlan", f"{_GROUP}/v1/OperatorGroup")
+SUBSCRIPTION, CSV, PLAN, _GROUPS = MADE
+
+
+@pytest.fixture(scope="module", autouse=True)
+def olm(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[None]:
+    here = Lab(tmp_path_factory.mktemp("olm"))
+    started = here.command("olm", "on")
+    try:
+        assert started.returncode == 0, started.stderr
+        yield
+    finally:
+        stopped = here.command("olm", "off")
+    assert stopped.returncode == 0, stopped.stderr
+
+
+@pytest.fixture
+def bare(lab: Lab, tmp_path: pathlib.Path) -> Lab:
+    """The lab without the operator, with OLM and the configuration that the lab gives the operator."""
+    if any(lab.objects(kind) for kind in MADE):
+        before = Lab(tmp_path / "before")
+        before.folder.mkdir()
+        assert teardown(before).code == 0
+        again = lab.command("olm", "on")
+        assert again.returncode == 0, again.stderr
+    return lab
+
+
+def install(lab: Lab) -> typing.Any:
+    return lab.playbook(OPERATORS, inventory=INVENTORY)
+
+
+def teardown(lab: Lab) -> typing.Any:
+    return lab.playbook("teardown.yml", variables={"teardown_operator": True}, inventory=INVENTORY)
+
+
+def test_the_stage_installs_by_olm_and_a_second_run_changes_nothing(bare: Lab) -> None:
+    first = install(bare)
+    assert first.code == 0, first.end
+    (version,) = bare.objects(CSV)
+    assert (version["metadata"]["name"], version["status"]["phase"]) == (VERSION, "Succeeded")
+    (subscription,) = bare.objects(SUBSCRIPTION)
+    assert subscription["spec"]["installPlanApproval"] == "Manual" and subscription["status"]["installedCSV"] == VERSION
+    (plan,) = bare.objects(PLAN)
+    assert plan["spec"]["approved"] and plan["spec"]["clusterServiceVersionNames"] == [VERSION]
+    pods = [item for item in bare.objects("v1/Pod", "name=sriov-network-operator") if item["metadata"]["namespace"] == NAMESPACE]
+    assert [item["status"]["phase"] for item in pods] == ["Running"]
+    changes = first.records["operators"]["changes"]
+    assert any(change.startswith("approved InstallPlan") for change in changes), changes
+
+    second = install(bare)
+    assert second.code == 0, second.end
+    assert second.records["operators"]["changes"] == []
+    assert second.recap("localhost", "changed") == 0
+    assert bare.objects(SUBSCRIPTION)[0]["metadata"]["generation"] == subscription["metadata"]["generation"]
+
+
+def test_the_teardown_takes_it_back_and_names_what_stays(lab: Lab) -> None:
+    run = teardown(lab)
+    assert run.code == 0, run.end
+    assert [item for kind in MADE for item in lab.objects(kind)] == []
+    assert [item for item in lab.objects("apps/v1/Deployment") if item["metadata"]["name"] == bundle.PACKAGE] == []
+    again = teardown(lab)
+    assert again.code == 0 and again.recap("localhost", "changed") == 0, again.end
+
+
+@pytest.mark.parametrize("scenario", [pytest.param(each, id=each.name) for each in OLM_SCENARIOS])
+def test_what_olm_cannot_do_is_named(bare: Lab, scenario: OlmScenario) -> None:
+    with contextlib.ExitStack() as faults:
+        for injection in scenario.injections:
+            faults.enter_context(bare.fault(injection.name, **injection.target))
+        if scenario.objects:
+            faults.enter_context(bare.present(*scenario.objects))
+        run = bare.playbook(scenario.playbook, variables=scenario.variables, inventory=INVENTORY)
+    assert (run.code == 0) == scenario.survives, run.end
+    for expected in scenario.expected:
+        assert_named(run, expected)
+    if scenario.heals:
+        healed = install(bare)
+        assert healed.code == 0, healed.end

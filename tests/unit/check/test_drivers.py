@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is told of a driver container before its policy is applied: each way in which it would not come up, with its cause and its next step."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.drivers import check
+from ansible_collections.linerate.rdma.plugins.module_utils._model.drivers import DriverHost, DriverPolicy
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+
+FABRIC = {"name": "rdma", "profile": "rdma_shared", "select": {"hcas_per_node": 1}, "network": {"name": "n", "namespace": "t"}}
+VERSION = "doca3.2.0-25.10-1.2.8.0-2"
+UBUNTU = DriverHost("worker-1", "ubuntu", "22.04", "5.15.0-91-generic", "amd64")
+RHEL = DriverHost("worker-1", "rhel", "9.4", "5.14.0-427.13.1.el9_4.x86_64", "amd64")
+RHCOS = DriverHost("worker-1", "rhcos", "4.18", "5.14.0-427.50.1.el9_4.x86_64", "amd64", "418.94.202501221327-0")
+NVIDIAS = DriverPolicy("NicClusterPolicy", "nic-cluster-policy", True, "nvcr.io/nvidia/mellanox/doca-driver", VERSION)
+FORCED = dataclasses.replace(NVIDIAS, precompiled=True)
+GPUS = DriverPolicy("ClusterPolicy", "cluster-policy", True, "nvcr.io/nvidia/driver", "580")
+TAGGED = f"nvcr.io/nvidia/mellanox/doca-driver:{VERSION}-5.15.0-91-generic-ubuntu22.04-amd64"
+
+
+def intent_of(driver: typing.Optional[str] = VERSION, **cluster: typing.Any) -> Intent:
+    return parse_intent([FABRIC], None, {"network_operator": {"ofed_driver": driver} if driver else {}, **cluster})
+
+
+def platform_of(signed: typing.Optional[bool]) -> ObservedPlatform:
+    return ObservedPlatform(NodePlatform("5.15", "x86_64", signed_modules=signed))
+
+
+def look(
+    hosts: typing.Sequence[DriverHost] = (UBUNTU,),
+    policy: typing.Optional[DriverPolicy] = None,
+    intent: typing.Optional[Intent] = None,
+    signed: typing.Optional[bool] = False,
+    mirrored: bool = False,
+    device: typing.Optional[str] = None,
+) -> typing.List[Finding]:
+    seen = OperatorsSeen(drivers=(policy,) if policy else (), hosts=tuple(hosts))
+    hcas = {host.name: ObservedHcas(NodeHcas((Hca("a", device),))) for host in hosts}
+    return list(check(intent or intent_of(), seen, {host.name: platform_of(signed) for host in hosts}, hcas, mirrored))
+
+
+def driver(*args: typing.Any, **more: typing.Any) -> Finding:
+    found = [finding for finding in look(*args, **more) if finding.check == "operators.driver"]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_a_driver_that_is_compiled_is_told_with_the_tag_that_would_spare_it() -> None:
+    found = driver()
+    assert found.status == "pass" and found.measured.startswith("compiled on each node with packages of the distribution, which takes minutes")
+    assert TAGGED in found.measured and f"{VERSION}-ubuntu22.04-amd64" in found.measured
+
+
+def test_nothing_is_said_where_no_policy_brings_or_may_bring_a_driver() -> None:
+    assert look(intent=intent_of(None)) == []
+    assert list(check(intent_of(None), OperatorsSeen(errors=("forbidden",)), {}, {}, False)) == []
+    assert driver(intent=intent_of(None), policy=dataclasses.replace(NVIDIAS, container=False)).status == "pass"
+    host = dataclasses.replace(UBUNTU, gpu=True)
+    assert driver([host], dataclasses.replace(GPUS, container=False), intent_of(None)).measured.startswith("brings no driver container")
+    assert look([UBUNTU], GPUS, intent_of(None)) == [], "no node has a GPU"
+
+
+@pytest.mark.parametrize("seen", [None, OperatorsSeen(errors=("GET NicClusterPolicy: forbidden",))])
+def test_what_was_not_read_is_unknown(seen: typing.Optional[OperatorsSeen]) -> None:
+    (found,) = check(intent_of(), seen, {}, {}, False)
+    assert (found.check, found.status) == ("operators.driver", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("host", "policy", "more", "status", "cause", "remedy"),
+    [
+        (RHEL, None, {}, "warn", "need a subscription", "subscription-manager status"),
+        (RHEL, dataclasses.replace(NVIDIAS, repositories="repo"), {}, "pass", "", ""),
+        (dataclasses.replace(RHEL, os="sles", version="15.7"), None, {}, "warn", "need a subscription", "SUSEConnect"),
+        (RHCOS, None, {}, "pass", "", ""),
+        (dataclasses.replace(RHCOS, ostree=""), None, {}, "fail", "OSTREE_VERSION", "node feature discovery"),
+        (dataclasses.replace(UBUNTU, os="", version=""), None, {}, "fail", "starts no driver on a node without it", "--show-labels"),
+        (dataclasses.replace(UBUNTU, os="rocky", version="9.4"), None, {}, "warn", "none for rocky", "use the driver of the node"),
+        (UBUNTU, None, {"mirrored": True}, "warn", "Headers of kernel 5.15.0-91-generic", "spec.ofedDriver.repoConfig.name"),
+        (UBUNTU, None, {"signed": True}, "fail", "Key was rejected by service", "mokutil --import"),
+        (UBUNTU, None, {"signed": None}, "pass", "whether the kernel takes a module without a signature is not known", ""),
+        (RHCOS, None, {"signed": True}, "fail", "only signed modules", "switch secure boot off"),
+        (UBUNTU, FORCED, {}, "warn", "exactly this kernel", f"skopeo inspect --no-tags docker://{TAGGED}"),
+        (UBUNTU, FORCED, {"signed": True}, "fail", "only signed modules", "forcePrecompiled"),
+        (RHEL, FORCED, {}, "warn", "publishes precompiled drivers for ubuntu22.04 and ubuntu24.04", "set spec.ofedDriver.forcePrecompiled to false"),
+        (
+            dataclasses.replace(UBUNTU, kernel="6.8.0-1-lowlatency"),
+            FORCED,
+            {},
+            "warn",
+            "with kernels generic, nvidia",
+            "Build it for kernel 6.8.0-1-lowlatency",
+        ),
+        (
+            UBUNTU,
+            dataclasses.replace(FORCED, message="ForcePrecompiled is enabled and precompiled tag was not found: x"),
+            {},
+            "fail",
+            "precompiled tag was not found",
+            "set spec.ofedDriver.forcePrecompiled to false",
+        ),
+        (UBUNTU, dataclasses.replace(NVIDIAS, ready=True), {"signed": True}, "pass", "", ""),
+    ],
+)
+def test_what_keeps_the_driver_of_the_hcas_from_coming_up(
+    host: DriverHost, policy: typing.Optional[DriverPolicy], more: typing.Dict[str, typing.Any], status: str, cause: str, remedy: str
+) -> None:
+    found = driver([host], policy, **more)
+    assert found.status == status, found
+    assert cause in f"{found.why} {found.measured}" and remedy in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("policy", "more", "status", "says"),
+    [
+        (GPUS, {}, "pass", "nvcr.io/nvidia/driver:580-ubuntu22.04"),
+        (dataclasses.replace(GPUS, precompiled=True), {}, "warn", "docker://nvcr.io/nvidia/driver:580-5.15.0-91-generic-ubuntu22.04"),
+        (dataclasses.replace(GPUS, precompiled=True), {"signed": True}, "warn", "usePrecompiled"),
+        (dataclasses.replace(GPUS, precompiled=True, image="mirror.example/driver"), {"signed": True}, "warn", "nothing tells from here whether"),
+        (GPUS, {"signed": True}, "fail", "set spec.driver.enabled to false"),
+        (dataclasses.replace(GPUS, ready=True), {"signed": True}, "pass", "runs, says its operator"),
+    ],
+)
+def test_the_driver_of_the_gpus(policy: DriverPolicy, more: typing.Dict[str, typing.Any], status: str, says: str) -> None:
+    found = driver([dataclasses.replace(UBUNTU, gpu=True)], policy, intent_of(None), **more)
+    assert found.status == status and says in f"{found.measured} {found.why} {found.remedy}"
+
+
+def test_another_version_than_the_one_that_runs_is_told_as_new() -> None:
+    there = dataclasses.replace(NVIDIAS, version="25.01", ready=True, message="old")
+    found = driver([RHEL], there)
+    assert found.status == "warn" and VERSION in found.measured
+
+
+def test_a_digest_is_one_image_for_one_kernel() -> None:
+    digest = "sha256:" + "a" * 64
+    found = look([UBUNTU, dataclasses.replace(UBUNTU, name="worker-2", kernel="5.15.0-92-generic")], intent=intent_of(digest))
+    assert [item.status for item in found] == ["warn", "warn", "fail"]
+    assert f"doca-driver@{digest}" in found[0].remedy and "one of these kernels alone" in found[-1].why
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"), [(None, "compiled for each kernel anew"), (FORCED, "a precompiled image of its own"), (dataclasses.replace(NVIDIAS, ready=True), "")]
+)
+def test_nodes_of_one_policy_with_different_kernels(policy: typing.Optional[DriverPolicy], why: str) -> None:
+    others = [dataclasses.replace(UBUNTU, name=name, kernel="6.8.0-49-generic") for name in ("worker-2", "worker-3")]
+    found = [item for item in look([UBUNTU, *others], policy) if item.check == "operators.driver_kernels"]
+    assert len(found) == 1 and found[0].status == ("warn" if why else "pass") and why in found[0].why
+    assert found[0].measured == "ubuntu22.04 5.15.0-91-generic amd64 (nodes: 1); ubuntu22.04 6.8.0-49-generic amd64 (nodes: 2)"
+
+
+def test_one_node_whose_kernel_asks_for_signatures_is_enough() -> None:
+    hosts = (UBUNTU, dataclasses.replace(UBUNTU, name="worker-2"))
+    platforms = {"worker-1": platform_of(False), "worker-2": platform_of(True)}
+    found = list(check(intent_of(), OperatorsSeen(hosts=hosts), platforms, {}, False))
+    assert [item.status for item in found] == ["fail", "pass"]
+
+
+@pytest.mark.parametrize(("device", "cluster", "told"), [("mlx5_0", {}, True), (None, {}, False), ("mlx5_0", {"host": {"gpudirect": "peermem"}}, False)])
+def test_the_drivers_of_the_nodes_may_be_enough(device: typing.Optional[str], cluster: typing.Dict[str, typing.Any], told: bool) -> None:
+    assert ("no driver container is needed" in driver([RHEL], None, intent_of(**cluster), device=device).why) is told

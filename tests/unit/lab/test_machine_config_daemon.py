@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The stand-in for the machine config daemon: what it tells of a node, in which order, and that no node is reset before it is drained or twice."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from tests.lab.machine_config_daemon import ASKED, DONE, HAS, STATE, WANTED, Daemon, pool_of
+
+Node = typing.Dict[str, typing.Any]
+
+
+def node(**annotations: str) -> Node:
+    return {
+        "metadata": {"name": "worker-1", "annotations": annotations},
+        "status": {"nodeInfo": {"bootID": "first"}, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def at(has: str, wanted: str, state: str, asked: str, done: str) -> Node:
+    return node(**{HAS: has, WANTED: wanted, STATE: state, ASKED: asked, DONE: done})
+
+
+def test_a_node_that_joins_has_what_its_pool_has() -> None:
+    daemon = Daemon(None, print)
+    assert daemon.step(node(), "") == {}
+    assert daemon.step(node(), "rendered-a") == {HAS: "rendered-a", WANTED: "rendered-a", STATE: "Done", ASKED: "uncordon-rendered-a"}
+
+
+def test_the_whole_way_to_another_configuration() -> None:
+    resets: typing.List[str] = []
+    said: typing.List[str] = []
+    daemon = Daemon(resets.append, said.append)
+    assert daemon.step(at("a", "a", "Done", "uncordon-a", "uncordon-a"), "b") == {}
+    assert daemon.step(at("a", "b", "Done", "uncordon-a", "uncordon-a"), "b") == {STATE: "Working", ASKED: "drain-b"}
+    for _look in range(2):
+        # the controller has not drained it yet
+        assert daemon.step(at("a", "b", "Working", "drain-b", "uncordon-a"), "b") == {} and not resets
+    drained = at("a", "b", "Working", "drain-b", "drain-b")
+    for _look in range(3):
+        assert daemon.step(drained, "b") == {} and resets == ["worker-1"]
+    away = {**drained, "status": {"nodeInfo": {"bootID": "second"}, "conditions": [{"type": "Ready", "status": "False"}]}}
+    assert daemon.step(away, "b") == {}
+    back = {**drained, "status": {"nodeInfo": {"bootID": "second"}, "conditions": [{"type": "Ready", "status": "True"}]}}
+    assert daemon.step(back, "b") == {ASKED: "uncordon-b"}
+    assert daemon.step(at("a", "b", "Working", "uncordon-b", "drain-b"), "b") == {}
+    assert daemon.step(at("a", "b", "Working", "uncordon-b", "uncordon-b"), "b") == {HAS: "b", STATE: "Done"}
+    assert resets == ["worker-1"]
+    assert said == ["worker-1 goes to b", "worker-1 is reset", "worker-1 has b"]
+
+
+def test_where_no_node_is_reset_it_is_drained_all_the_same() -> None:
+    daemon = Daemon(None, lambda line: None)
+    assert daemon.step(at("a", "b", "Working", "drain-b", "uncordon-a"), "b") == {}
+    assert daemon.step(at("a", "b", "Working", "drain-b", "drain-b"), "b") == {ASKED: "uncordon-b"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "config"), [({}, ""), ({"worker": ""}, "rendered-worker"), ({"worker": "", "gpu": ""}, "rendered-gpu"), ({"new": ""}, ""), ({"gpu": "no"}, "")]
+)
+def test_a_node_is_of_its_own_pool_before_it_is_of_the_workers(labels: typing.Dict[str, str], config: str) -> None:
+    pools = [
+        {"metadata": {"name": "worker"}, "spec": {"nodeSelector": {"matchLabels": {"worker": ""}}, "configuration": {"name": "rendered-worker"}}},
+        {"metadata": {"name": "gpu"}, "spec": {"nodeSelector": {"matchLabels": {"gpu": ""}}, "configuration": {"name": "rendered-gpu"}}},
+        {"metadata": {"name": "new"}, "spec": {"nodeSelector": {"matchLabels": {"new": ""}}}},
+    ]
+    assert pool_of({"metadata": {"name": "worker-1", "labels": labels}}, pools) == config
