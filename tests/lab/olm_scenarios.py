@@ -32,12 +32,12 @@ def _wish(**changes: str) -> typing.Dict[str, typing.Any]:
     return {"operators_packages": {bundle.PACKAGE: {**own, **changes}}, **_SOON}
 
 
-def _object(kind: str, name: str, /, **spec: typing.Any) -> typing.Dict[str, typing.Any]:
+def _object(kind: str, name: str, spec: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
     version = "v1" if kind == "OperatorGroup" else "v1alpha1"
-    return {"apiVersion": f"{_GROUP}/{version}", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec}
+    return {"apiVersion": f"{_GROUP}/{version}", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": dict(spec)}
 
 
-_OWN_GROUP = _object("OperatorGroup", "somebody", targetNamespaces=[NAMESPACE])
+_OWN_GROUP = _object("OperatorGroup", "somebody", {"targetNamespaces": [NAMESPACE]})
 
 OLM_SCENARIOS: typing.Tuple[OlmScenario, ...] = (
     OlmScenario(
@@ -102,7 +102,7 @@ OLM_SCENARIOS: typing.Tuple[OlmScenario, ...] = (
         variables=_SOON,
         how="two objects of this kind are applied",
         heals=OPERATORS,
-        objects=(_OWN_GROUP, _object("OperatorGroup", "another", targetNamespaces=[NAMESPACE])),
+        objects=(_OWN_GROUP, _object("OperatorGroup", "another", {"targetNamespaces": [NAMESPACE]})),
     ),
     OlmScenario(
         "approval-awaited",
@@ -123,11 +123,13 @@ OLM_SCENARIOS: typing.Tuple[OlmScenario, ...] = (
             _object(
                 "Subscription",
                 "theirs",
-                name=bundle.PACKAGE,
-                channel=bundle.CHANNEL,
-                source=olm.CATALOG,
-                sourceNamespace=olm.NAMESPACE,
-                installPlanApproval="Manual",
+                {
+                    "name": bundle.PACKAGE,
+                    "channel": bundle.CHANNEL,
+                    "source": olm.CATALOG,
+                    "sourceNamespace": olm.NAMESPACE,
+                    "installPlanApproval": "Manual",
+                },
             ),
         ),
     ),

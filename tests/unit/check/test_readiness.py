@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 import typing
 
@@ -313,7 +314,7 @@ def test_every_node_of_every_fabric_is_judged() -> None:
     assert [(item.node.fabric, item.node.node) for item in judge(targets, READY)] == [("storage", "kl-a"), ("compute", "kl-a"), ("compute", "kl-b")]
 
 
-@pytest.mark.parametrize("suspect", sorted(GRACE))
+@pytest.mark.parametrize("suspect", sorted(name for name, (seconds, _remedy) in GRACE.items() if math.isfinite(seconds)))
 def test_patience_ends_after_the_grace_and_not_before(suspect: str) -> None:
     grace = GRACE[suspect][0]
     patience = Patience()
@@ -326,6 +327,14 @@ def test_patience_ends_after_the_grace_and_not_before(suspect: str) -> None:
     (ended,) = patience.apply((judgement,), 100.0 + grace)
     assert ended.phase == "failed"
     assert ended.remedy
+
+
+def test_a_driver_that_is_built_on_the_node_takes_its_time() -> None:
+    patience = Patience()
+    judgement = dataclasses.replace(look(node(allocatable={})), suspect="part")
+    patience.apply((judgement,), 0.0)
+    (later,) = patience.apply((judgement,), 86400.0)
+    assert later.phase == "waiting" and later.remedy
 
 
 def test_patience_starts_again_when_the_state_passes() -> None:
