@@ -34,6 +34,7 @@ TABLE = (
 )
 GOOD = TABLE.format("0.034819")
 TCP = '{\n"start": {"connected": [{}, {}, {}, {}]}, "end": {"sum_received": {"bits_per_second": 21.5e9}}}\n'
+CRASHED = CommandResult("", 139, "timeout: the monitored command dumped core\n")
 REFUSED = CommandResult("", 1, "Couldn't connect to 10.0.0.2:18603\n")
 
 
@@ -278,6 +279,13 @@ def test_a_port_that_is_not_known_yet_is_tried_again() -> None:
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
 
 
+def test_a_tool_that_crashed_once_is_asked_anew_and_the_crash_is_told() -> None:
+    facts, lines = run(Api(answers={("ib_write_bw", "client"): [CRASHED, None, None]}))
+    assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
+    assert any("crash: ended by signal 11" in line and "once more" in line for line in lines)
+    assert any("-> 139" in command for pair in facts.pairs for command in pair.commands)
+
+
 def test_the_retries_are_bounded() -> None:
     api = Api(answers={("ib_write_bw", "client"): REFUSED})
     facts, _lines = run(api)
@@ -294,6 +302,7 @@ def test_the_retries_are_bounded() -> None:
         ("client", CommandResult("", 0, TABLE.format("inf")), "no_measurement"),
         ("client", CommandResult("", 0, ""), "no_measurement"),
         ("client", CommandResult("", 124, "", True), "hang"),
+        ("client", CRASHED, "crash"),
         ("client", CommandResult("", None, GOOD, False, 1.0, "the connection to the pod broke"), "exec_lost"),
         ("client", ApiError(404, "NotFound", "pod not found", "exec"), "exec_lost"),
         ("server", CommandResult("", 1, "Couldn't allocate MR\n"), "memlock"),

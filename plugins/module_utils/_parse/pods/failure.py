@@ -46,8 +46,9 @@ RETRIED = ("not_listening", "no_address")
 #: connection down before the client's own last send is complete (perftest's rdma_write_keys: "Bad wc status 2", with a perfect table on both sides). On
 #: InfiniBand and RoCE a send is complete when the other end has it. Or rping's server left before the last round trip, as it does when its time is over
 #: while the client is still trying to reach it. Or a tool ended with 0 and has no figure: perftest writes 0 or inf where it could not tell how fast the
-#: node's clock runs, which it finds out anew at each start (get_cpu_mhz), and which a moment of other work on the node can spoil
-LOST = frozenset(("exec_lost", "not_closed", "disconnected", "no_measurement"))
+#: node's clock runs, which it finds out anew at each start (get_cpu_mhz), and which a moment of other work on the node can spoil. Or a tool crashed, which
+#: is a mistake of its own (seen: ib_write_bw, signal 11, once in many runs); what makes it crash each time, as a node GUID of zeros does, is found all the same
+LOST = frozenset(("exec_lost", "not_closed", "disconnected", "no_measurement", "crash"))
 
 _TOOL = "(?:rping|ib_write_bw|iperf3)"
 _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
