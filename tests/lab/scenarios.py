@@ -250,7 +250,6 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             Injection("link-narrow", {"worker": "worker-2", "device": "mlx5_4"}),
             Injection("errors-growing", {"worker": "worker-2", "device": "mlx5_1", "counter": "symbol_error"}),
         ),
-        always=True,
     ),
     Scenario(
         "counters",
