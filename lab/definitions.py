@@ -67,10 +67,17 @@ def serve(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.List[s
 
 def withdraw(authority: Pki, paths: typing.Sequence[pathlib.Path]) -> typing.List[str]:
     """Take them back, with all objects of these kinds; those that are not there are left out."""
-    client = objects.client(authority.path("admin.kubeconfig"))
-    resource = client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
     with step("take back definitions of operators that do not run here"):
-        return objects.remove(resource, [item["metadata"]["name"] for item in read(paths)])
+        return remove(objects.client(authority.path("admin.kubeconfig")), read(paths))
+
+
+def remove(client: kubernetes.dynamic.DynamicClient, definitions: typing.Iterable[objects.Object]) -> typing.List[str]:
+    """Remove them, with all objects of these kinds that have no finalizer; those that are not there are left out.
+
+    :returns: names of those that were there
+    """
+    resource = client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
+    return objects.remove(resource, [item["metadata"]["name"] for item in definitions])
 
 
 def apply(client: kubernetes.dynamic.DynamicClient, definitions: typing.Sequence[objects.Object]) -> None:

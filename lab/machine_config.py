@@ -93,7 +93,6 @@ def stop(authority: Pki, processes: Processes) -> None:
     """Take back its kinds with all objects of these; then end it, and what it has said of the nodes goes, too."""
     client = objects.client(authority.path("admin.kubeconfig"))
     with step(f"take back {NAME}"):
-        kinds = _definitions()
         for kind in _EMPTIED:
             try:
                 resource = client.resources.get(api_version=VERSION, kind=kind)
@@ -104,8 +103,7 @@ def stop(authority: Pki, processes: Processes) -> None:
                 processes.stop(NAME)
             objects.remove(resource)
         processes.stop(NAME)
-        definition = client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
-        objects.remove(definition, [item["metadata"]["name"] for item in kinds])
+        definitions.remove(client, _definitions())
         objects.remove(client.resources.get(api_version="v1", kind="Namespace"), [NAMESPACE, "openshift-config"])
         forget(client)
 

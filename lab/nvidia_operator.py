@@ -14,7 +14,6 @@ import typing
 import urllib.error
 import urllib.request
 
-import kubernetes.dynamic
 import kubernetes.dynamic.exceptions
 
 from dev.steps import StepError, step
@@ -78,9 +77,9 @@ def stop(authority: Pki, processes: Processes) -> None:
         kinds = _definitions()
         for item in kinds:
             with contextlib.suppress(kubernetes.dynamic.exceptions.ResourceNotFoundError):
-                objects.remove(_resource(client, definitions.stored(item), item["spec"]["names"]["kind"]))
-        objects.remove(_resource(client, "apiextensions.k8s.io/v1", "CustomResourceDefinition"), [item["metadata"]["name"] for item in kinds])
-        objects.remove(_resource(client, "v1", "Namespace"), [NAMESPACE])
+                objects.remove(client.resources.get(api_version=definitions.stored(item), kind=item["spec"]["names"]["kind"]))
+        definitions.remove(client, kinds)
+        objects.remove(client.resources.get(api_version="v1", kind="Namespace"), [NAMESPACE])
         processes.stop(NAME)
         forget(client)
 
@@ -92,10 +91,6 @@ def forget(client: typing.Any) -> None:
         left = dict.fromkeys(key for key in node["metadata"].get("labels") or {} if key.startswith(LABELS))
         if left:
             nodes.patch(name=node["metadata"]["name"], body={"metadata": {"labels": left}}, content_type="application/merge-patch+json")
-
-
-def _resource(client: kubernetes.dynamic.DynamicClient, version: str, kind: str) -> typing.Any:
-    return client.resources.get(api_version=version, kind=kind)
 
 
 def _definitions() -> typing.List[objects.Object]:

@@ -139,9 +139,7 @@ def stop(description: Description, authority: Pki, folder: pathlib.Path, process
         for version, kind in (*(("sriovnetwork.openshift.io/v1", kind) for kind in _OPERATORS), *_EMPTIED):
             if kind in served:
                 objects.remove(client.resources.get(api_version=version, kind=kind))
-        objects.remove(
-            client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition"), [item["metadata"]["name"] for item in _definitions()]
-        )
+        definitions.remove(client, _definitions())
         processes.stop(*TOOLS)
         objects.remove(client.resources.get(api_version="v1", kind="Namespace"), [NAMESPACE, description.operator_namespace])
         shutil.rmtree(folder / "olm", ignore_errors=True)

@@ -231,15 +231,21 @@ class Lab:
             process.wait()
 
     @contextlib.contextmanager
-    def definitions(self) -> typing.Iterator[None]:
-        """Kinds of operators that do not run here are served meanwhile; with them all objects of these kinds go."""
-        served = self.command("definitions", "on")
+    def running_on_demand(self, name: str) -> typing.Iterator[None]:
+        """What ``python -m lab NAME on`` starts is there meanwhile; all that came of it goes with it."""
+        started = self.command(name, "on")
         try:
-            assert served.returncode == 0, served.stderr
+            assert started.returncode == 0, started.stderr
             yield
         finally:
-            withdrawn = self.command("definitions", "off")
-        assert withdrawn.returncode == 0, withdrawn.stderr
+            stopped = self.command(name, "off")
+        assert stopped.returncode == 0, stopped.stderr
+
+    @contextlib.contextmanager
+    def definitions(self) -> typing.Iterator[None]:
+        """Kinds of operators that do not run here are served meanwhile; with them all objects of these kinds go."""
+        with self.running_on_demand("definitions"):
+            yield
 
     @contextlib.contextmanager
     def machines(self, *options: str) -> typing.Iterator[pathlib.Path]:
@@ -247,14 +253,9 @@ class Lab:
 
         :param options: of machine_config_daemon
         """
-        started = self.command("machines", "on")
-        try:
-            assert started.returncode == 0, started.stderr
-            with self.background(sys.executable, "-m", "tests.lab.machine_config_daemon", ".lab/pki/admin.kubeconfig", *options, said="ready") as log:
-                yield log
-        finally:
-            stopped = self.command("machines", "off")
-        assert stopped.returncode == 0, stopped.stderr
+        stand_in = (sys.executable, "-m", "tests.lab.machine_config_daemon", ".lab/pki/admin.kubeconfig", *options)
+        with self.running_on_demand("machines"), self.background(*stand_in, said="ready") as log:
+            yield log
 
     def objects(self, kind: str, selector: str = "") -> typing.List[typing.Dict[str, typing.Any]]:
         """Objects of the API server.

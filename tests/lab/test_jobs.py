@@ -67,16 +67,13 @@ def node(name: str, **status: typing.Any) -> typing.Dict[str, typing.Any]:
 @pytest.fixture(scope="module", autouse=True)
 def operators(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[None]:
     here = Lab(tmp_path_factory.mktemp("operators"))
-    started = here.command("operators", "on")
-    try:
-        assert started.returncode == 0, started.stderr
-        here.apply(*({"apiVersion": QUEUES, **item} for item in (*queue("gpu", 2), *queue("small", 1))))
-        here.apply(*(node(name, capacity={"nvidia.com/gpu": "1"}) for name in WORKERS), subresource="status")
-        yield
-    finally:
-        here.apply(*(node(name) for name in WORKERS), subresource="status")
-        stopped = here.command("operators", "off")
-    assert stopped.returncode == 0, stopped.stderr
+    with here.running_on_demand("operators"):
+        try:
+            here.apply(*({"apiVersion": QUEUES, **item} for item in (*queue("gpu", 2), *queue("small", 1))))
+            here.apply(*(node(name, capacity={"nvidia.com/gpu": "1"}) for name in WORKERS), subresource="status")
+            yield
+        finally:
+            here.apply(*(node(name) for name in WORKERS), subresource="status")
 
 
 def condition(lab: Lab, kind: str, job: str, name: str) -> typing.Dict[str, typing.Any]:

@@ -60,14 +60,8 @@ VARIABLES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def operator(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[None]:
-    here = Lab(tmp_path_factory.mktemp("nvidia"))
-    started = here.command("nvidia", "on")
-    try:
-        assert started.returncode == 0, started.stderr
+    with Lab(tmp_path_factory.mktemp("nvidia")).running_on_demand("nvidia"):
         yield
-    finally:
-        stopped = here.command("nvidia", "off")
-    assert stopped.returncode == 0, stopped.stderr
 
 
 def waited(run: Run, fabric: str) -> typing.Set[str]:

@@ -31,14 +31,8 @@ SUBSCRIPTION, CSV, PLAN, _GROUPS = MADE
 
 @pytest.fixture(scope="module", autouse=True)
 def olm(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[None]:
-    here = Lab(tmp_path_factory.mktemp("olm"))
-    started = here.command("olm", "on")
-    try:
-        assert started.returncode == 0, started.stderr
+    with Lab(tmp_path_factory.mktemp("olm")).running_on_demand("olm"):
         yield
-    finally:
-        stopped = here.command("olm", "off")
-    assert stopped.returncode == 0, stopped.stderr
 
 
 @pytest.fixture

@@ -11,19 +11,23 @@ from .._model.olm import OperatorWish
 
 Resource = typing.Dict[str, typing.Any]
 
-LABELS = MANAGED_BY
 #: of the OperatorGroup, of which a namespace has one
 GROUP_NAME = "linerate-rdma"
 
 
 def namespace(name: str) -> Resource:
     """These operators run pods that change the node."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**LABELS, "pod-security.kubernetes.io/enforce": "privileged"}}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**MANAGED_BY, "pod-security.kubernetes.io/enforce": "privileged"}}}
 
 
 def operator_group(name: str, space: str, targets: typing.Sequence[str]) -> Resource:
     spec = {"targetNamespaces": sorted(targets)} if targets else {}
-    return {"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": name, "namespace": space, "labels": LABELS}, "spec": spec}
+    return {
+        "apiVersion": "operators.coreos.com/v1",
+        "kind": "OperatorGroup",
+        "metadata": {"name": name, "namespace": space, "labels": MANAGED_BY},
+        "spec": spec,
+    }
 
 
 def subscription(name: str, wish: OperatorWish, pinned: str) -> Resource:
@@ -39,5 +43,5 @@ def subscription(name: str, wish: OperatorWish, pinned: str) -> Resource:
         **({"channel": wish.channel} if wish.channel else {}),
         **({"startingCSV": pinned} if pinned else {}),
     }
-    metadata = {"name": name, "namespace": wish.namespace, "labels": LABELS}
+    metadata = {"name": name, "namespace": wish.namespace, "labels": MANAGED_BY}
     return {"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": metadata, "spec": spec}

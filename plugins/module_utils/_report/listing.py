@@ -83,10 +83,12 @@ def next_steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> Html:
     left: typing.List[_Step] = []
     for stage, of_stage in found.items():
         steps = list(_steps(stage, of_stage))
-        causes = [step for step in steps if step.group.label != SKIPPED] or steps
-        for step in causes:
-            by_remedy.setdefault(step.group.remedy, []).append(step)
-        left += [step for step in steps if step not in causes]
+        has_causes = any(step.group.label != SKIPPED for step in steps)
+        for step in steps:
+            if has_causes and step.group.label == SKIPPED:
+                left.append(step)
+            else:
+                by_remedy.setdefault(step.group.remedy, []).append(step)
     return element("div", element("ol", *[_step(first, same) for first, *same in by_remedy.values()], class_="steps"), _consequences(left))
 
 
