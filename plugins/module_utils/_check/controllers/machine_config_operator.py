@@ -61,19 +61,20 @@ def others_behind(
     pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str]
 ) -> typing.Optional[typing.Tuple[ClusterNode, ...]]:
     """Nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours has not, or none of ours is in it."""
-    pools, nodes = tuple(pools), tuple(nodes)
-    members = [node for node in nodes if (mine := machine_pool_of(node, pools)) is not None and mine.name == pool.name]
-    late = behind(pool, pools, nodes)
+    members = _members(pool, pools, nodes)
+    late = tuple(node for node in members if node.machine_config != pool.wanted_config)
     ours = any(node.name in inventory for node in members) and not any(node.name in inventory for node in late)
     return late if ours else None
 
 
 def behind(pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]) -> typing.Tuple[ClusterNode, ...]:
     """Nodes of a pool that have not the MachineConfig that it wants."""
+    return tuple(node for node in _members(pool, pools, nodes) if node.machine_config != pool.wanted_config)
+
+
+def _members(pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]) -> typing.List[ClusterNode]:
     pools = tuple(pools)
-    return tuple(
-        node for node in nodes if (mine := machine_pool_of(node, pools)) is not None and mine.name == pool.name and node.machine_config != pool.wanted_config
-    )
+    return [node for node in nodes if (mine := machine_pool_of(node, pools)) is not None and mine.name == pool.name]
 
 
 def waits_for(late: typing.Iterable[ClusterNode], pods: typing.Iterable[ClusterPod], budgets: typing.Sequence[Budget]) -> typing.Tuple[str, ...]:
