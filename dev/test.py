@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All tests, in the order of their cost; the first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end."""
+"""All tests, in the order of their cost; the first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end.
+
+The lab is built beside the linters, most of which keep one processor busy: on a fresh machine that takes longest of all. No guest runs yet.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -29,8 +34,10 @@ def main() -> int:
     :returns: exit code: 0, or 1 when a part failed
     """
     start, begun = time.monotonic(), time.time()
+    with _beside("lab build", [PYTHON, "-m", "lab", "build"]) as built:
+        failed = _part("lint", [PYTHON, "-m", "dev.lint"]) or built()
     failed = (
-        _part("lint", [PYTHON, "-m", "dev.lint"])
+        failed
         or _part("tests without a lab", [PYTHON, "-m", "dev.unit"])
         or _part("the frame on the oldest ansible-core", OLDEST, {"LINERATE_ANSIBLE_PLAYBOOK": str(BUILD / "venv-core-2.16" / "bin" / "ansible-playbook")})
         or _on_the_lab()
@@ -63,6 +70,37 @@ def _on_the_lab() -> typing.Optional[pathlib.Path]:
     return failed or destroyed or down
 
 
+@contextlib.contextmanager
+def _beside(name: str, command: typing.Sequence[str]) -> typing.Iterator[typing.Callable[[], typing.Optional[pathlib.Path]]]:
+    """Run a part beside others, which have the terminal; unless it is waited for, it ends with them.
+
+    :returns: waits for the part, and returns as ``_part`` does
+    """
+    start = time.monotonic()
+    log = log_of(f"test {name}")
+    # with what it starts: a compiler would go on
+    with (
+        log.open("wb") as kept,
+        subprocess.Popen(command, cwd=ROOT, env=_environment(), stdout=kept, stderr=subprocess.STDOUT, start_new_session=True) as process,
+    ):
+
+        def wait() -> typing.Optional[pathlib.Path]:
+            code = process.wait()
+            sys.stdout.write(log.read_text(encoding="utf-8", errors="replace"))
+            say(f"== {name}: {'ok' if code == 0 else f'FAILED with {code}'}, {time.monotonic() - start:.0f} s, most of them beside what is above")
+            return log if code else None
+
+        try:
+            yield wait
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+
+
+def _environment(more: typing.Optional[typing.Mapping[str, str]] = None) -> typing.Dict[str, str]:
+    return {**os.environ, **ANSIBLE_ENV, "PYTHONUNBUFFERED": "1", **(more or {})}
+
+
 def _part(name: str, command: typing.Sequence[str], environment: typing.Optional[typing.Mapping[str, str]] = None) -> typing.Optional[pathlib.Path]:
     """Run a part; its output is shown as it comes, and kept.
 
@@ -71,8 +109,10 @@ def _part(name: str, command: typing.Sequence[str], environment: typing.Optional
     say(f"== {name}")
     start = time.monotonic()
     log = log_of(f"test {name}")
-    everything = {**os.environ, **ANSIBLE_ENV, "PYTHONUNBUFFERED": "1", **(environment or {})}
-    with log.open("wb") as kept, subprocess.Popen(command, cwd=ROOT, env=everything, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with (
+        log.open("wb") as kept,
+        subprocess.Popen(command, cwd=ROOT, env=_environment(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process,
+    ):
         for line in typing.cast(typing.BinaryIO, process.stdout):
             kept.write(line)
             sys.stdout.buffer.write(line)

@@ -377,7 +377,6 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         (Injection("ibping-unreachable", {"worker": "worker-2", "device": "mlx5_1"}),),
-        always=True,
     ),
     Scenario(
         "management-messages-lost",
@@ -601,7 +600,6 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         ),
         (Injection("memlock-low", {"worker": "worker-1"}),),
         variables={"rdma_fabrics": intent(), "rdma_cluster": {**SETTINGS["rdma_cluster"], "host": MEMLOCK}},
-        always=True,
     ),
     Scenario(
         "label-absent",
