@@ -35,6 +35,7 @@ test: setup ## everything that CI runs
 
 faults: site ## every fault, injected into the lab one after the other, and what else takes too long for 'make test', which has one of each kind
 	@$(VENV)/python -m pytest tests/lab $(foreach name,jobs machine_config nvidia olm teardown,--ignore tests/lab/test_$(name).py)
+	@$(VENV)/python -m pytest tests/lab/test_teardown.py
 
 jobs: setup ## training jobs before the real operators, which are compiled first; 'make test' leaves this out
 	@$(VENV)/python -m lab build --operators
@@ -51,8 +52,8 @@ nvidia: setup ## what is rendered for NVIDIA's network operator, before its own 
 	@$(MAKE) --no-print-directory site
 	@$(VENV)/python -m pytest tests/lab/test_nvidia.py
 
-openshift: setup ## the lab with real OLM, which is compiled first: site.yml installs by it, then its faults; 'make test' leaves this out
-	@$(VENV)/python -m lab build --olm
+openshift: setup ## the lab with real OLM and machine config controller, which are compiled first: site.yml installs by it, then its faults; 'make test' leaves this out
+	@$(VENV)/python -m lab build --olm --machines
 	@$(MAKE) --no-print-directory lab
 	@$(VENV)/python -m lab olm on
 	@$(VENV)/python -m dev.site -i inventory/lab-olm

@@ -24,6 +24,12 @@ _THERE_LIMIT = 180.0
 _SLOW_BMC = 30.0
 #: pods that the bandwidth stage makes
 _PODS = "app.kubernetes.io/managed-by=linerate.rdma,linerate.rdma/fabric"
+#: what the webhook of an operator that is gone was asked about
+_LEFT = "left-behind"
+_NETWORKS = ("sriovnetwork.openshift.io", "sriovnetworks")
+_HOOKS = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
+#: a field that stage network sets, which came after the first versions of the operator
+_NEWER = "maxTxRate"
 #: a policy that another tool might have left on the storage NIC
 _FOREIGN = "foreign-policy"
 
@@ -308,6 +314,37 @@ def _take_in_network(lab: Lab, _target: Target) -> str:
     return f"all workers carry {feature_discovery.LABEL}"
 
 
+def _leave_webhook(lab: Lab, _target: Target) -> str:
+    group, plural = _NETWORKS
+    hook = {
+        "name": f"{_LEFT}.{group}",
+        "clientConfig": {"service": {"namespace": _LEFT, "name": _LEFT, "path": "/validate"}},
+        "rules": [{"apiGroups": [group], "apiVersions": ["*"], "resources": [plural], "operations": ["CREATE", "UPDATE"]}],
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+    }
+    objects.apply(_client(lab), [{"apiVersion": _HOOKS[0], "kind": _HOOKS[1], "metadata": {"name": _LEFT}, "webhooks": [hook]}])
+    return f"webhook {_LEFT} is asked about each of {plural}, and has no Service"
+
+
+def _remove_webhook(lab: Lab, _target: Target) -> str:
+    objects.remove(_client(lab).resources.get(api_version=_HOOKS[0], kind=_HOOKS[1]), [_LEFT])
+    return f"webhook {_LEFT} is gone"
+
+
+def _age_definition(lab: Lab, _target: Target) -> str:
+    group, plural = _NETWORKS
+    kinds = _client(lab).resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
+    path = f"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/{_NEWER}"
+    kinds.patch(name=f"{plural}.{group}", body=[{"op": "remove", "path": path}], content_type="application/json-patch+json")
+    return f"the definition of {plural} does not know {_NEWER}"
+
+
+def _renew_definition(lab: Lab, _target: Target) -> str:
+    controlplane.apply_base(lab.description, lab.authority)
+    return f"the definition of {_NETWORKS[1]} is the operator's own"
+
+
 def _add_policy(lab: Lab, _target: Target) -> str:
     sriov = lab.description.sriov
     policy = {
@@ -449,5 +486,7 @@ CLUSTER_FAULTS = (
     ),
     Fault("label-sources", "node feature discovery is told to make no labels of its source network", (), _leave_out_network, _take_in_network),
     Fault("catalog-gone", "the server of OLM's catalog is gone, and OLM was started anew since", (), _catalog(False), _catalog(True)),
+    Fault("webhook-left", "the webhook of an operator that is gone is asked about each SriovNetwork", (), _leave_webhook, _remove_webhook),
+    Fault("definition-older", f"the definition of SriovNetwork is one that does not know {_NEWER} yet", (), _age_definition, _renew_definition),
     Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),
 )

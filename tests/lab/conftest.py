@@ -86,8 +86,8 @@ class Playbook:
     log: pathlib.Path
     report_folder: pathlib.Path
 
-    def wait(self) -> Run:
-        self.process.wait(PLAYBOOK_SECONDS)
+    def wait(self, seconds: float = PLAYBOOK_SECONDS) -> Run:
+        self.process.wait(seconds)
         return Run(self.process.returncode, self.log.read_text(), self.report_folder)
 
     def await_text(self, text: str, times: int = 1) -> None:
@@ -154,10 +154,10 @@ class Lab:
             process.kill()
             process.wait()
 
-    def playbook(self, name: str, *options: str, **how: typing.Any) -> Run:
+    def playbook(self, name: str, *options: str, seconds: float = PLAYBOOK_SECONDS, **how: typing.Any) -> Run:
         """Run a playbook of the collection to its end; see ``running``."""
         with self.running(name, *options, **how) as playbook:
-            return playbook.wait()
+            return playbook.wait(seconds)
 
     def apply(self, *definitions: typing.Mapping[str, typing.Any], subresource: str = "") -> None:
         """Server-side apply of objects, or of this part of them: ``status``."""

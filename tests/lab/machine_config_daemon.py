@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stands in for OpenShift's machine config daemon, on all nodes of MachineConfigPools: ``machine_config_daemon KUBECONFIG [stay]``.
+"""Stands in for OpenShift's machine config daemon, on all nodes of MachineConfigPools: ``machine_config_daemon KUBECONFIG [stay | fail | lose]``.
 
 The daemon itself runs on Red Hat's operating system alone. What it tells the real controller, and in which order, is the same: a node that joins has what its
-pool has; one that is to have another configuration asks to be drained, is reset by its BMC, so that its BIOS takes what waits, and asks to be let go when it
-is Ready with another boot. Nothing is written on the node. With ``stay`` no node is reset. Each step is a line of the output. It ends when it is killed.
+pool has; one that is to have another configuration asks to be drained, gets the kernel arguments of it, is reset by its BMC, so that its BIOS takes what
+waits, and asks to be let go when it is Ready with another boot. Files and units are not written. With ``stay`` nothing is, and no node is reset; with
+``fail`` a node that is drained says that it cannot; with ``lose`` it loses power. Each step is a line of the output. It ends when it is killed.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Told(typing.NamedTuple):
 
 
 #: annotations in the order of these fields
-HAS, WANTED, STATE, ASKED, DONE = (f"{ANNOTATIONS}{key}" for key in ("currentConfig", "desiredConfig", "state", "desiredDrain", "lastAppliedDrain"))
+HAS, WANTED, STATE, ASKED, DONE, REASON = (
+    f"{ANNOTATIONS}{key}" for key in ("currentConfig", "desiredConfig", "state", "desiredDrain", "lastAppliedDrain", "reason")
+)
 
 
 def told_by(node: typing.Mapping[str, typing.Any]) -> Told:
@@ -51,11 +54,12 @@ def told_by(node: typing.Mapping[str, typing.Any]) -> Told:
 class Daemon:
     """The daemons of all nodes.
 
-    :param reset: resets a node, by its name; None: no node is reset
+    :param take: makes a node, by its name, boot with another configuration than the one that it has; None: no node is touched.
+        What it returns is why it cannot; empty where it can
     """
 
-    def __init__(self, reset: typing.Optional[typing.Callable[[str], None]], say: typing.Callable[[str], None]) -> None:
-        self._reset, self._say = reset, say
+    def __init__(self, take: typing.Optional[typing.Callable[[str, str, str], str]], say: typing.Callable[[str], None]) -> None:
+        self._take, self._say = take, say
         #: ids of the boots before
         self._boots: typing.Dict[str, str] = {}
 
@@ -67,7 +71,7 @@ class Daemon:
         name, told = node["metadata"]["name"], told_by(node)
         if told.has is None:
             return {HAS: pool, WANTED: pool, STATE: "Done", ASKED: f"uncordon-{pool}"} if pool else {}
-        if told.wanted == told.has:
+        if told.wanted == told.has or told.state == "Degraded":
             return {}
         if told.state != "Working":
             self._say(f"{name} goes to {told.wanted}")
@@ -81,11 +85,13 @@ class Daemon:
         boot = node["status"]["nodeInfo"]["bootID"]
         if name not in self._boots:
             self._boots[name] = boot
-            if self._reset is not None:
-                self._say(f"{name} is reset")
-                self._reset(name)
+            if self._take is not None:
+                why = self._take(name, told.has, str(told.wanted))
+                self._say(f"{name} {'cannot' if why else 'is reset'}")
+                if why:
+                    return {STATE: "Degraded", REASON: why}
         ready = any(item["type"] == "Ready" and item["status"] == "True" for item in node["status"].get("conditions") or [])
-        return {ASKED: f"uncordon-{told.wanted}"} if self._reset is None or (ready and boot != self._boots[name]) else {}
+        return {ASKED: f"uncordon-{told.wanted}"} if self._take is None or (ready and boot != self._boots[name]) else {}
 
 
 def pool_of(node: typing.Mapping[str, typing.Any], pools: typing.Sequence[typing.Mapping[str, typing.Any]]) -> str:
@@ -99,11 +105,34 @@ def pool_of(node: typing.Mapping[str, typing.Any], pools: typing.Sequence[typing
     return next((config for name, config in sorted(found.items(), key=lambda item: item[0] == "worker")), "")
 
 
+def changed(before: typing.Sequence[str], after: typing.Sequence[str]) -> typing.List[str]:
+    """The command that brings a node's boot entries from these kernel arguments to those; empty where they are the same."""
+    words = {"--remove-args": [item for item in before if item not in after], "--args": [item for item in after if item not in before]}
+    options = [f"{option}={' '.join(arguments)}" for option, arguments in words.items() if arguments]
+    return ["grubby", "--update-kernel=ALL", *options] if options else []
+
+
 def main() -> None:
     client = kubernetes.dynamic.DynamicClient(kubernetes.config.new_client_from_config(sys.argv[1]))
     lab, pools = Lab(description.read()), client.resources.get(api_version=VERSION, kind="MachineConfigPool")
     nodes = client.resources.get(api_version="v1", kind="Node")
-    daemon = Daemon(None if "stay" in sys.argv[2:] else lambda name: lab.bmc(name).reset(), lambda line: print(line, flush=True))
+    configurations = client.resources.get(api_version=VERSION, kind="MachineConfig")
+
+    def take(name: str, has: str, wanted: str) -> str:
+        before, after = (configurations.get(name=each).to_dict()["spec"].get("kernelArguments") or [] for each in (has, wanted))
+        command = changed(before, after)
+        if command:
+            done = lab.agent(name).run(command)
+            assert done.code == 0, done.errors
+        lab.bmc(name).reset()
+        return ""
+
+    def lose(name: str, _has: str, _wanted: str) -> str:
+        lab.processes.stop(lab.worker(name).name)
+        return ""
+
+    ways = {"stay": None, "fail": lambda *_words: "disk validation failed", "lose": lose}
+    daemon = Daemon(ways[sys.argv[2]] if sys.argv[2:] else take, lambda line: print(line, flush=True))
     print("ready", flush=True)
     while True:
         known = pools.get().to_dict()["items"]

@@ -655,6 +655,38 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         how="`rdma_cluster.node_selector` asks for a label of PCI, and node feature discovery has the whitelist that it comes with",
     ),
     Scenario(
+        "webhook-left",
+        NETWORK,
+        (
+            Expected(
+                "webhook without an endpoint",
+                "network.attachment_accepted",
+                "storage *",
+                ("left-behind.sriovnetwork.openshift.io", "is not there: its operator was removed, and its webhook stayed"),
+                "delete the one that names it",
+            ),
+        ),
+        (Injection("webhook-left"),),
+        variables={"rdma_fabrics": intent()},
+        heals=NETWORK,
+    ),
+    Scenario(
+        "definition-older",
+        NETWORK,
+        (
+            Expected(
+                "a definition of an older version of the operator",
+                "network.attachment_accepted",
+                "storage *",
+                ("does not know the field", "maxTxRate"),
+                "Upgrade the operator with its definitions",
+            ),
+        ),
+        (Injection("definition-older"),),
+        variables={"rdma_fabrics": intent()},
+        heals=NETWORK,
+    ),
+    Scenario(
         "policy-overlap",
         NETWORK,
         (

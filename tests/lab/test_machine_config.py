@@ -12,9 +12,11 @@ import typing
 
 import pytest
 
+from lab.build.images import PAUSE_IMAGE
 from lab.processes import wait_until
 
 from .conftest import SETTINGS, Lab
+from .scenarios import NETWORK
 from .test_definitions import HOST, answer, play
 from .test_roll import NODE, PLATFORM, asked, boots_of
 
@@ -134,3 +136,54 @@ def test_bios_and_machine_configs_take_one_reboot_by_the_machine_config_operator
 
         again = lab.playbook(PLATFORM, variables=variables)
         assert again.code == 0 and boots() == {worker: number + 1 for worker, number in before.items()} and log.read_text() == said, again.end
+
+
+def rolled(seconds: int) -> typing.Dict[str, typing.Any]:
+    """An intent that needs one roll, for which a run waits so long."""
+    cluster = {**SETTINGS["rdma_cluster"], "host": {"kernel_arguments": ["iommu=pt"]}, "disruption": "reboot", "wait_seconds": seconds}
+    return {"rdma_cluster": cluster, "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"]}
+
+
+def test_what_keeps_a_pool_from_its_roll_is_told_before_anything_is_applied(lab: Lab) -> None:
+    labels = {"app": "held"}
+    container = {"name": "held", "image": PAUSE_IMAGE, "imagePullPolicy": "Never"}
+    place = {"name": "held", "namespace": "default", "labels": labels}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": place, "spec": {"nodeName": WORKERS[0], "containers": [container]}}
+    spec = {"minAvailable": 1, "selector": {"matchLabels": labels}}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "held", "namespace": "default"}, "spec": spec}
+    free = pool("worker", CAPABLE)
+    with pools(lab, free, options=["stay"]) as log:
+        with lab.present(pod, budget):
+            run = lab.playbook(NETWORK, variables=rolled(60))
+            finding = run.finding("network", "network.drain", WORKERS[0])
+            assert run.code != 0 and finding["status"] == "fail", run.end
+            assert "pod default/held is held by PodDisruptionBudget default/held" in finding["measured"] and "one replica more" in finding["remedy"]
+        lab.apply({**free, "spec": {**free["spec"], "paused": True}})
+        run = lab.playbook(NETWORK, variables=rolled(60))
+        finding = run.finding("network", "network.drain", "MachineConfigPool worker")
+        assert run.code != 0 and finding["status"] == "fail", run.end
+        assert "paused by somebody else" in finding["measured"] and "let who paused it go on" in finding["remedy"], finding
+        assert ours(lab) == [] and courses(log.read_text()) == []
+
+
+def test_a_pool_that_is_degraded_ends_the_wait_with_its_reason(lab: Lab) -> None:
+    with pools(lab, pool("worker", CAPABLE), options=["fail"]) as log:
+        run = lab.playbook(NETWORK, variables=rolled(480))
+        finding = run.finding("network", "network.roll", "MachineConfigPool worker")
+        assert run.code != 0 and finding["status"] == "fail", run.end
+        assert "disk validation failed" in f"{finding['measured']} {finding['why']}" and "oc describe" in finding["remedy"], finding
+        assert [words[1] for words in courses(log.read_text())] == ["goes to", "cannot"], log.read_text()
+
+
+def test_a_node_that_does_not_come_back_is_named(lab: Lab) -> None:
+    with pools(lab, pool("worker", CAPABLE), options=["lose"]) as log:
+        try:
+            run = lab.playbook(NETWORK, variables=rolled(120))
+        finally:
+            lost = {words[0] for words in courses(log.read_text()) if words[1] == "is reset"}
+            for worker in lost:
+                lab.command("fault", "worker-off", "off", "--worker", worker)
+        (worker,) = lost
+        finding = run.finding("network", "network.roll", "MachineConfigPool worker")
+        assert run.code != 0 and finding["status"] == "fail", run.end
+        assert f"node {worker} is NotReady and does not come back" in f"{finding['measured']} {finding['why']}", finding

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 import typing
 
+import pytest
+
+from lab.processes import wait_until
+
 from .conftest import MANAGED, Lab
+from .scenarios import OPERATORS
 
 OPERATOR = "sriov-network-operator"
 MADE = ("v1/Namespace", "apps/v1/Deployment", "apps/v1/DaemonSet", "v1/ConfigMap", "v1/Secret", "v1/ServiceAccount", "rbac.authorization.k8s.io/v1/ClusterRole")
@@ -54,3 +59,21 @@ def test_check_mode_on_a_bare_cluster_shows_what_would_be_made_and_touches_nothi
     assert "+  resourceName: igb_storage" in run.output
     # not installed and not proven is not a pass, but it is no failure of the intent either
     assert run.records["network"]["gate"] != "open"
+
+
+@pytest.mark.thorough
+def test_a_release_that_was_cut_off_is_named_and_taken_up(lab: Lab) -> None:
+    """Helm is killed while it waits for pods that no node takes."""
+    # of the lab's own inventory
+    where = ("--namespace", OPERATOR, "--kubeconfig", ".lab/pki/admin.kubeconfig")
+    install = (".lab/helm", "install", OPERATOR, ".lab/chart", *where, "--create-namespace", "--wait", "--set", "operator.nodeSelector.no-node=has-it")
+    cut_off = f"owner=helm,name={OPERATOR},status=pending-install"
+    with lab.background(*install) as log:
+        assert wait_until(lambda: bool(lab.objects("v1/Secret", cut_off)) and OPERATOR in str(lab.objects("apps/v1/Deployment")), 60), log.read_text()
+    seen = lab.playbook(OPERATORS, variables={"operators_install": False})
+    finding = seen.finding("operators", "operators.needed", OPERATOR)
+    assert seen.code != 0 and finding["status"] == "fail" and "pending-install" in finding["remedy"], finding
+    taken_up = lab.playbook(OPERATORS)
+    assert taken_up.code == 0, taken_up.end
+    assert any(f"Helm release {OPERATOR}" in change for change in taken_up.records["operators"]["changes"])
+    assert lab.objects("v1/Secret", cut_off) == []

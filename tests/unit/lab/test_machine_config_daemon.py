@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from tests.lab.machine_config_daemon import ASKED, DONE, HAS, STATE, WANTED, Daemon, pool_of
+from tests.lab.machine_config_daemon import ASKED, DONE, HAS, REASON, STATE, WANTED, Daemon, changed, pool_of
 
 Node = typing.Dict[str, typing.Any]
 
@@ -31,9 +31,14 @@ def test_a_node_that_joins_has_what_its_pool_has() -> None:
 
 
 def test_the_whole_way_to_another_configuration() -> None:
-    resets: typing.List[str] = []
+    resets: typing.List[typing.Tuple[str, ...]] = []
     said: typing.List[str] = []
-    daemon = Daemon(resets.append, said.append)
+
+    def take(*words: str) -> str:
+        resets.append(words)
+        return ""
+
+    daemon = Daemon(take, said.append)
     assert daemon.step(at("a", "a", "Done", "uncordon-a", "uncordon-a"), "b") == {}
     assert daemon.step(at("a", "b", "Done", "uncordon-a", "uncordon-a"), "b") == {STATE: "Working", ASKED: "drain-b"}
     for _look in range(2):
@@ -41,14 +46,14 @@ def test_the_whole_way_to_another_configuration() -> None:
         assert daemon.step(at("a", "b", "Working", "drain-b", "uncordon-a"), "b") == {} and not resets
     drained = at("a", "b", "Working", "drain-b", "drain-b")
     for _look in range(3):
-        assert daemon.step(drained, "b") == {} and resets == ["worker-1"]
+        assert daemon.step(drained, "b") == {} and resets == [("worker-1", "a", "b")]
     away = {**drained, "status": {"nodeInfo": {"bootID": "second"}, "conditions": [{"type": "Ready", "status": "False"}]}}
     assert daemon.step(away, "b") == {}
     back = {**drained, "status": {"nodeInfo": {"bootID": "second"}, "conditions": [{"type": "Ready", "status": "True"}]}}
     assert daemon.step(back, "b") == {ASKED: "uncordon-b"}
     assert daemon.step(at("a", "b", "Working", "uncordon-b", "drain-b"), "b") == {}
     assert daemon.step(at("a", "b", "Working", "uncordon-b", "uncordon-b"), "b") == {HAS: "b", STATE: "Done"}
-    assert resets == ["worker-1"]
+    assert resets == [("worker-1", "a", "b")]
     assert said == ["worker-1 goes to b", "worker-1 is reset", "worker-1 has b"]
 
 
@@ -68,3 +73,20 @@ def test_a_node_is_of_its_own_pool_before_it_is_of_the_workers(labels: typing.Di
         {"metadata": {"name": "new"}, "spec": {"nodeSelector": {"matchLabels": {"new": ""}}}},
     ]
     assert pool_of({"metadata": {"name": "worker-1", "labels": labels}}, pools) == config
+
+
+def test_kernel_arguments_come_and_go_with_the_configuration() -> None:
+    assert changed(["a"], ["a"]) == []
+    assert changed(["a=1", "b"], ["b", "c d"]) == ["grubby", "--update-kernel=ALL", "--remove-args=a=1", "--args=c d"]
+
+
+def test_a_node_that_cannot_says_so_once() -> None:
+    tried: typing.List[str] = []
+
+    def take(*words: str) -> str:
+        tried.append(words[0])
+        return "no room"
+
+    daemon = Daemon(take, lambda line: None)
+    assert daemon.step(at("a", "b", "Working", "drain-b", "drain-b"), "b") == {STATE: "Degraded", REASON: "no room"}
+    assert daemon.step(at("a", "b", "Degraded", "drain-b", "drain-b"), "b") == {} and tried == ["worker-1"]
