@@ -83,7 +83,7 @@ def test_the_stage_installs_by_olm_and_a_second_run_changes_nothing(bare: Lab) -
 def test_one_site_installs_by_olm_and_rolls_a_machine_config_once(bare: Lab) -> None:
     """From a cluster without the operator to one that is measured: each worker is drained and reset once, and boots with the argument."""
     argument = "transparent_hugepage=madvise"
-    cluster = {**SETTINGS["rdma_cluster"], "host": {"kernel_arguments": [argument]}, "disruption": "reboot"}
+    cluster = {**SETTINGS["rdma_cluster"], "host": {"kernel_arguments": [argument]}, "disruption": "reboot", "wait_seconds": 1800}
 
     def boots() -> typing.Dict[str, int]:
         return {worker: len(boots_of(bare, worker)) for worker in WORKERS}
