@@ -90,7 +90,12 @@ def test_options_of_an_action_without_a_module_are_its_documentation(path: pathl
     """ansible-test compares the two for modules only."""
     kinds = ("type", "required", "default", "choices", "elements")
     documentation = documents(path)["DOCUMENTATION"]
-    documented = {name: {key: option[key] for key in kinds if key in option} for name, option in whole(documentation, "options").items()}
+
+    def said(option: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        inside = {name: said(part) for name, part in option.get("suboptions", {}).items()}
+        return {**{key: option[key] for key in kinds if key in option}, **({"options": inside} if inside else {})}
+
+    documented = {name: said(option) for name, option in whole(documentation, "options").items()}
     # as documented by the collection that they are of
     others = AUTH_ARG_SPEC if "linerate.rdma._authentication.options" in documentation["extends_documentation_fragment"] else {}
     spec = action_of(path).SPEC

@@ -42,6 +42,8 @@ VARIABLES = (
     "rdma_report_keep",
     "rdma_judged_dir",
     "rdma_evidence",
+    "rdma_evidence_sha256",
+    "rdma_signature",
     "rdma_before_dir",
     "rdma_query",
     "rdma_proposal",
