@@ -13,7 +13,7 @@ from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, StepError, guard
 from .tree import TREE, make_tree
 
 #: what is strictly typed of the plugins, by the name under which Ansible finds them
-KINDS = ("module_utils", "plugin_utils", "action", "connection", "filter", "inventory", "lookup", "modules")
+KINDS = ("module_utils", "plugin_utils", "action", "callback", "connection", "filter", "inventory", "lookup", "modules")
 PLUGINS = [f"ansible_collections/linerate/rdma/plugins/{name}" for name in KINDS]
 #: and of all else
 OTHERS = ("dev", "lab", "tests")

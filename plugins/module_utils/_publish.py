@@ -18,11 +18,24 @@ from ._report.data import render_json
 from ._report.junit import render_junit
 from ._report.metrics import render_metrics
 from ._report.page import render_html
-from ._report.verdict import Since, build, stats, times, verdict_line
+from ._report.verdict import Report, Since, build, stats, times, verdict_line
 
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics}
 
 Data = typing.Dict[str, typing.Any]
+
+
+def report_of(facts: FactFolder, records: typing.Mapping[str, Record], unreadable: typing.Mapping[str, str], versions: typing.Mapping[str, str]) -> Report:
+    """The report of a run, before it has a format.
+
+    :param facts: folder and run that the figures are of
+    :param records: by stage, of whatever run
+    :param unreadable: by stage, why its record could not be read
+    :param versions: that it names
+    """
+    start = read_start(facts.report_dir)
+    resumes = start.resumes if start is not None and start.run == facts.run else ()
+    return build(records, unreadable, facts.run, now(), versions, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes)
 
 
 def publish(
@@ -45,10 +58,7 @@ def publish(
     :raises FileError: a file can't be written
     """
     everything = {"linerate.rdma": COLLECTION_VERSION, **versions, "python": platform.python_version()}
-    start = read_start(facts.report_dir)
-    resumes = start.resumes if start is not None and start.run == facts.run else ()
-    report = build(records, unreadable, facts.run, now(), everything, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes)
-    report = dataclasses.replace(report, since=since)
+    report = dataclasses.replace(report_of(facts, records, unreadable, everything), since=since)
     paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
         write_text(paths[name], render(report))

@@ -278,6 +278,14 @@ def _kernels(facts: platform.Facts) -> typing.Iterator[str]:
     return (seen.value.kernel for seen in facts.platforms.values() if seen.value)
 
 
+def _gpu_drivers(facts: platform.Facts) -> typing.Iterator[str]:
+    return (seen.value.gpu.version for seen in facts.platforms.values() if seen.value and seen.value.gpu and seen.value.gpu.version)
+
+
+def _ofed(facts: platform.Facts) -> typing.Iterator[str]:
+    return (seen.value.gpu.ofed for seen in facts.platforms.values() if seen.value and seen.value.gpu and seen.value.gpu.ofed)
+
+
 def _operators(facts: operators.Facts) -> typing.Iterator[str]:
     return (found.version for found in (facts.operators.installations if facts.operators else ()) if found.version)
 
@@ -286,5 +294,7 @@ def _operators(facts: operators.Facts) -> typing.Iterator[str]:
 _FLEET: typing.Tuple[typing.Tuple[str, str, str, typing.Callable[[typing.Any], typing.Iterator[str]]], ...] = (
     ("HCA firmware", "discover", "nodes", _firmwares),
     ("Kernel", "platform", "platforms", _kernels),
+    ("GPU driver", "platform", "platforms", _gpu_drivers),
+    ("DOCA-OFED", "platform", "platforms", _ofed),
     ("SR-IOV operator", "operators", "operators", _operators),
 )

@@ -77,15 +77,16 @@ def next_steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> Html:
     """What closes a gate, by stage: a numbered list, each entry leading to its stage. Of a check with many causes the first is enough here.
 
     A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes the gate of its stage:
-    it was not tried because of something that is wrong before it.
+    it was not tried because of something that is wrong before it. Neither is what leads to the suspect of its stage.
     """
     by_remedy: typing.Dict[str, typing.List[_Step]] = {}
     left: typing.List[_Step] = []
     for stage, of_stage in found.items():
         steps = list(_steps(stage, of_stage))
         has_causes = any(step.group.label != SKIPPED for step in steps)
+        suspects = {step.group.check for step in steps if step.group.check.endswith(".suspect")}
         for step in steps:
-            if has_causes and step.group.label == SKIPPED:
+            if (has_causes and step.group.label == SKIPPED) or any(f"See {suspect}" in step.group.remedy for suspect in suspects - {step.group.check}):
                 left.append(step)
             else:
                 by_remedy.setdefault(step.group.remedy, []).append(step)
@@ -114,15 +115,18 @@ def _asks(step: _Step) -> typing.Iterator[Html]:
 
 
 def _consequences(left: typing.Sequence[_Step]) -> typing.Optional[Html]:
-    """What was not tried: it follows from what the steps are about."""
+    """What follows from what the steps are about: it was not tried, or a suspect explains it."""
     if not left:
         return None
     count = sum(len(group.findings) for step in left for group in (step.group, *step.others))
+    not_tried = all(step.group.label == SKIPPED for step in left)
     lines = [
         element("li", element("a", element("code", step.group.check), href=f"#{step.stage}"), " ", _subjects(step.group), f": {step.group.why}")
         for step in left
     ]
-    return element("details", element("summary", f"{count} not tried because of these"), element("ul", *lines), class_="more")
+    return element(
+        "details", element("summary", f"{count} {'not tried because of' if not_tried else 'that follow from'} these"), element("ul", *lines), class_="more"
+    )
 
 
 def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:

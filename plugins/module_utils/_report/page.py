@@ -9,7 +9,7 @@ import hashlib
 import typing
 
 from .._check.sources import SOURCES, OfCluster
-from .._model.records import Record
+from .._model.records import CLOSED, Record
 from . import comparisons, drawing, grid, node_page, nodes, operators, plans
 from .data import record_path
 from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
@@ -224,11 +224,12 @@ def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Htm
     title = element("h2", stage.name.replace("_", " "), " ", element("span", f"{_STATE_WORDS[stage.state]}{seconds}", class_="state"))
     if record is None:
         return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")
+    # pictures first where all is well; else the words that say what is not
+    parts = (element("div", *_figures(stage, report, seen, known), class_="figures"), join(*listing(groups(record.judged))))
     return element(
         "section",
         title,
-        element("div", *_figures(stage, report, seen, known), class_="figures"),
-        *listing(groups(record.judged)),
+        *(reversed(parts) if stage.state == CLOSED else parts),
         passed(record.judged, record_path(record.stage)),
         _record(record),
         _facts(record),
@@ -250,7 +251,8 @@ def _figures(stage: StageReport, report: Report, seen: Seen, known: Charts) -> t
         planned = plan(stage.record, seen) if stage.name == "network" else None
         if planned is not None:
             yield plans.figure(planned)
-        yield from map(grid.figure, matrices(stage.record, seen, known))
+        # what is wrong before what is well
+        yield from map(grid.figure, sorted(matrices(stage.record, seen, known), key=grid.is_well))
         yield from map(comparisons.figure, compared(stage.record, seen) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Style sheet of the HTML report. Dark where the reader's system is; on paper what is folded is open."""
+"""Style sheet of the HTML report. Dark where the reader's system is; on paper what is folded is open, but for passes."""
 
 from __future__ import annotations
 
@@ -149,7 +149,8 @@ footer dl{display:flex;flex-wrap:wrap;gap:4px 24px;margin:0 0 8px}footer dd{colo
 @media (max-width:640px){
 header,main,footer{padding-left:14px;padding-right:14px}.card{padding:14px 14px}header{padding-top:22px}
 article dl{grid-template-columns:1fr}.summary{font-size:16px}nav ol{grid-template-columns:repeat(3,1fr)}nav a{padding:6px 8px;font-size:14px}}
-@media print{:root{color-scheme:light}body{background:#fff;font-size:11pt}.filter,.skip{display:none}
+@media print{details:not(.pass)::details-content{content-visibility:visible;block-size:auto}
+:root{color-scheme:light}body{background:#fff;font-size:11pt}.filter,.skip{display:none}
 .card{border:0;border-top:1px solid #999;border-radius:0;padding:12px 0;break-inside:auto}article,figure,tr{break-inside:avoid}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}.scroll{overflow:visible}pre{max-height:none}}
 """

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import fnmatch
 import functools
 import typing
 
 from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver
-from .._model.records import CLOSED, OPEN, PENDING, Record, counts
+from .._model.records import CLOSED, OPEN, PENDING, Record, counts, duration
 from .seen import FactSource, Seen, no_facts
 from .text import one_line, short
 
@@ -47,14 +46,7 @@ class StageReport:
     @property
     def seconds(self) -> typing.Optional[float]:
         """Duration; None without a record."""
-        if self.record is None:
-            return None
-        try:
-            span = datetime.datetime.fromisoformat(self.record.finished) - datetime.datetime.fromisoformat(self.record.started)
-        except (TypeError, ValueError):
-            return None
-        # a clock that was set back in between
-        return max(0.0, span.total_seconds())
+        return None if self.record is None else duration(self.record)
 
 
 @dataclasses.dataclass(frozen=True)

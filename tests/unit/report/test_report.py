@@ -133,6 +133,27 @@ def next_steps(made: Report) -> typing.Tuple[str, str]:
     return steps, after
 
 
+def test_pairs_that_a_suspect_explains_are_no_steps_of_their_own() -> None:
+    suspect = Finding("fabric.suspect", "worker-3 mlx5_1", "fail", why="All of it failed.", remedy="Seat its cable.")
+    pairs = [Finding("fabric.pair", f"worker-{number}", "fail", why="Slow.", remedy="See fabric.suspect for the end at fault.") for number in range(3)]
+    steps, after = next_steps(report(record("fabric", *pairs, suspect)))
+    assert steps.count("<li>") == 1 and "Seat its cable." in steps and "fabric.pair" not in steps
+    assert "3 that follow from these" in after and "fabric.pair" in after
+    steps, after = next_steps(report(record("fabric", *pairs)))
+    assert "See fabric.suspect" in steps and not after.strip("</div>"), "without a suspect they are all that there is"
+
+
+def test_a_closed_stage_says_what_is_wrong_before_its_pictures() -> None:
+    made = records(World(slow=3))
+    slow, well = (render_html(build(one.records, {}, "", "", facts=one.source)) for one in (made, records(World())))
+    section = slow.partition('id="bandwidth"')[2].partition("</section>")[0]
+    assert 0 < section.index("bandwidth.suspect") < section.index("<figure>")
+    # one rail of four is ill
+    assert section.index("<figure><figcaption><b>compute, rail 1") < section.index("<figure><details><summary>")
+    assert section.count("<figure><details>") == 3
+    assert well.count("<figure><details>") == 8 and "; lowest 384, median 388, best 392" in well
+
+
 def test_a_remedy_is_said_once_whatever_asks_for_it() -> None:
     one, other = (Finding(f"fabric.{name}", name, "fail", why=f"{name} is wrong.", remedy="Seat the cable of worker-1.") for name in ("link", "errors"))
     steps, _after = next_steps(report(record("fabric", one, other, FAIL)))

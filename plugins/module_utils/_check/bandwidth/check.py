@@ -108,6 +108,17 @@ def sound(fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Fact
     return dataclasses.replace(measured, pairs=tuple(result))
 
 
+def floors(intent: Intent, facts: Facts) -> typing.Dict[str, typing.Tuple[float, ...]]:
+    """What the figures of each fabric are held against, in Gb/s, by its name: of each pair with a figure its floor, where known."""
+    seen, result = facts.bandwidth or BandwidthFacts((), ()), {}
+    for fabric in intent.fabrics:
+        pods = {(pod.rail, pod.node): pod for pod in seen.pods if pod.fabric == fabric.name}
+        ground = Ground(fabric, pods, _rates(fabric, facts, pods.values())[0])
+        of_pairs = [ground.floor(pair)[0] for pair in seen.pairs if pair.fabric == fabric.name and pair.average_gbps is not None]
+        result[fabric.name] = tuple(floor for floor in of_pairs if floor is not None)
+    return result
+
+
 def _rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> typing.Tuple[LineRates, str]:
     """What the links of its HCAs could carry."""
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
