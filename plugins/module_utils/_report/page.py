@@ -141,7 +141,7 @@ def _attention(report: Report) -> typing.Optional[Html]:
     found = {stage.name: groups(item for item in (stage.record.judged if stage.record else ()) if item.closes) for stage in ran}
     if not any(found.values()):
         return None
-    return element("section", element("h2", "What to do next"), next_steps(found), class_="card")
+    return element("section", element("h2", "What to do next"), next_steps(found, report.pages), class_="card")
 
 
 def _since(report: Report) -> typing.Optional[Html]:
@@ -228,7 +228,7 @@ def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Htm
         "section",
         title,
         element("div", *_figures(stage, report, seen, known), class_="figures"),
-        *listing(groups(record.judged)),
+        *listing(groups(record.judged), report.pages),
         passed(record.judged, record_path(record.stage)),
         _record(record),
         _facts(record),
