@@ -46,6 +46,7 @@ VARIABLES = (
     "rdma_before_dir",
     "rdma_query",
     "rdma_proposal",
+    "rdma_proposal_namespace",
     "rdma_from",
     "rdma_facts_max_age",
     "rdma_bmc_address",
