@@ -9,6 +9,7 @@ import os
 import platform
 import typing
 
+from ._check.ids import PAGES
 from ._folder import facts_of
 from ._model.records import Record
 from ._model.version import COLLECTION_VERSION
@@ -45,6 +46,7 @@ def publish(
     unreadable: typing.Mapping[str, str],
     versions: typing.Mapping[str, str],
     since: typing.Optional[Since] = None,
+    pages: str = PAGES,
 ) -> Data:
     """Write the report.
 
@@ -54,11 +56,12 @@ def publish(
     :param unreadable: by stage, why its record could not be read
     :param versions: of what calls this, by name
     :param since: what changed since the run before, if one is kept
+    :param pages: address of what explains a finding, with ``{page}`` for its name
     :returns: the result of the module ``report``
     :raises FileError: a file can't be written
     """
     everything = {"linerate.rdma": COLLECTION_VERSION, **versions, "python": platform.python_version()}
-    report = dataclasses.replace(report_of(facts, records, unreadable, everything), since=since)
+    report = dataclasses.replace(report_of(facts, records, unreadable, everything), since=since, pages=pages)
     paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
         write_text(paths[name], render(report))

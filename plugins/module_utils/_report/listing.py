@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from .._check.ids import PAGES, address_of
 from .._model.findings import SKIPPED, Finding, Judged
 from .markup import Html, element
 from .verdict import label
@@ -44,14 +45,17 @@ def groups(judged: typing.Iterable[Judged]) -> typing.Tuple[Group, ...]:
     return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not group.check.endswith(".suspect"))))
 
 
-def listing(found: typing.Sequence[Group]) -> typing.Iterator[Html]:
-    """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others folded."""
+def listing(found: typing.Sequence[Group], pages: str = PAGES) -> typing.Iterator[Html]:
+    """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others folded.
+
+    :param pages: address of what explains a finding, with ``{page}`` for its name
+    """
     for alike in _by_check(found):
-        yield from map(_article, alike[:MOST_IN_FULL])
+        yield from (_article(group, pages) for group in alike[:MOST_IN_FULL])
         folded = alike[MOST_IN_FULL:]
         if folded:
             title = element("summary", f"{len(folded)} more of ", element("code", folded[0].check))
-            parts = (*map(_article, folded[:MOST_GROUPS]), *_more(folded[MOST_GROUPS:]))
+            parts = (*[_article(group, pages) for group in folded[:MOST_GROUPS]], *_more(folded[MOST_GROUPS:]))
             yield element("details", title, *parts, class_=f"finding {folded[0].label}")
 
 
@@ -73,7 +77,7 @@ class _Step(typing.NamedTuple):
     others: typing.Sequence[Group]
 
 
-def next_steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> Html:
+def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = PAGES) -> Html:
     """What closes a gate, by stage: a numbered list, each entry leading to its stage. Of a check with many causes the first is enough here.
 
     A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes the gate of its stage:
@@ -90,7 +94,7 @@ def next_steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> Html:
                 left.append(step)
             else:
                 by_remedy.setdefault(step.group.remedy, []).append(step)
-    return element("div", element("ol", *[_step(first, same) for first, *same in by_remedy.values()], class_="steps"), _consequences(left))
+    return element("div", element("ol", *[_step(first, same, pages) for first, *same in by_remedy.values()], class_="steps"), _consequences(left))
 
 
 def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[_Step]:
@@ -99,17 +103,15 @@ def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[_Step]:
         yield from (_Step(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
 
 
-def _step(step: _Step, same: typing.Sequence[_Step]) -> Html:
+def _step(step: _Step, same: typing.Sequence[_Step], pages: str) -> Html:
     """One remedy, with what asks for it."""
-    return element(
-        "li", *_asks(step), *[part for other in same for part in _asks(other)], element("p", element("b", "Do: "), step.group.remedy, class_="remedy")
-    )
+    return element("li", *[part for one in (step, *same) for part in _asks(one, pages)], element("p", element("b", "Do: "), step.group.remedy, class_="remedy"))
 
 
-def _asks(step: _Step) -> typing.Iterator[Html]:
+def _asks(step: _Step, pages: str) -> typing.Iterator[Html]:
     group, count = step.group, sum(len(other.findings) for other in step.others)
     yield element("p", _badge(group.label), " ", element("a", element("code", group.check), href=f"#{step.stage}"), " ", _subjects(group))
-    yield element("p", group.why)
+    yield element("p", group.why, " ", _meaning(group.check, pages))
     if step.others:
         yield element("p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more")
 
@@ -145,7 +147,7 @@ def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html
     return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
 
 
-def _article(group: Group) -> Html:
+def _article(group: Group, pages: str) -> Html:
     first = group.findings[0]
     one = len(group.findings) == 1
     alike = {(finding.measured, finding.expected) for finding in group.findings}
@@ -161,7 +163,7 @@ def _article(group: Group) -> Html:
         "article",
         element("h3", _badge(group.label), " ", element("code", group.check), " ", _subjects(group)),
         facts,
-        element("p", group.why),
+        element("p", group.why, " ", _meaning(group.check, pages)),
         waived,
         remedy,
         rest,
@@ -195,6 +197,10 @@ def _more(left: typing.Sequence[Group]) -> typing.Iterator[Html]:
     if left:
         count = sum(len(group.findings) for group in left)
         yield element("p", f"and {len(left)} more causes with {count} findings, all of them in report.json", class_="more")
+
+
+def _meaning(check: str, pages: str) -> Html:
+    return element("a", "What it means", href=address_of(check, pages), class_="more", aria_label=f"What {check} means")
 
 
 def _badge(name: str) -> Html:

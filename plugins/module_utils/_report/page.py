@@ -141,7 +141,7 @@ def _attention(report: Report) -> typing.Optional[Html]:
     found = {stage.name: groups(item for item in (stage.record.judged if stage.record else ()) if item.closes) for stage in ran}
     if not any(found.values()):
         return None
-    return element("section", element("h2", "What to do next"), next_steps(found), class_="card")
+    return element("section", element("h2", "What to do next"), next_steps(found, report.pages), class_="card")
 
 
 def _since(report: Report) -> typing.Optional[Html]:
@@ -225,7 +225,7 @@ def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Htm
     if record is None:
         return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")
     # pictures first where all is well; else the words that say what is not
-    parts = (element("div", *_figures(stage, report, seen, known), class_="figures"), join(*listing(groups(record.judged))))
+    parts = (element("div", *_figures(stage, report, seen, known), class_="figures"), join(*listing(groups(record.judged), report.pages)))
     return element(
         "section",
         title,

@@ -9,6 +9,7 @@ import fnmatch
 import functools
 import typing
 
+from .._check.ids import PAGES
 from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver
 from .._model.records import CLOSED, OPEN, PENDING, Record, counts, duration
@@ -89,6 +90,7 @@ class Report:
     :ivar versions: of what made the report, by name
     :ivar facts: where the figures come from
     :ivar since: what changed since the run before; None where none is kept
+    :ivar pages: address of what explains a finding, with ``{page}`` for its name
     """
 
     run: str
@@ -102,6 +104,7 @@ class Report:
     versions: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     facts: FactSource = no_facts
     since: typing.Optional[Since] = None
+    pages: str = PAGES
 
     @property
     def green(self) -> bool:

@@ -196,6 +196,9 @@ def test_check_ids_are_those_that_the_checks_use() -> None:
     """Each id is written out in the code of its check, so that who searches for it finds it; the helper of validate puts its stage in front."""
     used = set()
     for path in (ROOT / "plugins" / "module_utils" / "_check").rglob("*.py"):
+        # what a finding means is no check
+        if path.stem.startswith("explained"):
+            continue
         text = path.read_text(encoding="utf-8")
         # in these, other words of this form are paths in the intent
         own = ("validate",) if path.parent.name == "validate" else (*STAGES, *BESIDE)

@@ -19,6 +19,7 @@ import hypothesis.strategies as some
 import jsonschema
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import address_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
@@ -243,14 +244,27 @@ def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
 
 def test_html_is_one_file_and_runs_nothing() -> None:
     page = Page(render_html(report(record("fabric", FAIL, facts=HCAS))))
-    assert all(
-        link.startswith("#") or re.fullmatch(r"stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml|prom)", link) for link in page.links
-    )
+    beside = r"#.*|stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml|prom)"
+    assert {link for link in page.links if not re.fullmatch(beside, link)} == {address_of(FAIL.check)}
     assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
     text = render_html(report())
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     assert html.escape(f"default-src 'none'; style-src 'sha256-{digest}'") in text, "the browser must take the style sheet, and nothing else"
     assert f"<style>{STYLE}</style>" in text and " style=" not in text
+
+
+def test_each_finding_leads_to_what_it_means() -> None:
+    made = report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]))
+    own = dataclasses.replace(made, pages="https://docs.example/{page}.html")
+    for each, wanted in (
+        (made, [address_of(FAIL.check), address_of(UNKNOWN.check)]),
+        (own, [f"https://docs.example/{item.check}.html" for item in (FAIL, UNKNOWN)]),
+    ):
+        # what closes the gate is told twice: as a step, and at its stage
+        links = [link for link in Page(render_html(each)).links if link.startswith("https:")]
+        assert sorted(links) == sorted([wanted[0], *wanted])
+        assert json.loads(render_json(each))["pages"] == dict(zip((FAIL.check, UNKNOWN.check), wanted))
+    assert json.loads(render_json(report()))["pages"] == {}
 
 
 def hostile(text: str) -> Report:

@@ -40,6 +40,7 @@ VARIABLES = (
     "rdma_observers_namespace",
     "rdma_report_dir",
     "rdma_report_keep",
+    "rdma_report_pages",
     "rdma_judged_dir",
     "rdma_evidence",
     "rdma_evidence_sha256",
