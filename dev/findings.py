@@ -140,7 +140,7 @@ def _waiver(name: str, shown: str) -> str:
         '    subject: "*"  # better: the one that the finding names',
         "    reason: who decided it, why, and until when",
     )
-    example = "\n".join(["```yaml", "rdma_waivers:", *lines, "```"])
+    example = "\n".join(["```yaml", *lines, "```"])
     return f"Where it is right to go on all the same. The report prints the reason beside each finding that it covers.\n\n{example}"
 
 

@@ -151,6 +151,14 @@ def test_the_pages_are_made_from_the_explanations() -> None:
     assert there == findings.pages(), "run: PYTHONPATH=build/collections build/venv/bin/python -m dev.findings"
 
 
+def test_the_waiver_that_a_page_shows_can_be_taken_as_it_is() -> None:
+    blocks = [block for text in findings.pages().values() for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    assert len(blocks) > 50
+    for block in blocks:
+        (key,) = re.findall(r"^\w.*", block, re.MULTILINE)
+        assert key == "rdma_waivers:" and set(yaml.safe_load(block)["rdma_waivers"][0]) == {"check", "subject", "reason"}
+
+
 def test_each_finding_leads_to_its_page() -> None:
     galaxy = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))
     assert galaxy["documentation"] == DOCUMENTATION
