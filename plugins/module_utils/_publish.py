@@ -15,6 +15,7 @@ from ._model.records import Record
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
 from ._observe.files import write_text
+from ._report.approval import plan_text
 from ._report.data import render_json
 from ._report.junit import render_junit
 from ._report.metrics import render_metrics
@@ -71,7 +72,7 @@ def publish(
         "waived": report.waived,
         "success": report.success,
         "line": verdict_line(report, paths["html"]),
-        "stats": stats(report, paths["html"]),
+        "stats": stats(report, paths["html"], plan_text(report)),
         "times": times(report),
         "counts": report.counts,
         "changes": list(report.changes),

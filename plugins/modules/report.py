@@ -108,6 +108,9 @@ stats:
         The first finding that closes a gate, as C(check), C(subject), C(status), C(why) and C(remedy).
         C(null) if no finding does.
       type: dict
+    plan:
+      description: In check mode, which nodes would be disturbed and what would be made, as text for whoever approves it. Empty otherwise.
+      type: str
     report:
       description: Path of the page.
       type: str

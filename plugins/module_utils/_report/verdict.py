@@ -178,10 +178,11 @@ def verdict_line(report: Report, path: str) -> str:
     return one_line(f"linerate.rdma: {report.summary} - report: {path}")
 
 
-def stats(report: Report, path: str) -> typing.Dict[str, typing.Any]:
+def stats(report: Report, path: str, plan: str = "") -> typing.Dict[str, typing.Any]:
     """What whoever runs after this run needs of it: a job of a workflow, a notification. As data, of a size that does not grow with the fleet.
 
     :param path: of the report
+    :param plan: of a run in check mode, as text
     """
     finding = next((finding for stage in report.stages if stage.state == CLOSED for finding in closing(stage)), None)
     first = {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")} if finding else None
@@ -193,6 +194,7 @@ def stats(report: Report, path: str) -> typing.Dict[str, typing.Any]:
         "changes": len(report.changes),
         "summary": one_line(report.summary),
         "first": first,
+        "plan": plan,
         "report": path,
     }
 

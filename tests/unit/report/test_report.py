@@ -20,11 +20,14 @@ import jsonschema
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import address_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan, PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._report.approval import plan_text
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
@@ -542,3 +545,27 @@ def test_now_is_utc_to_the_millisecond() -> None:
 def test_time_that_cannot_be_read_is_no_time() -> None:
     stage = report(record("fabric", started="yesterday")).stages[2]
     assert stage.seconds is None and "yesterday" not in render_html(report(record("fabric", started="yesterday")))
+
+
+def test_the_plan_of_a_check_mode_is_text_for_whoever_approves_it() -> None:
+    changes = tuple(f"NetworkAttachmentDefinition training/net-{index} {'x' * 90}" for index in range(300))
+    pending = dataclasses.replace(record("network"), check_mode=True, changes=changes)
+    text = plan_text(report(record("validate"), pending))
+    assert "not known: stage network did not come to its plan" in text and "Changes: 300" in text and "net-0 " in text
+    assert len(text) < 9000 and "see the report" in text
+    assert plan_text(report(record("validate"))) == ""
+
+
+def test_the_plan_names_the_worst_first_and_what_is_in_the_way() -> None:
+    nodes = (
+        NodePlan("worker-3", "nothing"),
+        NodePlan("worker-1", "reboot", ("firmware changes",), blockers=("pod training/db has no room elsewhere",)),
+        NodePlan("worker-2", "reboot", ("firmware changes",), blockers=("pod training/db has no room elsewhere",)),
+    )
+    planned = DisruptionPlan(nodes, (PoolPlan("", ("worker-1", "worker-2"), 1, 2, "the operator's default"),))
+    pending = dataclasses.replace(record("network"), check_mode=True, facts=(FactCount("disruption", 1, 0),), intent={"fabrics": []})
+    seen = dataclasses.replace(report(record("validate"), pending), facts=lambda stage, parts: {"plan": to_data(planned)})
+    lines = plan_text(seen).splitlines()
+    reboots, nothing = (next(index for index, line in enumerate(lines) if line.startswith(word)) for word in ("reboot: 2 nodes", "nothing: 1 node "))
+    assert reboots < nothing and "worker-1, worker-2" in lines[reboots] and "IN THE WAY: pod training/db" in lines[reboots]
+    assert any("2 waves" in line for line in lines)

@@ -38,6 +38,7 @@ VARIABLES = (
     "rdma_observers",
     "rdma_observers_image",
     "rdma_observers_namespace",
+    "rdma_disruption",
     "rdma_report_dir",
     "rdma_report_keep",
     "rdma_report_pages",
