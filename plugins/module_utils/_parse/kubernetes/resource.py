@@ -11,7 +11,7 @@ import datetime
 import json
 import typing
 
-from ..._model.disruption import LabelSelector
+from ..._model.disruption import LabelExpression, LabelSelector
 from ..._model.errors import RdmaError
 
 Resource = typing.Mapping[str, typing.Any]
@@ -121,7 +121,7 @@ def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelS
     return LabelSelector(
         labels={str(name): str(value) for name, value in mapping_at(mapping, "matchLabels").items()},
         expressions=tuple(
-            (str(item.get("key")), str(item.get("operator")), texts_of(item, "values", what)) for item in items_of(mapping, "matchExpressions", what)
+            LabelExpression(str(item.get("key")), str(item.get("operator")), texts_of(item, "values", what)) for item in items_of(mapping, "matchExpressions", what)
         ),
     )
 
