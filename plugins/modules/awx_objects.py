@@ -12,7 +12,7 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Makes two projects, an execution environment, two credential types, an inventory with its source, a job template for each stage and for each task beside
+  - Makes two projects, an execution environment, a credential type, an inventory with its source, a job template for each stage and for each task beside
     them, a workflow with an approval, a schedule and a notification template. With O(state=absent), removes them.
   - Calls the modules of O(collection), one after the other. It makes no credentials and no organization.
   - The role P(linerate.rdma.awx#role) uses it. Runs on the controller.
@@ -60,7 +60,7 @@ options:
     type: str
     default: ""
   credentials:
-    description: Names of other credentials that each job has, such as one for ssh, one for BMCs, and one that says where reports are kept.
+    description: Names of other credentials that each job has, such as one for ssh and one for BMCs.
     type: list
     elements: str
     default: []

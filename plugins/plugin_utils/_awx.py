@@ -64,6 +64,8 @@ class Awx:
         if answer.get("failed") and self._pending:
             # what it names is not there yet
             return True
+        if answer.get("failed") and _GOING in str(answer.get("msg")):
+            return False
         if answer.get("failed"):
             # what the module was given is in the answer as well, and may hold a secret
             said = str(answer.get("msg") or answer.get("module_stderr") or "no message")
@@ -73,12 +75,15 @@ class Awx:
         return changed
 
 
+#: AWX deletes an inventory after it has answered, and says so to whoever asks again meanwhile
+_GOING = "already pending deletion"
 #: characters of a refusal that are shown
 _LONGEST = 2000
 
 #: what AWX says, and what to do
 _REMEDIES: typing.Tuple[typing.Tuple[str, str], ...] = (
     ("Playbook not found for project", "Look at the project's last update in AWX: it must have found the repository of the playbooks, at that branch"),
+    ("being used by running jobs", "Wait until its jobs and updates have ended, or cancel them, then run it again"),
     ("in use", "Delete what uses it first: credentials of this type"),
     ("Failed to get token", "Look at the address, the user and the password, or give a token"),
     ("Invalid Authentication Credentials", "Look at the user and the password, or the token"),

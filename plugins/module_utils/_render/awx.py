@@ -28,7 +28,7 @@ def objects(wanted: AwxWanted) -> typing.List[AwxObject]:
     return [
         *_projects(wanted),
         _environment(wanted),
-        *_credential_types(wanted),
+        _credential_type(wanted),
         *_notification(wanted),
         *_inventory(wanted),
         *(_job_template(wanted, template) for template in templates(_describes(wanted))),
@@ -51,7 +51,7 @@ def removals(wanted: AwxWanted) -> typing.List[AwxObject]:
         ("notification_template", (_notification_name(name),), organization),
         ("execution_environment", (name,), {}),
         ("project", (_site_name(name), _playbooks_name(name)), {**organization, "wait": False}),
-        ("credential_type", (_bmc_name(name), _report_name(name)), {}),
+        ("credential_type", (_bmc_name(name),), {}),
     )
     return [AwxObject(kind, each, {"name": each, "state": "absent", **more}) for kind, names, more in made for each in names]
 
@@ -92,31 +92,19 @@ def _environment(wanted: AwxWanted) -> AwxObject:
     )
 
 
-def _credential_types(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
+def _credential_type(wanted: AwxWanted) -> AwxObject:
     fields = [
         {"id": "user", "label": "User", "type": "string"},
         {"id": "password", "label": "Password", "type": "string", "secret": True},
         {"id": "token", "label": "Token of a session, instead of both", "type": "string", "secret": True},
     ]
-    yield _made(
+    return _made(
         "credential_type",
         _bmc_name(wanted.name),
         "Who may ask the BMCs of the nodes, for those whose inventory names nobody",
         kind="cloud",
         inputs={"fields": fields},
         injectors={"env": {variable: "{{ %s | default('') }}" % name for name, variable in BMC_ENVIRONMENT.items()}},
-    )
-    keep = [
-        {"id": "url", "label": "Address that takes the archive of a report by PUT; {run} stands for the run", "type": "string", "secret": True},
-        {"id": "authorization", "label": "Header Authorization, if it wants one", "type": "string", "secret": True},
-    ]
-    yield _made(
-        "credential_type",
-        _report_name(wanted.name),
-        "Where the archives of the reports are kept",
-        kind="cloud",
-        inputs={"fields": keep, "required": ["url"]},
-        injectors={"env": {"RDMA_REPORT_URL": "{{ url }}", "RDMA_REPORT_AUTHORIZATION": "{{ authorization | default('') }}"}},
     )
 
 
@@ -274,10 +262,6 @@ def _site_name(name: str) -> str:
 
 def _bmc_name(name: str) -> str:
     return f"{name}: BMC"
-
-
-def _report_name(name: str) -> str:
-    return f"{name}: where reports are kept"
 
 
 def _notification_name(name: str) -> str:
