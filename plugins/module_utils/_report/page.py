@@ -275,7 +275,7 @@ def _facts(record: Record) -> typing.Optional[Html]:
         # where nothing was seen there may be no such folder
         name = element("a", f"facts/{item.kind}", href=href) if item.seen else f"facts/{item.kind}"
         items.append(element("li", name, f": {item.seen} seen{missing}"))
-    return element("details", element("summary", "Facts that were observed"), element("ul", *items))
+    return element("details", element("summary", "Facts that were observed"), element("ul", *items), class_="facts")
 
 
 def _footer(report: Report, seen: Seen) -> Html:
