@@ -8,11 +8,16 @@ import copy
 import dataclasses
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, judge_stage
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import Earlier, EarlierPair
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import MOST_FABRICS, MOST_WAIVERS, Evidence, render_signature
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, Since, build
 from ansible_collections.linerate.rdma.tests.unit.report.node_world import run
-from ansible_collections.linerate.rdma.tests.unit.report.report_world import Made, World, records
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import FINISHED, RUN, STARTED, Made, World, fabrics, records
 
 CREATED = "2026-01-02T03:10:00+00:00"
 VERSIONS = {"linerate.rdma": "1.0.0", "ansible-core": "2.19.4"}
@@ -44,11 +49,28 @@ def long_signature() -> str:
     return render_signature(report(crowded, versions={f"{number} {LONG[:20]}": LONG for number in range(20)}), evidence)
 
 
+def with_trends(world: World, lost: float = 0.05) -> Made:
+    """The same as five runs before, but that a pair had more then, and lost it by and by."""
+    made = records(world)
+    facts: Facts = load(Facts, made.facts["bandwidth"], "facts")
+    found = []
+    for place, pair in enumerate(facts.bandwidth.pairs if facts.bandwidth else ()):
+        now = pair.average_gbps or 0.0
+        figures = tuple(now * (1 + 0.002 * (-1) ** step + (0.012 * (5 - step) + lost if place == 3 else 0)) for step in range(5))
+        found.append(EarlierPair(pair.fabric, pair.rail, pair.client, pair.server, figures))
+    facts = dataclasses.replace(facts, earlier=Earlier(tuple(f"2025122{number}T030405Z-aaaaaa" for number in range(5)), (), tuple(found)))
+    data = to_data(facts)
+    context = StageContext("bandwidth", RUN, STARTED, FINISHED, False, {})
+    record = judge_stage(context, RawIntent(fabrics(world), []), data, (), (FactCount("hcas", world.nodes, 0),))
+    return Made({**made.records, "bandwidth": record}, {**made.facts, "bandwidth": data})
+
+
 #: by name; made when it is asked for
 PAGES: typing.Mapping[str, typing.Callable[[], str]] = {
     "ill": lambda: render_html(report(run(ILL), SINCE)),
     "well": lambda: render_html(report(run(WELL))),
     "little": lambda: render_html(report(run(World(nodes=4, rails=2, on_leaf=2, rounds=3)))),
+    "trends": lambda: render_html(report(with_trends(World(nodes=4, rails=2, on_leaf=2, rounds=3)))),
     "waived": lambda: render_html(report(records(World(slow=3), [{"check": "bandwidth.*", "reason": "the HCA is ordered"}]))),
     "fleet": lambda: render_html(report(run(FLEET))),
     "signature": long_signature,

@@ -59,7 +59,7 @@ def printed(page: typing.Any) -> typing.List[str]:
 
 @SIZES
 @SCHEMES
-@pytest.mark.parametrize("name", ("ill", "well"))
+@pytest.mark.parametrize("name", ("ill", "well", "trends"))
 def test_nothing_is_wider_than_the_window(show: Open, name: str, size: typing.Any, scheme: str) -> None:
     page = show(name, viewport=size, color_scheme=scheme)
     assert page.evaluate(WIDER_THAN_THE_WINDOW) == [False, False]
@@ -75,8 +75,8 @@ def test_the_page_follows_the_scheme_of_its_reader(show: Open, scheme: str) -> N
 
 @pytest.mark.parametrize(
     ("name", "size", "scheme"),
-    (("ill", DESK, "light"), ("waived", PHONE, "dark"), ("little", PHONE, "light"), ("little", DESK, "dark")),
-    ids=("ill", "waived-dark-phone", "little-phone", "little-dark"),
+    (("ill", DESK, "light"), ("waived", PHONE, "dark"), ("little", PHONE, "light"), ("trends", DESK, "dark")),
+    ids=("ill", "waived-dark-phone", "little-phone", "trends-dark"),
 )
 def test_everybody_can_read_it(show: Open, name: str, size: typing.Any, scheme: str) -> None:
     """Contrast, names of what can be used, order of headings, with all folds open: rules of axe-core, WCAG and its best practices."""
