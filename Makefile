@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lab lab-down lab-status lint unit faults jobs machines nvidia openshift docs release clean-cache
+.PHONY: help setup site test lab lab-down lab-status lint unit browser faults jobs machines nvidia openshift docs release clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -29,6 +29,9 @@ lint: setup ## ansible-lint, ansible-test sanity, ruff, mypy, yamllint, docs and
 
 unit: setup ## tests that need no lab
 	@$(VENV)/python -m dev.unit
+
+browser: ## the report in Debian's chromium: both schemes, both widths, keyboard, paper, load; 'make test' leaves it out. 'python3 -m dev.browser --pictures' makes docs/*.png
+	@$(PYTHON) -m dev.browser
 
 test: setup ## everything that CI runs
 	@$(VENV)/python -m dev.test

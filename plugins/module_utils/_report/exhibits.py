@@ -32,6 +32,7 @@ from .._model.reachability import ObservedPings, Ping, PingPlan
 from .._model.records import Record
 from .matrix import Cell, Matrix, by_number
 from .seen import Seen
+from .trends import Trend, trends
 from .verdict import label
 
 Judgements = typing.Mapping[str, typing.Sequence[Judged]]
@@ -131,6 +132,15 @@ def compared(record: Record, facts: Seen) -> typing.Tuple[compare.Compared, ...]
     """
     loaded = _load(record, facts, ("bandwidth",))
     return compare.compared(*loaded) if loaded is not None else ()
+
+
+def over_runs(record: Record, facts: Seen) -> typing.Tuple[typing.Tuple[Trend, ...], int]:
+    """Bandwidth over the kept runs, and how many of these there are.
+
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("bandwidth", "earlier"))
+    return (trends(loaded[1].bandwidth, loaded[1].earlier), len(loaded[1].earlier.runs)) if loaded is not None else ((), 0)
 
 
 def fleet(records: typing.Mapping[str, Record], facts: Seen) -> typing.Dict[str, str]:

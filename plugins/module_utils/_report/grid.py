@@ -26,7 +26,7 @@ def figure(whole: Matrix) -> Html:
     words += _span(whole)
     caption = (element("b", f"{whole.title}: {whole.what} in {whole.unit}"), " ", element("span", words))
     parts = (
-        element("div", _grid(shown), class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}: matrix of clients and servers"),
+        element("div", _grid(shown), class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}: {whole.what}, matrix of clients and servers"),
         _legend(shown),
         _slow_nodes(whole) if shown.folded else None,
     )
@@ -108,7 +108,7 @@ def _slow_nodes(whole: Matrix) -> Html:
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
     body = element("tbody", *[_slow_node(row) for row in rows[:MOST_SLOW_NODES]])
     table = element("table", element("caption", title), head, body, class_="numbers")
-    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=title)
+    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}, {whole.what}: {title}")
 
 
 def _slow_node(row: NodeRow) -> Html:

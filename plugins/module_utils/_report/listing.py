@@ -81,20 +81,29 @@ def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = 
     """What closes a gate, by stage: a numbered list, each entry leading to its stage. Of a check with many causes the first is enough here.
 
     A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes the gate of its stage:
-    it was not tried because of something that is wrong before it. Neither is what leads to the suspect of its stage.
+    it was not tried because of something that is wrong before it. Neither is what leads to another step of its stage, as to its suspect.
     """
     by_remedy: typing.Dict[str, typing.List[_Step]] = {}
     left: typing.List[_Step] = []
     for stage, of_stage in found.items():
         steps = list(_steps(stage, of_stage))
         has_causes = any(step.group.label != SKIPPED for step in steps)
-        suspects = {step.group.check for step in steps if step.group.check.endswith(".suspect")}
         for step in steps:
-            if (has_causes and step.group.label == SKIPPED) or any(f"See {suspect}" in step.group.remedy for suspect in suspects - {step.group.check}):
+            if (has_causes and step.group.label == SKIPPED) or _leads_on(step, steps):
                 left.append(step)
             else:
                 by_remedy.setdefault(step.group.remedy, []).append(step)
     return element("div", element("ol", *[_step(first, same, pages) for first, *same in by_remedy.values()], class_="steps"), _consequences(left))
+
+
+def _leads_on(step: _Step, steps: typing.Iterable[_Step]) -> bool:
+    """Whether its remedy is to look at another one of these, which does not lead back."""
+    own = step.group.check
+    return any(_names(step, other.group.check) and not _names(other, own) for other in steps if other.group.check != own)
+
+
+def _names(step: _Step, check: str) -> bool:
+    return any(f"{words} {check}" in step.group.remedy for words in ("See", "See the finding", "See the findings"))
 
 
 def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[_Step]:
@@ -142,7 +151,7 @@ def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html
             found.setdefault(item.finding.check, []).append(item.finding)
     if not found:
         return None
-    parts = [element("section", element("h4", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES, record)) for check, items in found.items()]
+    parts = [element("section", element("h3", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES, record)) for check, items in found.items()]
     total = sum(map(len, found.values()))
     return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
 
@@ -183,6 +192,8 @@ def _subjects(group: Group) -> Html:
 
 
 def _table(findings: typing.Sequence[Finding], most: int, where: str, with_values: bool = True) -> Html:
+    first = findings[0]
+    label = f"{first.check}, {first.status}: {first.subject} and {len(findings) - 1} more"
     names = ("Subject", "Measured", "Expected") if with_values else ("Subject",)
     rows = []
     for finding in findings[:most]:
@@ -190,7 +201,7 @@ def _table(findings: typing.Sequence[Finding], most: int, where: str, with_value
         rows.append(element("tr", element("th", element("bdi", finding.subject), scope="row"), *[element("td", text) for text in values]))
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
     more = element("p", f"and {len(findings) - most} more, all of them in {where}", class_="more") if len(findings) > most else None
-    return element("div", element("table", head, element("tbody", *rows)), more, class_="scroll", tabindex=0, role="region", aria_label="Findings")
+    return element("div", element("table", head, element("tbody", *rows)), more, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
 def _more(left: typing.Sequence[Group]) -> typing.Iterator[Html]:

@@ -11,8 +11,9 @@ import typing
 from .._check.sources import SOURCES, OfCluster
 from .._model.records import CLOSED, Record
 from . import comparisons, drawing, grid, node_page, nodes, operators, plans
+from . import trends as over_time
 from .data import record_path
-from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
+from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, over_runs, plan
 from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
 from .markup import Html, element, join
 from .seen import Seen
@@ -253,6 +254,9 @@ def _figures(stage: StageReport, report: Report, seen: Seen, known: Charts) -> t
             yield plans.figure(planned)
         # what is wrong before what is well
         yield from map(grid.figure, sorted(matrices(stage.record, seen, known), key=grid.is_well))
+        if stage.name == "bandwidth":
+            found, runs = over_runs(stage.record, seen)
+            yield from [over_time.figure(found, runs)] if found else []
         yield from map(comparisons.figure, compared(stage.record, seen) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")
@@ -275,7 +279,7 @@ def _facts(record: Record) -> typing.Optional[Html]:
         # where nothing was seen there may be no such folder
         name = element("a", f"facts/{item.kind}", href=href) if item.seen else f"facts/{item.kind}"
         items.append(element("li", name, f": {item.seen} seen{missing}"))
-    return element("details", element("summary", "Facts that were observed"), element("ul", *items))
+    return element("details", element("summary", "Facts that were observed"), element("ul", *items), class_="facts")
 
 
 def _footer(report: Report, seen: Seen) -> Html:

@@ -27,7 +27,7 @@ MOST_WAIVERS = 4
 #: characters of a text in a line of its own, and in one of two columns
 _MOST_CHARACTERS = 110
 _MOST_IN_COLUMN = 44
-_MOST_IN_TABLE = 30
+_MOST_IN_TABLE = 28
 _MOST_VERSIONS = 8
 
 _STYLE = """
@@ -46,11 +46,12 @@ h2{margin:3mm 0 1mm;font-size:11pt}
 p{margin:0 0 1mm;overflow-wrap:anywhere}
 dl{display:grid;grid-template-columns:1fr 1fr;gap:1mm 8mm;margin:3mm 0 0}
 dl div{display:grid;grid-template-columns:26mm 1fr;gap:2mm;min-width:0}
-dt{color:#4a5558}dd{margin:0;overflow-wrap:anywhere;min-height:1.35em}
+dt{color:#4a5558}dt,dd,.text p{overflow-wrap:anywhere;display:-webkit-box;-webkit-line-clamp:2;-webkit-box-orient:vertical;overflow:hidden}
+.text p{margin:0}dd{margin:0;min-height:1.35em}
 dd.blank{border-bottom:.2mm solid #14191a}
 table{border-collapse:collapse;width:100%}
 th,td{text-align:right;padding:.6mm 2mm;border-bottom:.2mm solid #b9c2bd;font-variant-numeric:tabular-nums;vertical-align:top}
-td,thead th{white-space:nowrap}.text td{white-space:normal}
+td,thead th{white-space:nowrap}.text td{white-space:normal}.text td:first-child{width:36%}.text td:last-child{width:14%}
 th:first-child,td:first-child{text-align:left;padding-left:0;overflow-wrap:anywhere}
 thead th{color:#4a5558;font-weight:400}
 .text td,.text th{text-align:left}
@@ -219,7 +220,10 @@ def _waivers(report: Report) -> typing.Iterator[Html]:
 def _waiver(used: UsedWaiver) -> Html:
     name = used.waiver.check if used.waiver.subject == "*" else f"{used.waiver.check} on {used.waiver.subject}"
     return element(
-        "tr", element("td", element("code", _short(name, _MOST_IN_COLUMN))), element("td", _short(used.waiver.reason)), element("td", str(len(used.covered)))
+        "tr",
+        element("td", element("p", element("code", _short(name, _MOST_IN_COLUMN)))),
+        element("td", element("p", _short(used.waiver.reason))),
+        element("td", str(len(used.covered))),
     )
 
 
@@ -232,14 +236,15 @@ def _versions(report: Report) -> typing.Iterator[Html]:
 def _sums(evidence: Evidence) -> typing.Iterator[Html]:
     yield element("h2", "Checksums (SHA-256)")
     yield element("p", "Intent: ", element("code", evidence.intent))
-    yield element("p", "Evidence, ", _short(evidence.archive), ": ", element("code", evidence.sha256))
-    command = f"ansible-playbook linerate.rdma.evidence -e rdma_evidence={evidence.archive} -e rdma_evidence_sha256={evidence.sha256[:12]}..."
+    name = _short(evidence.archive, _MOST_IN_COLUMN)
+    yield element("p", "Evidence, ", name, ": ", element("code", evidence.sha256))
+    command = f"ansible-playbook linerate.rdma.evidence -e rdma_evidence={name} -e rdma_evidence_sha256={evidence.sha256[:12]}..."
     yield element("p", "Verify it: sha256sum, or with its verdict judged again: ", element("code", command), class_="more")
 
 
 def _fields(evidence: Evidence) -> Html:
     fields = [
-        element("div", element("p", f"{role}{f', {_short(name)}' if name else ''}"), element("small", "name, place, date, signature"))
+        element("div", element("p", f"{role}{f', {_short(name, _MOST_IN_COLUMN)}' if name else ''}"), element("small", "name, place, date, signature"))
         for role, name in (("Contractor", evidence.contractor), ("Customer", evidence.customer))
     ]
     return element("section", *fields, class_="sign", aria_label="Signatures")

@@ -147,6 +147,21 @@ def test_pairs_that_a_suspect_explains_are_no_steps_of_their_own() -> None:
     assert "See fabric.suspect" in steps and not after.strip("</div>"), "without a suspect they are all that there is"
 
 
+def test_what_leads_to_another_finding_is_no_step_of_its_own() -> None:
+    pair = Finding("reachability.pair", "node-1 -> node-2", "fail", why="Lost.", remedy="Trace the route.")
+    port = Finding("reachability.port", "node-1", "fail", why="Packets are lost.", remedy="See the findings reachability.pair of this port.")
+    steps, after = next_steps(report(record("reachability", pair, port)))
+    assert "reachability.pair" in steps and "reachability.port" not in steps and "1 that follow from these" in after
+    circle = dataclasses.replace(pair, remedy="See reachability.port.")
+    steps, after = next_steps(report(record("reachability", circle, port)))
+    assert steps.count("<li>") == 2, "of two that lead to each other none is lost"
+
+
+def test_a_remedy_names_each_link_once() -> None:
+    steps, _after = next_steps(build(records(World(cut=(0, 1))).records, {}, "", NOW))
+    assert steps.count("leaf-0-1 port 40 ") == 1 and steps.count("with ibtracert") == 1
+
+
 def test_a_closed_stage_says_what_is_wrong_before_its_pictures() -> None:
     made = records(World(slow=3))
     slow, well = (render_html(build(one.records, {}, "", "", facts=one.source)) for one in (made, records(World())))
