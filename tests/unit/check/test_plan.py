@@ -470,9 +470,8 @@ def test_a_kubelet_config_that_no_pool_of_the_node_takes_is_unknown_beside_a_mac
     assert [item.action for item in others] == ["unknown", "reboot", "reboot", "reboot"]
 
 
-OWN = MachinePool(
-    "gpu", LabelSelector({"row": "1"}), config_selector=LabelSelector(expressions=(LabelExpression("machineconfiguration.openshift.io/role", "In", ("worker", "gpu")),))
-)
+ROLES = LabelExpression("machineconfiguration.openshift.io/role", "In", ("worker", "gpu"))
+OWN = MachinePool("gpu", LabelSelector({"row": "1"}), config_selector=LabelSelector(expressions=(ROLES,)))
 BASE = dataclasses.replace(WORKERS, labels={"pool": "a"})
 
 

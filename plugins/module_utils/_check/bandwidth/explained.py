@@ -159,4 +159,29 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         look=("ib_write_bw -a -d mlx5_0 --report_gbits",),
         remedy="Raise `pods.limit_seconds`, or leave the sweep out (`bandwidth.sweep: false`).",
     ),
+    "bandwidth.trend": Explanation(
+        means=(
+            "A pair is slower than it was itself in the runs that are kept. It is above its floor still; a link that gets worse shows here long before "
+            "the floor does."
+        ),
+        measured=(
+            "The figure of each pair with RDMA, against its median in the kept runs with the same `rdma_fabrics`, if three or more have one: more than "
+            "3 % less is a warning. A kept run that cannot be read is named, and not counted."
+        ),
+        causes=(
+            "A cable or transceiver that ages or got dirty, or a link that retrains.",
+            "Something else used the fabric or the node during this run.",
+            "Firmware, driver, BIOS or tuning changed since.",
+            "A file of a kept run was cut off or changed.",
+        ),
+        look=(
+            "ibqueryerrors",
+            "mlxlink -d ADDRESS -c -m",
+            "ansible-playbook linerate.rdma.difference",
+        ),
+        remedy=(
+            "Run stage bandwidth again while the fabric is idle. If the pair stays slower, look at the error counters and the temperature of its links, "
+            "and see what changed (`linerate.rdma.difference`)."
+        ),
+    ),
 }
