@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help setup site test lab lab-down lab-status lint unit faults jobs machines nvidia openshift clean-cache
+.PHONY: help setup site test lab lab-down lab-status lint unit browser faults jobs machines nvidia openshift docs release clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -29,6 +29,9 @@ lint: setup ## ansible-lint, ansible-test sanity, ruff, mypy, yamllint, docs and
 
 unit: setup ## tests that need no lab
 	@$(VENV)/python -m dev.unit
+
+browser: ## the report in Debian's chromium: both schemes, both widths, keyboard, paper, load; 'make test' leaves it out. 'python3 -m dev.browser --pictures' makes docs/*.png
+	@$(PYTHON) -m dev.browser
 
 test: setup ## everything that CI runs
 	@$(VENV)/python -m dev.test
@@ -58,6 +61,12 @@ openshift: setup ## the lab with real OLM and machine config controller, which a
 	@$(VENV)/python -m lab olm on
 	@$(VENV)/python -m dev.site -i inventory/lab-olm
 	@$(VENV)/python -m pytest tests/lab/test_olm.py
+
+release: setup ## VERSION=1.2.0: tests, version, changelog, tarball, commit and tag; DRY_RUN=1 leaves out tests, commit and tag
+	@$(VENV)/python -m dev.release $(VERSION) $(if $(DRY_RUN),--dry-run)
+
+docs: setup ## the documentation as a site, in build/docs/html: no warning, no dead link inside of it
+	@$(PYTHON) -m dev.docs
 
 clean-cache: ## empty the cache of builds and downloads
 	@$(PYTHON) -m dev.clean_cache

@@ -13,7 +13,7 @@ from .steps import ANSIBLE_ENV, BUILD, COLLECTIONS, ROOT, VENV, StepError, guard
 from .tree import TREE, make_tree
 
 #: what is strictly typed of the plugins, by the name under which Ansible finds them
-KINDS = ("module_utils", "plugin_utils", "action", "connection", "filter", "inventory", "lookup", "modules")
+KINDS = ("module_utils", "plugin_utils", "action", "callback", "connection", "filter", "inventory", "lookup", "modules")
 PLUGINS = [f"ansible_collections/linerate/rdma/plugins/{name}" for name in KINDS]
 #: and of all else
 OTHERS = ("dev", "lab", "tests")
@@ -29,7 +29,7 @@ def main() -> None:
     run("antsibull-changelog", [binaries / "antsibull-changelog", "lint"], "Correct the fragment that it names; see CONTRIBUTING.md.")
     copy = make_tree()
     _docs(copy)
-    _galaxy(copy)
+    galaxy(copy)
     if "quick" not in sys.argv[1:]:
         sys.argv[1:] = []
         sanity.main()
@@ -50,8 +50,11 @@ def _docs(copy: pathlib.Path) -> None:
     run("antsibull-docs", command, "Correct the documentation that it names.", cwd=copy, env=environment)
 
 
-def _galaxy(copy: pathlib.Path) -> None:
-    """What a server says of the collection that it takes in: it has no other one beside it. It lints once more what is left."""
+def galaxy(copy: pathlib.Path) -> pathlib.Path:
+    """What a server says of the collection that it takes in: it has no other one beside it. It lints once more what is left.
+
+    :returns: the tarball
+    """
     built = BUILD / "galaxy"
     shutil.rmtree(built, ignore_errors=True)
     built.mkdir()
@@ -66,6 +69,7 @@ def _galaxy(copy: pathlib.Path) -> None:
     warned = [line for line in text.splitlines() if line.startswith(("WARNING", "ERROR", "CRITICAL"))]
     if warned or "Importer processing completed successfully" not in text:
         raise StepError("\n".join([f"'{name}' is not content; all of its output: {log_of(name).relative_to(ROOT)}", *warned]), remedy)
+    return archive
 
 
 if __name__ == "__main__":

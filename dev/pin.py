@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pins ``test-requirements.txt``: every package that ``test-requirements.in`` leads to, in the newest release that fits.
+"""Pins the lists of packages: every package that a list of names leads to, in the newest release that fits.
 
+``test-requirements.txt`` is what developers need, ``docs.txt`` beside this file what builds the documentation. Arguments name lists; else all are renewed.
 Run it with the oldest Python that the project is developed on.
 """
 
@@ -14,16 +15,23 @@ import tempfile
 
 from .steps import ROOT, guarded, run, say
 
+LISTS = {"test-requirements": ROOT, "docs": ROOT / "dev"}
+
 
 def main() -> None:
+    for name in sys.argv[1:] or LISTS:
+        _pin(LISTS[name] / f"{name}.in")
+
+
+def _pin(wanted: pathlib.Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--report", str(report), "-r", "test-requirements.in"]
-        run("resolve test-requirements.in", command, "Look whether the Python package index can be reached, and whether the requirements fit together.")
+        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--report", str(report), "-r", str(wanted)]
+        run(f"resolve {wanted.name}", command, "Look whether the Python package index can be reached, and whether the requirements fit together.")
         packages = [item["metadata"] for item in json.loads(report.read_text(encoding="utf-8"))["install"]]
     lines = sorted(f"{package['name'].lower().replace('_', '-')}=={package['version']}" for package in packages)
-    head = "# Made by 'python3 -m dev.pin' from test-requirements.in. Do not edit."
-    (ROOT / "test-requirements.txt").write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    head = f"# Made by 'python3 -m dev.pin' from {wanted.name}. Do not edit."
+    wanted.with_suffix(".txt").write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
     say(f"{len(lines)} packages")
 
 

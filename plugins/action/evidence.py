@@ -7,29 +7,49 @@ from __future__ import annotations
 import os
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._again import start_of
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack, unpack
+from ansible_collections.linerate.rdma.plugins.module_utils._again import sign, start_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import checksum, pack, unpack, verify
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
 
 
 class ActionModule(ControllerAction):
-    """Writes no more than it is asked to: an archive, or a folder."""
+    """Writes no more than it is asked to: an archive and its sheet, or a folder."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         "state": {"type": "str", "default": "packed", "choices": ["packed", "unpacked"]},
         "report_dir": {"type": "path"},
         "archive": {"type": "path"},
+        "sha256": {"type": "str"},
+        "signature": {
+            "type": "dict",
+            "options": {name: {"type": "str", "default": ""} for name in ("customer", "cluster", "contractor")},
+        },
     }
     RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"required_if": [("state", "packed", ["report_dir"]), ("state", "unpacked", ["archive"])]}
 
     def work(self, options: Result, variables: Result) -> Result:
-        if options["state"] == "unpacked":
-            archive = os.path.abspath(options["archive"])
-            folder = os.path.abspath(options["report_dir"] or archive.removesuffix(".gz").removesuffix(".tar") + ".run")
-            sums = unpack(archive, folder)
-            return {"archive": archive, "report_dir": folder, "run": start_of(folder).run, "files": len(sums), "left_out": []}
+        return self._unpacked(options) if options["state"] == "unpacked" else self._packed(options)
+
+    @staticmethod
+    def _unpacked(options: Result) -> Result:
+        archive = os.path.abspath(options["archive"])
+        if options["sha256"]:
+            verify(archive, options["sha256"])
+        folder = os.path.abspath(options["report_dir"] or f"{_stem(archive)}.run")
+        sums = unpack(archive, folder)
+        return {"archive": archive, "report_dir": folder, "run": start_of(folder).run, "files": len(sums), "left_out": [], "sha256": checksum(archive)}
+
+    @staticmethod
+    def _packed(options: Result) -> Result:
         folder = os.path.abspath(options["report_dir"])
-        name = f"rdma-evidence-{start_of(folder).run}"
+        run = start_of(folder).run
+        name = f"rdma-evidence-{run}"
         archive = os.path.abspath(options["archive"] or os.path.join(os.path.dirname(folder), f"{name}.tar.gz"))
         sums, left_out = pack(folder, archive, name)
-        return {"archive": archive, "report_dir": folder, "run": start_of(folder).run, "files": len(sums), "left_out": left_out}
+        digest, sheet = checksum(archive), f"{_stem(archive)}.signature.html"
+        sign(folder, sheet, os.path.basename(archive), digest, options["signature"] or {})
+        return {"archive": archive, "report_dir": folder, "run": run, "files": len(sums), "left_out": left_out, "sha256": digest, "signature": sheet}
+
+
+def _stem(archive: str) -> str:
+    return archive.removesuffix(".gz").removesuffix(".tar")

@@ -9,6 +9,7 @@ import typing
 from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, resume_run, start_run
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION, heed
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 
@@ -27,11 +28,11 @@ class ActionModule(ControllerAction):
         folder = self._folder(options, variables, check_mode)
         return {**begin(options, folder, check_mode), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
 
-    @staticmethod
-    def _folder(options: Result, variables: Result, check_mode: bool) -> FactFolder:
+    def _folder(self, options: Result, variables: Result, check_mode: bool) -> FactFolder:
         """That of the run: one that this ansible-playbook has begun, an older one that goes on, or a new one."""
         if options["run"]:
             return FactFolder(options["report_dir"], options["run"])
+        heed(self._templar.template(variables.get(DISRUPTION)), options["cluster"])
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         if options["resume_from"]:
             return resume_run(options, nodes, check_mode)

@@ -13,6 +13,7 @@ class ModuleDocFragment:
     """``intent``: what to do. ``pods``: of a module that works in pods on the nodes. ``frame``: of the frame around the stages.
 
     ``progress``: of a module that reports while it works. ``objects``: of a module that takes Kubernetes objects. ``bmcs``: of a module that asks BMCs.
+    ``awx``: of a module that makes objects of AWX.
     """
 
     INTENT = r"""
@@ -202,4 +203,42 @@ options:
     description: How many BMCs to ask at the same time. 512 take about 120 MiB of memory, and as many open files.
     type: int
     default: 512
+"""
+
+    AWX = r"""
+options:
+  controller_host:
+    description: Address of AWX. The default is the environment variable E(CONTROLLER_HOST), which a credential of AWX for itself sets.
+    type: str
+  controller_username:
+    description: User. The default is E(CONTROLLER_USERNAME).
+    type: str
+  controller_password:
+    description: Password. The default is E(CONTROLLER_PASSWORD).
+    type: str
+  controller_oauthtoken:
+    description: Token, instead of user and password. The default is E(CONTROLLER_OAUTH_TOKEN).
+    type: str
+  validate_certs:
+    description: Whether to check the certificate of AWX. The default is E(CONTROLLER_VERIFY_SSL).
+    type: bool
+  collection:
+    description: Collection whose modules make the objects. V(ansible.controller) is that of Red Hat Ansible Automation Platform. It is not a dependency.
+    type: str
+    choices: [awx.awx, ansible.controller]
+    default: awx.awx
+  name:
+    description: What the names of all objects begin with.
+    type: str
+    default: linerate.rdma
+  organization:
+    description: Organization of the objects, which exists.
+    type: str
+    required: true
+  approval_seconds:
+    description: Time in seconds after which AWX denies an approval that nobody answers. V(0) waits forever.
+    type: int
+    default: 0
+requirements:
+  - The collection awx.awx, or ansible.controller
 """

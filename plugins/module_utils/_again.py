@@ -12,15 +12,16 @@ from ._check.frame import RawIntent
 from ._folder import facts_of
 from ._frame import records_dir
 from ._model.errors import RdmaError
-from ._model.facts import RunStart
+from ._model.facts import RunStart, intent_checksum
 from ._model.findings import STAGES
 from ._model.records import Record
 from ._observe.facts import FactFolder, read_start
 from ._observe.files import FileError, remove, write_text
 from ._observe.records import read_records, write_record
-from ._publish import publish
+from ._publish import publish, report_of
 from ._report.difference import KINDS, Difference, Snapshot, differences, record_differences, show
 from ._report.difference_page import difference_html, difference_json
+from ._report.signature import Evidence, render_signature
 from ._report.verdict import Since
 
 Data = typing.Dict[str, typing.Any]
@@ -61,6 +62,21 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
     answer = publish(folder, target, {**records, **judged}, unreadable, versions)
     found = record_differences(of_run, judged)
     return {**answer, "run": start.run, "report_dir": target, "same": not found, "lines": show(found)}
+
+
+def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing.Mapping[str, str]) -> None:
+    """Write the sheet that two parties sign of a run.
+
+    :param sheet: path of the page
+    :param archive: name of the file with the evidence
+    :param sha256: its checksum
+    :param parties: ``customer``, ``cluster`` and ``contractor``; what is empty is a line to fill in
+    :raises FileError: a file can't be read or written
+    """
+    start = start_of(report_dir)
+    records, unreadable = read_records(records_dir(report_dir))
+    report = report_of(FactFolder(report_dir, start.run), records, unreadable, start.versions)
+    write_text(sheet, render_signature(report, Evidence(archive, sha256, intent_checksum(start), len(start.nodes), **parties)))
 
 
 def snapshot(report_dir: str) -> Snapshot:

@@ -10,6 +10,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule, env_fallback
 
 from ._check.fleet.bios import Wanted, wanted_of
+from ._model.awx import BMC_ENVIRONMENT as ENVIRONMENT
 from ._model.errors import RdmaError
 from ._observe.redfish.bmc import Bmc, address_of, fingerprint_of
 from ._observe.redfish.trust import Trust
@@ -17,8 +18,6 @@ from ._run.read_bios import PARALLEL
 
 Options = typing.Mapping[str, typing.Any]
 
-#: environment variables that a credential of AWX sets
-ENVIRONMENT = {name: f"RDMA_BMC_{name.upper()}" for name in ("user", "password", "token")}
 #: what a node's inventory may say of its BMC: variables that start with rdma_bmc_
 OF_NODE = ("address", "port", "user", "password", "token", "fingerprint", "system")
 

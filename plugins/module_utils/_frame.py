@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import os
 import secrets
+import statistics
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -19,11 +20,12 @@ from ._check.validate.check import Facts
 from ._folder import changes_of, facts_of, unseen
 from ._model.facts import Resume, RunStart
 from ._model.findings import STAGES, Finding, Waiver, judge
-from ._model.records import CLOSED, OPEN, Record, describe, record_data
+from ._model.records import CLOSED, OPEN, Record, describe, duration, record_data
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
 from ._observe.files import remove
-from ._observe.records import read_heads, read_records, write_record
+from ._observe.history import folder_of, kept
+from ._observe.records import read_head, read_heads, read_records, write_record
 
 #: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame
 FRAME_SPEC: typing.Dict[str, typing.Any] = {
@@ -111,7 +113,8 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     record = may_start(context, _raw(options), Facts(start.nodes, start.variables))
     look = [] if record else unseen(folder, options["stage"])
     asks = record is None and (bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent))
-    return {**_conclude(context, record, options["report_dir"]), "look": look, "observers": asks and bool(start.by_pods)}
+    usual = _usual(options, folder.run, check_mode) if record is None else {}
+    return {**_conclude(context, record, options["report_dir"]), **usual, "look": look, "observers": asks and bool(start.by_pods)}
 
 
 def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
@@ -148,6 +151,15 @@ def _kept(options: Data, run: str) -> Data:
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} - gate {record.gate}"
     return {"stage": record.stage, "run": run, "started": record.started, "go": False, "gate": record.gate, "lines": [line], "look": [], "observers": False}
+
+
+def _usual(options: Data, run: str, check_mode: bool) -> Data:
+    """How long the stage took in the runs that are kept, where it ran to its end: the median of their seconds, and how many these are."""
+    report_dir, stage = options["report_dir"], options["stage"]
+    heads = (read_head(records_dir(folder_of(report_dir, name)), stage) for name in kept(report_dir) if name != run)
+    done = [duration(head) for head in heads if head is not None and head.check_mode is check_mode and head.gate != CLOSED]
+    seconds = [value for value in done if value is not None]
+    return {"usual_seconds": round(statistics.median(seconds), 1), "usual_runs": len(seconds)} if seconds else {}
 
 
 def _context(options: Data, run: str, check_mode: bool) -> StageContext:

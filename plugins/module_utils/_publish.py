@@ -9,20 +9,35 @@ import os
 import platform
 import typing
 
+from ._check.ids import PAGES
 from ._folder import facts_of
 from ._model.records import Record
 from ._model.version import COLLECTION_VERSION
 from ._observe.facts import FactFolder, now, read_start
 from ._observe.files import write_text
+from ._report.approval import plan_text
 from ._report.data import render_json
 from ._report.junit import render_junit
 from ._report.metrics import render_metrics
 from ._report.page import render_html
-from ._report.verdict import Since, build, stats, times, verdict_line
+from ._report.verdict import Report, Since, build, stats, times, verdict_line
 
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics}
 
 Data = typing.Dict[str, typing.Any]
+
+
+def report_of(facts: FactFolder, records: typing.Mapping[str, Record], unreadable: typing.Mapping[str, str], versions: typing.Mapping[str, str]) -> Report:
+    """The report of a run, before it has a format.
+
+    :param facts: folder and run that the figures are of
+    :param records: by stage, of whatever run
+    :param unreadable: by stage, why its record could not be read
+    :param versions: that it names
+    """
+    start = read_start(facts.report_dir)
+    resumes = start.resumes if start is not None and start.run == facts.run else ()
+    return build(records, unreadable, facts.run, now(), versions, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes)
 
 
 def publish(
@@ -32,6 +47,7 @@ def publish(
     unreadable: typing.Mapping[str, str],
     versions: typing.Mapping[str, str],
     since: typing.Optional[Since] = None,
+    pages: str = PAGES,
 ) -> Data:
     """Write the report.
 
@@ -41,14 +57,12 @@ def publish(
     :param unreadable: by stage, why its record could not be read
     :param versions: of what calls this, by name
     :param since: what changed since the run before, if one is kept
+    :param pages: address of what explains a finding, with ``{page}`` for its name
     :returns: the result of the module ``report``
     :raises FileError: a file can't be written
     """
     everything = {"linerate.rdma": COLLECTION_VERSION, **versions, "python": platform.python_version()}
-    start = read_start(facts.report_dir)
-    resumes = start.resumes if start is not None and start.run == facts.run else ()
-    report = build(records, unreadable, facts.run, now(), everything, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes)
-    report = dataclasses.replace(report, since=since)
+    report = dataclasses.replace(report_of(facts, records, unreadable, everything), since=since, pages=pages)
     paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
         write_text(paths[name], render(report))
@@ -58,7 +72,7 @@ def publish(
         "waived": report.waived,
         "success": report.success,
         "line": verdict_line(report, paths["html"]),
-        "stats": stats(report, paths["html"]),
+        "stats": stats(report, paths["html"], plan_text(report)),
         "times": times(report),
         "counts": report.counts,
         "changes": list(report.changes),

@@ -70,6 +70,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+earlier:
+  description:
+    - The figures of the runs that are kept in the same folder and were asked for the same fabrics.
+    - C(runs) has their names, C(unread) those of runs that cannot be read.
+  returned: if O(facts_dir) and O(run) are set, and not in check mode
+  type: dict
 changes:
   description: One line for each removed pod of an earlier run.
   returned: success
@@ -128,6 +134,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier import earlier
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import admitted
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench, plans_of
@@ -159,10 +166,12 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    seen = _seen(module)
+    seen, folder = _seen(module), folder_of(module)
+    # before it measures: what can't be read then costs no measurement
+    before = {} if folder is None else {"earlier": to_data(earlier(folder))}
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say, admitted(held.cluster, plan.fabrics, held.run) as fabrics:
         facts = Bench(held.cluster, dataclasses.replace(plan, fabrics=fabrics, run=held.run), time.monotonic, time.sleep, say, seen).run()
-    return answer(facts, sound(intent.fabrics, facts, seen))
+    return {**answer(facts, sound(intent.fabrics, facts, seen)), **before}
 
 
 def main() -> None:

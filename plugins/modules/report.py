@@ -33,6 +33,12 @@ options:
       - The page says what changed since the newest of them that is of this kind. Runs in check mode are compared with each other only.
     type: int
     default: 0
+  pages:
+    description:
+      - Address of the page that explains a finding, with C({page}) in place of its name. The report leads there.
+      - The default is the documentation of the collection. A disconnected site names its own, such as C(https://docs.example/findings/{page}.html).
+    type: str
+    default: ""
 extends_documentation_fragment:
   - linerate.rdma._attributes.records
 seealso:
@@ -102,6 +108,9 @@ stats:
         The first finding that closes a gate, as C(check), C(subject), C(status), C(why) and C(remedy).
         C(null) if no finding does.
       type: dict
+    plan:
+      description: In check mode, which nodes would be disturbed and what would be made, as text for whoever approves it. Empty otherwise.
+      type: str
     report:
       description: Path of the page.
       type: str
@@ -138,6 +147,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._again import since
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import PAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import before, keep
@@ -151,12 +161,19 @@ def write_report(params: typing.Dict[str, typing.Any], ansible_version: str) -> 
     records, unreadable = read_records(records_dir(folder))
     facts = FactFolder(folder, params["run"] or newest(records))
     earlier = before(folder, facts.run) if params["keep"] else None
-    answer = publish(facts, folder, records, unreadable, {"ansible-core": ansible_version}, since(earlier, folder) if earlier else None)
+    answer = publish(
+        facts, folder, records, unreadable, {"ansible-core": ansible_version}, since(earlier, folder) if earlier else None, params.get("pages") or PAGES
+    )
     return {**answer, "removed": keep(folder, facts.run, params["keep"])}
 
 
 def main() -> None:
-    spec = {"run": {"type": "str"}, "report_dir": {"type": "path", "required": True}, "keep": {"type": "int", "default": 0}}
+    spec = {
+        "run": {"type": "str"},
+        "report_dir": {"type": "path", "required": True},
+        "keep": {"type": "int", "default": 0},
+        "pages": {"type": "str", "default": ""},
+    }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     run(module, lambda: write_report(module.params, module.ansible_version))
 

@@ -94,6 +94,14 @@ observers:
   description: Whether the stage looks at nodes that are reached by observers, so that these must be there.
   type: bool
   returned: always
+usual_seconds:
+  description: How many seconds this stage took in the runs that the report has kept and in which it ran to its end. The median of them.
+  type: float
+  returned: if a run is kept in which it did, and the stage can start
+usual_runs:
+  description: Number of these runs.
+  type: int
+  returned: with RV(usual_seconds)
 look:
   description: Kinds of facts about nodes that the stage needs and that this run does not have yet.
   type: list

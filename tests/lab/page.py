@@ -40,10 +40,10 @@ def _row(scenario: Scenario, index: int) -> str:
     expected = scenario.expected[index]
     finding = f"`{expected.check}` on `{expected.subject}`: {expected.status}"
     says = "; ".join(f'"{text}"' for text in expected.says)
-    return _line(expected.fault, _how(scenario, index), f"`{scenario.playbook}`", finding, says, expected.remedy)
+    return _line(expected.fault, how(scenario, index), f"`{scenario.playbook}`", finding, says, expected.remedy)
 
 
-def _how(scenario: Scenario, index: int) -> str:
+def how(scenario: Scenario, index: int) -> str:
     """Several faults on different subjects have a finding each, in the same order; else all that is injected makes the one finding."""
     own = scenario.injections[index : index + 1] if len(scenario.expected) > 1 else scenario.injections
     ways = [f"`{' '.join(['lab/fault', item.name, 'on', *item.words])}`" + (" while it runs" if item.after else "") for item in own]

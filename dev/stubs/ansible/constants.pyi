@@ -5,4 +5,9 @@
 import typing
 
 DEFAULT_LOCAL_TMP: str
+COLOR_CHANGED: str
+COLOR_ERROR: str
+COLOR_HIGHLIGHT: str
+COLOR_OK: str
+COLOR_WARN: str
 config: typing.Any

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from .._model.findings import STAGES
+from .._model.version import DOCUMENTATION
 
 #: what each stage looks at; the order of the ids means nothing
 WHAT = {
@@ -124,7 +125,7 @@ WHAT = {
         "sync",
     ),
     "host": ("cluster_policy", "containerd", "gpudirect", "memlock", "memlock_limit"),
-    "bandwidth": ("cleanup", "fleet", "floor", "link", "measured", "pod", "rounds", "rping", "suspect", "sweep"),
+    "bandwidth": ("cleanup", "fleet", "floor", "link", "measured", "pod", "rounds", "rping", "suspect", "sweep", "trend"),
     "compare": ("advice", "choice", "figures", "scaling"),
     "training": ("channels", "gpu_direct", "hcas", "log", "oob", "problem", "rails", "ranks", "transport", "version"),
 }
@@ -159,3 +160,20 @@ CHECKS = (
     *(f"{stage}.{what}" for stage in STAGES for what in sorted({*WHAT[stage], *OF_THE_FRAME})),
     *(f"{subject}.{what}" for subject, names in BESIDE.items() for what in names),
 )
+
+#: where the page of a finding is; a site that has the documentation itself names its own
+PAGES = DOCUMENTATION + "/findings/{page}.md"
+
+
+def page_of(check: str) -> str:
+    """Name of the page in docs/findings that explains a finding: its id, or that of the frame for all stages."""
+    what = check.partition(".")[2]
+    return f"stage.{what}" if what in OF_THE_FRAME and check != "validate.intent" else check
+
+
+def address_of(check: str, pages: str = PAGES) -> str:
+    """Where that page is.
+
+    :param pages: address of all of them, with ``{page}`` for the name
+    """
+    return pages.replace("{page}", page_of(check))

@@ -161,7 +161,15 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "check_mode": OfRun("check_mode"),
         "by_pods": BY_PODS,
     },
-    "bandwidth": {"nodes": NODES, "bandwidth": OfCluster("bandwidth", "bandwidth"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
+    "bandwidth": {
+        "nodes": NODES,
+        "bandwidth": OfCluster("bandwidth", "bandwidth"),
+        "hcas": HCAS,
+        "subnets": SUBNETS,
+        "topologies": TOPOLOGIES,
+        # only where runs are kept
+        "earlier": OfCluster("bandwidth", "earlier"),
+    },
     "compare": {"bandwidth": OfCluster("bandwidth", "fabrics")},
     "training": {"log": OfCluster("nccl_log", "log"), "pods": OfCluster("job_pods", "pods"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
     "teardown": {

@@ -123,3 +123,27 @@ class BandwidthFacts:
     leftovers: typing.Tuple[str, ...] = ()
     remaining: typing.Tuple[str, ...] = ()
     plans: typing.Tuple[RoundPlan, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class EarlierPair:
+    """What kept runs have measured of an ordered pair of a rail. figures: averages in Gb/s, the oldest first."""
+
+    fabric: str
+    rail: int
+    client: str
+    server: str
+    figures: typing.Tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Earlier:
+    """Kept runs that were asked for the same fabrics.
+
+    :ivar runs: their names, the oldest first; those that measured something
+    :ivar unread: those that can't be read, with the reason
+    """
+
+    runs: typing.Tuple[str, ...] = ()
+    unread: typing.Tuple[str, ...] = ()
+    pairs: typing.Tuple[EarlierPair, ...] = ()

@@ -12,14 +12,24 @@ import typing
 
 
 @dataclasses.dataclass(frozen=True)
-class LabelSelector:
-    """A selector of the API (metav1.LabelSelector); without requirements it takes everything.
+class LabelExpression:
+    """What a selector asks of one label.
 
-    :ivar expressions: key, operator (In, NotIn, Exists, DoesNotExist), values
+    :ivar operator: In, NotIn, Exists or DoesNotExist
+    :ivar values: of the first two
     """
 
+    key: str
+    operator: str
+    values: typing.Tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelSelector:
+    """A selector of the API (metav1.LabelSelector); without requirements it takes everything."""
+
     labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    expressions: typing.Tuple[typing.Tuple[str, str, typing.Tuple[str, ...]], ...] = ()
+    expressions: typing.Tuple[LabelExpression, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,8 @@ What a run began with is kept beside them, so that a folder can be judged withou
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import typing
 
 #: goes up when a field of Fact or RunStart changes its meaning, or a kind changes its form
@@ -91,6 +93,12 @@ class FactCount:
     kind: str
     seen: int
     missing: int
+
+
+def intent_checksum(start: RunStart) -> str:
+    """SHA-256 of what was asked for, as 64 hexadecimal digits: the variables rdma_fabrics, rdma_cluster and rdma_waivers as JSON with sorted keys."""
+    asked = {"fabrics": start.fabrics, "cluster": start.cluster, "waivers": start.waivers}
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode("utf-8")).hexdigest()
 
 
 def contradiction(fact: Fact) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import datetime
 import typing
 
 from .facts import FactCount
@@ -22,6 +23,8 @@ PENDING: typing.Final = "pending"
 RECORD_SCHEMA = 2
 #: lines of changes on a terminal
 MOST_CHANGES = 100
+#: findings with one cause that a terminal shows one by one; of more, it names the first of these
+MOST_ALIKE = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +65,15 @@ class Record:
         return Gate(self.gate == OPEN, self.judged).closing()
 
 
+def duration(record: Record) -> typing.Optional[float]:
+    """Seconds from its start to its end; None where it does not say. Never negative: a clock may be set back in between."""
+    try:
+        span = datetime.datetime.fromisoformat(record.finished) - datetime.datetime.fromisoformat(record.started)
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, span.total_seconds())
+
+
 def contradiction(record: Record) -> str:
     """What in a record can't be true, in one sentence; empty when it holds together. Files get edited, and put together by hand."""
     may_be_open = bool(record.judged) and not any(item.closes for item in record.judged)
@@ -82,24 +94,42 @@ def passes(judged: typing.Iterable[Judged]) -> typing.Dict[str, int]:
 
 
 def describe(record: Record) -> typing.List[str]:
-    """The judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be, then each finding that is not a pass."""
+    """The judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be, then what is not a pass.
+
+    A cause that many have is said once.
+    """
     parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number]
     mode = " (check mode)" if record.check_mode else ""
     lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - gate {record.gate}{mode}"]
     lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]
     if len(record.changes) > MOST_CHANGES:
         lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, all of which are in the record")
-    for item in record.judged:
-        finding = item.finding
-        if finding.status == PASS:
-            continue
-        label = f"waived {finding.status}" if item.waiver else finding.status
-        lines.append(f"[{label}] {finding.check} on {finding.subject}")
-        if finding.measured or finding.expected:
-            lines.append(f"    measured {finding.measured or '-'}; expected {finding.expected or '-'}")
-        lines.append(f"    why: {finding.why}")
-        lines.append(f"    waiver: {item.waiver.reason}" if item.waiver else f"    do: {finding.remedy}")
+    for alike in _alike(record.judged):
+        for same in [alike] if len(alike) > MOST_ALIKE else [[item] for item in alike]:
+            lines += _described(same)
     return [plain(line) for line in lines]
+
+
+def _alike(judged: typing.Iterable[Judged]) -> typing.Iterable[typing.List[Judged]]:
+    """What is not a pass, those together of which all but the subject and the value is the same."""
+    found: typing.Dict[typing.Tuple[typing.Optional[Waiver], str, str, str, str], typing.List[Judged]] = {}
+    for item in judged:
+        finding = item.finding
+        if finding.status != PASS:
+            found.setdefault((item.waiver, finding.status, finding.check, finding.why, finding.remedy), []).append(item)
+    return found.values()
+
+
+def _described(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
+    finding, waiver = same[0].finding, same[0].waiver
+    subjects = ", ".join(item.finding.subject for item in same[:MOST_ALIKE])
+    more = f" and {len(same) - MOST_ALIKE} more, all of which are in the record" if len(same) > MOST_ALIKE else ""
+    yield f"[{f'waived {finding.status}' if waiver else finding.status}] {finding.check} on {subjects}{more}"
+    if finding.measured or finding.expected:
+        which = f" ({finding.subject})" if len(same) > 1 else ""
+        yield f"    measured {finding.measured or '-'}{which}; expected {finding.expected or '-'}"
+    yield f"    why: {finding.why}"
+    yield f"    waiver: {waiver.reason}" if waiver else f"    do: {finding.remedy}"
 
 
 def record_data(record: Record) -> typing.Dict[str, typing.Any]:

@@ -73,6 +73,33 @@ def pack(report_dir: str, archive: str, top: str) -> typing.Tuple[Sums, typing.L
     return sums, left_out
 
 
+def checksum(archive: str) -> str:
+    """SHA-256 of an archive, as ``sha256sum`` says it.
+
+    :raises FileError: it can't be read
+    """
+    digest = hashlib.sha256()
+    try:
+        with open(archive, "rb") as stream:
+            for part in iter(lambda: stream.read(1 << 20), b""):
+                digest.update(part)
+    except OSError as error:
+        raise FileError(f"{archive} can't be read: {error.strerror}", "Look whether it is there, and this user may read it") from error
+    return digest.hexdigest()
+
+
+def verify(archive: str, signed: str) -> None:
+    """Whether an archive is the one that was signed.
+
+    :param signed: its SHA-256 as on the sheet
+    :raises FileError: it is another one, or can't be read
+    """
+    found = checksum(archive)
+    if found != signed.strip().lower():
+        seen = f"{archive} is not what was signed: its SHA-256 is {found}; expected {signed}"
+        raise FileError(seen, "Fetch it again from who keeps it, and compare the digits with the signed sheet; nothing was unpacked")
+
+
 def unpack(archive: str, target: str) -> Sums:
     """Unpack an archive into a folder that is not there yet, or that holds the same already; all of it or nothing.
 

@@ -32,7 +32,9 @@ def kept(report_dir: str) -> typing.List[str]:
         names = os.listdir(folder) if os.path.isdir(folder) else []
     except OSError as error:
         raise FileError(f"{folder} can't be read: {error.strerror}", "Look whether this user may read there") from error
-    return sorted(name for name in names if _RUN.fullmatch(name) and os.path.isdir(_folder(report_dir, name)) and not os.path.islink(_folder(report_dir, name)))
+    return sorted(
+        name for name in names if _RUN.fullmatch(name) and os.path.isdir(folder_of(report_dir, name)) and not os.path.islink(folder_of(report_dir, name))
+    )
 
 
 def before(report_dir: str, run: str) -> typing.Optional[str]:
@@ -45,7 +47,7 @@ def before(report_dir: str, run: str) -> typing.Optional[str]:
     if start is None or start.run != run:
         return None
     for name in reversed(kept(report_dir)):
-        folder = _folder(report_dir, name)
+        folder = folder_of(report_dir, name)
         if name < run and _check_mode(folder) is start.check_mode:
             return folder
     return None
@@ -65,18 +67,19 @@ def keep(report_dir: str, run: str, most: int) -> typing.List[str]:
     root = os.path.join(report_dir, RUNS)
     try:
         os.makedirs(root, exist_ok=True)
-        _link_all(report_dir, os.path.join(root, f".{run}"), _folder(report_dir, run))
+        _link_all(report_dir, os.path.join(root, f".{run}"), folder_of(report_dir, run))
         _point(root, run)
         gone = kept(report_dir)[:-most]
         for name in gone:
-            shutil.rmtree(_folder(report_dir, name))
+            shutil.rmtree(folder_of(report_dir, name))
     except OSError as error:
         remedy = "Look whether there is room and this user may write there, or keep no runs: rdma_report_keep: 0"
         raise FileError(f"{root}: run {run} can't be kept: {error}", remedy) from error
     return gone
 
 
-def _folder(report_dir: str, run: str) -> str:
+def folder_of(report_dir: str, run: str) -> str:
+    """Where a run is kept."""
     return os.path.join(report_dir, RUNS, run)
 
 

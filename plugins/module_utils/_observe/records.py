@@ -45,6 +45,14 @@ def read_heads(directory: str) -> typing.Dict[str, Record]:
     return _read_all(directory, _read_head)[0]
 
 
+def read_head(directory: str, stage: str) -> typing.Optional[Record]:
+    """That of one stage; None where there is none that can be read."""
+    try:
+        return _read_head(os.path.join(directory, f"{stage}.jsonl"), stage)
+    except (OSError, ValueError, RecursionError, LoadError):
+        return None
+
+
 def _read_all(directory: str, read: typing.Callable[[str, str], Record]) -> typing.Tuple[typing.Dict[str, Record], typing.Dict[str, str]]:
     records: typing.Dict[str, Record] = {}
     unreadable: typing.Dict[str, str] = {}

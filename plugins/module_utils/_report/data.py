@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import typing
 
+from .._check.ids import address_of
 from .._model.findings import PASS
 from .._model.load import to_data
 from .._model.records import Record, passes
@@ -39,10 +40,16 @@ def render_json(report: Report) -> str:
         "stages": [_stage(stage) for stage in report.stages],
         "waivers": [_waiver(used) for used in report.waivers],
         "since": to_data(report.since),
+        "pages": {check: address_of(check, report.pages) for check in sorted(_told(report))},
         "groups": to_data(found.groups),
         "groups_unknown": list(found.notes),
     }
     return json.dumps(redact(data), indent=2, sort_keys=True) + "\n"
+
+
+def _told(report: Report) -> typing.Set[str]:
+    """Ids of the findings that are told here: all but passes."""
+    return {item.finding.check for stage in report.stages if stage.record for item in stage.record.judged if item.finding.status != PASS}
 
 
 def _stage(stage: StageReport) -> typing.Dict[str, typing.Any]:

@@ -32,6 +32,7 @@ from .._model.reachability import ObservedPings, Ping, PingPlan
 from .._model.records import Record
 from .matrix import Cell, Matrix, by_number
 from .seen import Seen
+from .trends import Trend, trends
 from .verdict import label
 
 Judgements = typing.Mapping[str, typing.Sequence[Judged]]
@@ -131,6 +132,15 @@ def compared(record: Record, facts: Seen) -> typing.Tuple[compare.Compared, ...]
     """
     loaded = _load(record, facts, ("bandwidth",))
     return compare.compared(*loaded) if loaded is not None else ()
+
+
+def over_runs(record: Record, facts: Seen) -> typing.Tuple[typing.Tuple[Trend, ...], int]:
+    """Bandwidth over the kept runs, and how many of these there are.
+
+    :raises Undrawable: its facts do not load
+    """
+    loaded = _load(record, facts, ("bandwidth", "earlier"))
+    return (trends(loaded[1].bandwidth, loaded[1].earlier), len(loaded[1].earlier.runs)) if loaded is not None else ((), 0)
 
 
 def fleet(records: typing.Mapping[str, Record], facts: Seen) -> typing.Dict[str, str]:
@@ -278,6 +288,14 @@ def _kernels(facts: platform.Facts) -> typing.Iterator[str]:
     return (seen.value.kernel for seen in facts.platforms.values() if seen.value)
 
 
+def _gpu_drivers(facts: platform.Facts) -> typing.Iterator[str]:
+    return (seen.value.gpu.version for seen in facts.platforms.values() if seen.value and seen.value.gpu and seen.value.gpu.version)
+
+
+def _ofed(facts: platform.Facts) -> typing.Iterator[str]:
+    return (seen.value.gpu.ofed for seen in facts.platforms.values() if seen.value and seen.value.gpu and seen.value.gpu.ofed)
+
+
 def _operators(facts: operators.Facts) -> typing.Iterator[str]:
     return (found.version for found in (facts.operators.installations if facts.operators else ()) if found.version)
 
@@ -286,5 +304,7 @@ def _operators(facts: operators.Facts) -> typing.Iterator[str]:
 _FLEET: typing.Tuple[typing.Tuple[str, str, str, typing.Callable[[typing.Any], typing.Iterator[str]]], ...] = (
     ("HCA firmware", "discover", "nodes", _firmwares),
     ("Kernel", "platform", "platforms", _kernels),
+    ("GPU driver", "platform", "platforms", _gpu_drivers),
+    ("DOCA-OFED", "platform", "platforms", _ofed),
     ("SR-IOV operator", "operators", "operators", _operators),
 )

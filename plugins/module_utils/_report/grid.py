@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import statistics
 import typing
 
 from .markup import Html, element
@@ -11,8 +12,6 @@ from .matrix import MOST_SLOW_NODES, Cell, Matrix, NodeRow, fold, median, number
 
 # a sign for each level, so that nobody needs the colours
 _SIGNS = {"fail": "\u2715", "unknown": "?", "waived": "w", "seen": "", "pass": ""}
-#: a matrix without a fault is open up to this many rows, because rates differ; one of losses, all zero, is not
-_MOST_GOOD = 16
 #: share of the best value: class of the cell
 _SHADES = ((0.98, "best"), (0.95, "near"), (0.0, "less"))
 
@@ -24,16 +23,30 @@ def figure(whole: Matrix) -> Html:
     words = f"{len(whole.names)} nodes, {len(whole.cells)} directions measured or tried, {wrong} not proven"
     if shown.folded:
         words += f"; folded into {len(shown.names)} groups of nodes, each cell shows its worst direction"
+    words += _span(whole)
     caption = (element("b", f"{whole.title}: {whole.what} in {whole.unit}"), " ", element("span", words))
     parts = (
-        element("div", _grid(shown), class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}: matrix of clients and servers"),
+        element("div", _grid(shown), class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}: {whole.what}, matrix of clients and servers"),
         _legend(shown),
         _slow_nodes(whole) if shown.folded else None,
     )
-    if {cell.level for cell in whole.cells.values()} == {"pass"} and (len(shown.names) > _MOST_GOOD or not whole.more_is_better):
-        # nothing in it that a reader must see
+    if is_well(whole):
+        # nothing in it that a reader must see, and its figures are in the words
         return element("figure", element("details", element("summary", element("span", *caption, class_="caption")), *parts))
     return element("figure", element("figcaption", *caption), *parts)
+
+
+def is_well(whole: Matrix) -> bool:
+    """Whether each direction has passed. One that is waived, or has no finding of its own, has not."""
+    return {cell.level for cell in whole.cells.values()} == {"pass"}
+
+
+def _span(whole: Matrix) -> str:
+    """The figures of all directions, where a middle and a best say something."""
+    values = [cell.value for cell in whole.cells.values() if cell.value is not None]
+    if not whole.more_is_better or not values:
+        return ""
+    return f"; lowest {number(min(values))}, median {number(statistics.median(values))}, best {number(max(values))}"
 
 
 def _grid(shown: Matrix) -> Html:
@@ -95,7 +108,7 @@ def _slow_nodes(whole: Matrix) -> Html:
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
     body = element("tbody", *[_slow_node(row) for row in rows[:MOST_SLOW_NODES]])
     table = element("table", element("caption", title), head, body, class_="numbers")
-    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=title)
+    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}, {whole.what}: {title}")
 
 
 def _slow_node(row: NodeRow) -> Html:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from .._check.ids import PAGES, address_of
 from .._model.findings import SKIPPED, Finding, Judged
 from .markup import Html, element
 from .verdict import label
@@ -44,14 +45,17 @@ def groups(judged: typing.Iterable[Judged]) -> typing.Tuple[Group, ...]:
     return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not group.check.endswith(".suspect"))))
 
 
-def listing(found: typing.Sequence[Group]) -> typing.Iterator[Html]:
-    """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others folded."""
+def listing(found: typing.Sequence[Group], pages: str = PAGES) -> typing.Iterator[Html]:
+    """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others folded.
+
+    :param pages: address of what explains a finding, with ``{page}`` for its name
+    """
     for alike in _by_check(found):
-        yield from map(_article, alike[:MOST_IN_FULL])
+        yield from (_article(group, pages) for group in alike[:MOST_IN_FULL])
         folded = alike[MOST_IN_FULL:]
         if folded:
             title = element("summary", f"{len(folded)} more of ", element("code", folded[0].check))
-            parts = (*map(_article, folded[:MOST_GROUPS]), *_more(folded[MOST_GROUPS:]))
+            parts = (*[_article(group, pages) for group in folded[:MOST_GROUPS]], *_more(folded[MOST_GROUPS:]))
             yield element("details", title, *parts, class_=f"finding {folded[0].label}")
 
 
@@ -73,11 +77,11 @@ class _Step(typing.NamedTuple):
     others: typing.Sequence[Group]
 
 
-def next_steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> Html:
+def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = PAGES) -> Html:
     """What closes a gate, by stage: a numbered list, each entry leading to its stage. Of a check with many causes the first is enough here.
 
     A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes the gate of its stage:
-    it was not tried because of something that is wrong before it.
+    it was not tried because of something that is wrong before it. Neither is what leads to another step of its stage, as to its suspect.
     """
     by_remedy: typing.Dict[str, typing.List[_Step]] = {}
     left: typing.List[_Step] = []
@@ -85,11 +89,21 @@ def next_steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> Html:
         steps = list(_steps(stage, of_stage))
         has_causes = any(step.group.label != SKIPPED for step in steps)
         for step in steps:
-            if has_causes and step.group.label == SKIPPED:
+            if (has_causes and step.group.label == SKIPPED) or _leads_on(step, steps):
                 left.append(step)
             else:
                 by_remedy.setdefault(step.group.remedy, []).append(step)
-    return element("div", element("ol", *[_step(first, same) for first, *same in by_remedy.values()], class_="steps"), _consequences(left))
+    return element("div", element("ol", *[_step(first, same, pages) for first, *same in by_remedy.values()], class_="steps"), _consequences(left))
+
+
+def _leads_on(step: _Step, steps: typing.Iterable[_Step]) -> bool:
+    """Whether its remedy is to look at another one of these, which does not lead back."""
+    own = step.group.check
+    return any(_names(step, other.group.check) and not _names(other, own) for other in steps if other.group.check != own)
+
+
+def _names(step: _Step, check: str) -> bool:
+    return any(f"{words} {check}" in step.group.remedy for words in ("See", "See the finding", "See the findings"))
 
 
 def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[_Step]:
@@ -98,31 +112,32 @@ def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[_Step]:
         yield from (_Step(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
 
 
-def _step(step: _Step, same: typing.Sequence[_Step]) -> Html:
+def _step(step: _Step, same: typing.Sequence[_Step], pages: str) -> Html:
     """One remedy, with what asks for it."""
-    return element(
-        "li", *_asks(step), *[part for other in same for part in _asks(other)], element("p", element("b", "Do: "), step.group.remedy, class_="remedy")
-    )
+    return element("li", *[part for one in (step, *same) for part in _asks(one, pages)], element("p", element("b", "Do: "), step.group.remedy, class_="remedy"))
 
 
-def _asks(step: _Step) -> typing.Iterator[Html]:
+def _asks(step: _Step, pages: str) -> typing.Iterator[Html]:
     group, count = step.group, sum(len(other.findings) for other in step.others)
     yield element("p", _badge(group.label), " ", element("a", element("code", group.check), href=f"#{step.stage}"), " ", _subjects(group))
-    yield element("p", group.why)
+    yield element("p", group.why, " ", _meaning(group.check, pages))
     if step.others:
         yield element("p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more")
 
 
 def _consequences(left: typing.Sequence[_Step]) -> typing.Optional[Html]:
-    """What was not tried: it follows from what the steps are about."""
+    """What follows from what the steps are about: it was not tried, or a suspect explains it."""
     if not left:
         return None
     count = sum(len(group.findings) for step in left for group in (step.group, *step.others))
+    not_tried = all(step.group.label == SKIPPED for step in left)
     lines = [
         element("li", element("a", element("code", step.group.check), href=f"#{step.stage}"), " ", _subjects(step.group), f": {step.group.why}")
         for step in left
     ]
-    return element("details", element("summary", f"{count} not tried because of these"), element("ul", *lines), class_="more")
+    return element(
+        "details", element("summary", f"{count} {'not tried because of' if not_tried else 'that follow from'} these"), element("ul", *lines), class_="more"
+    )
 
 
 def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
@@ -136,12 +151,12 @@ def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html
             found.setdefault(item.finding.check, []).append(item.finding)
     if not found:
         return None
-    parts = [element("section", element("h4", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES, record)) for check, items in found.items()]
+    parts = [element("section", element("h3", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES, record)) for check, items in found.items()]
     total = sum(map(len, found.values()))
     return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
 
 
-def _article(group: Group) -> Html:
+def _article(group: Group, pages: str) -> Html:
     first = group.findings[0]
     one = len(group.findings) == 1
     alike = {(finding.measured, finding.expected) for finding in group.findings}
@@ -157,7 +172,7 @@ def _article(group: Group) -> Html:
         "article",
         element("h3", _badge(group.label), " ", element("code", group.check), " ", _subjects(group)),
         facts,
-        element("p", group.why),
+        element("p", group.why, " ", _meaning(group.check, pages)),
         waived,
         remedy,
         rest,
@@ -177,6 +192,8 @@ def _subjects(group: Group) -> Html:
 
 
 def _table(findings: typing.Sequence[Finding], most: int, where: str, with_values: bool = True) -> Html:
+    first = findings[0]
+    label = f"{first.check}, {first.status}: {first.subject} and {len(findings) - 1} more"
     names = ("Subject", "Measured", "Expected") if with_values else ("Subject",)
     rows = []
     for finding in findings[:most]:
@@ -184,13 +201,17 @@ def _table(findings: typing.Sequence[Finding], most: int, where: str, with_value
         rows.append(element("tr", element("th", element("bdi", finding.subject), scope="row"), *[element("td", text) for text in values]))
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
     more = element("p", f"and {len(findings) - most} more, all of them in {where}", class_="more") if len(findings) > most else None
-    return element("div", element("table", head, element("tbody", *rows)), more, class_="scroll", tabindex=0, role="region", aria_label="Findings")
+    return element("div", element("table", head, element("tbody", *rows)), more, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
 def _more(left: typing.Sequence[Group]) -> typing.Iterator[Html]:
     if left:
         count = sum(len(group.findings) for group in left)
         yield element("p", f"and {len(left)} more causes with {count} findings, all of them in report.json", class_="more")
+
+
+def _meaning(check: str, pages: str) -> Html:
+    return element("a", "What it means", href=address_of(check, pages), class_="more", aria_label=f"What {check} means")
 
 
 def _badge(name: str) -> Html:

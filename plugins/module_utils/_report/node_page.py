@@ -37,7 +37,7 @@ def section(nodes: Nodes) -> Html:
         _groups(nodes.groups, anchors),
         element("ul", *[element("li", note) for note in nodes.notes], class_="marked") if nodes.notes else None,
         _in_the_way(alike, anchors),
-        element("h3", "Sheets"),
+        element("h3", "Sheets", class_="sheets"),
         *[_sheet(sheet, anchors[sheet.node]) for sheet in drawn],
         element("p", more, class_="more") if left else None,
         id="nodes",
@@ -130,8 +130,8 @@ def _sheet(sheet: Sheet, anchor: str) -> Html:
         _list("Unlike the others", sheet.odd, ""),
         element("p", element("b", "Do: "), " ".join(sheet.steps), class_="remedy") if sheet.steps else None,
         element("div", drawn, class_="scroll", tabindex=0, role="region", aria_label=f"PCI tree of {sheet.node}") if drawn else None,
-        _devices("HCAs", _HCA_HEADS, sheet.hcas),
-        _devices("GPUs", _GPU_HEADS, sheet.gpus),
+        _devices("HCAs", _HCA_HEADS, sheet.hcas, sheet.node),
+        _devices("GPUs", _GPU_HEADS, sheet.gpus, sheet.node),
         id=anchor,
         class_="sheet",
         # one alone, or one that has trouble, is what a reader came for
@@ -148,9 +148,9 @@ def _list(title: str, texts: typing.Sequence[str], tone: typing.Literal["", "bad
     )
 
 
-def _devices(title: str, heads: typing.Sequence[str], devices: typing.Sequence[Device]) -> typing.Optional[Html]:
+def _devices(title: str, heads: typing.Sequence[str], devices: typing.Sequence[Device], node: str) -> typing.Optional[Html]:
     rows = [row(device.name, *map(_said, device.cells)) for device in devices]
-    return table(title, "", heads, rows) if rows else None
+    return table(title, "", heads, rows, of=node) if rows else None
 
 
 def _said(one: Said) -> Html:

@@ -9,10 +9,11 @@ import hashlib
 import typing
 
 from .._check.sources import SOURCES, OfCluster
-from .._model.records import Record
+from .._model.records import CLOSED, Record
 from . import comparisons, drawing, grid, node_page, nodes, operators, plans
+from . import trends as over_time
 from .data import record_path
-from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, plan
+from .exhibits import Charts, Undrawable, charts, compared, fleet, matrices, over_runs, plan
 from .listing import LABELS, MOST_GROUPS, groups, listing, next_steps, passed
 from .markup import Html, element, join
 from .seen import Seen
@@ -141,7 +142,7 @@ def _attention(report: Report) -> typing.Optional[Html]:
     found = {stage.name: groups(item for item in (stage.record.judged if stage.record else ()) if item.closes) for stage in ran}
     if not any(found.values()):
         return None
-    return element("section", element("h2", "What to do next"), next_steps(found), class_="card")
+    return element("section", element("h2", "What to do next"), next_steps(found, report.pages), class_="card")
 
 
 def _since(report: Report) -> typing.Optional[Html]:
@@ -224,11 +225,12 @@ def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Htm
     title = element("h2", stage.name.replace("_", " "), " ", element("span", f"{_STATE_WORDS[stage.state]}{seconds}", class_="state"))
     if record is None:
         return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")
+    # pictures first where all is well; else the words that say what is not
+    parts = (element("div", *_figures(stage, report, seen, known), class_="figures"), join(*listing(groups(record.judged), report.pages)))
     return element(
         "section",
         title,
-        element("div", *_figures(stage, report, seen, known), class_="figures"),
-        *listing(groups(record.judged)),
+        *(reversed(parts) if stage.state == CLOSED else parts),
         passed(record.judged, record_path(record.stage)),
         _record(record),
         _facts(record),
@@ -250,7 +252,11 @@ def _figures(stage: StageReport, report: Report, seen: Seen, known: Charts) -> t
         planned = plan(stage.record, seen) if stage.name == "network" else None
         if planned is not None:
             yield plans.figure(planned)
-        yield from map(grid.figure, matrices(stage.record, seen, known))
+        # what is wrong before what is well
+        yield from map(grid.figure, sorted(matrices(stage.record, seen, known), key=grid.is_well))
+        if stage.name == "bandwidth":
+            found, runs = over_runs(stage.record, seen)
+            yield from [over_time.figure(found, runs)] if found else []
         yield from map(comparisons.figure, compared(stage.record, seen) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")
@@ -273,7 +279,7 @@ def _facts(record: Record) -> typing.Optional[Html]:
         # where nothing was seen there may be no such folder
         name = element("a", f"facts/{item.kind}", href=href) if item.seen else f"facts/{item.kind}"
         items.append(element("li", name, f": {item.seen} seen{missing}"))
-    return element("details", element("summary", "Facts that were observed"), element("ul", *items))
+    return element("details", element("summary", "Facts that were observed"), element("ul", *items), class_="facts")
 
 
 def _footer(report: Report, seen: Seen) -> Html:

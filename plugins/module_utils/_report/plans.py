@@ -15,36 +15,46 @@ _MOST_NODES = 12
 _WORST_FIRST: typing.Tuple[Action, ...] = ("unknown", "reboot", "drain", "configure", "nothing")
 
 
+def fates(plan: DisruptionPlan) -> typing.List[typing.List[NodePlan]]:
+    """Nodes with one fate for one reason, the worst first."""
+    alike: typing.Dict[typing.Tuple[Action, typing.Tuple[str, ...], typing.Tuple[str, ...]], typing.List[NodePlan]] = {}
+    for node in plan.nodes:
+        alike.setdefault((node.action, node.reasons, node.blockers), []).append(node)
+    return sorted(alike.values(), key=lambda nodes: _WORST_FIRST.index(nodes[0].action))
+
+
+def called(action: Action, drains: bool) -> str:
+    """What happens to a node, in words; :param drains: whether the operator drains at all."""
+    return action if drains or action != "drain" else "changed without a drain"
+
+
+def turns(pool: PoolPlan) -> str:
+    """How the nodes of a pool follow one another."""
+    waves = "never ends" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
+    at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
+    blockers = f"; in the way: {'; '.join(pool.blockers)}" if pool.blockers else ""
+    return f"{len(pool.nodes)} nodes, {at_once} ({pool.limit}), {waves}{blockers}"
+
+
+def label(pool: PoolPlan) -> str:
+    return f"MachineConfigPool {pool.name}, rolled once" if pool.machines else pool.name or "the operator's default pool"
+
+
 def figure(plan: DisruptionPlan) -> Html:
     """Nodes with one fate for one reason are one row."""
-    rows: typing.Dict[typing.Tuple[Action, typing.Tuple[str, ...], typing.Tuple[str, ...]], typing.List[NodePlan]] = {}
-    for node in plan.nodes:
-        rows.setdefault((node.action, node.reasons, node.blockers), []).append(node)
-    ordered = sorted(rows.items(), key=lambda item: _WORST_FIRST.index(item[0][0]))
     return table(
         "The plan: what the operator does to the nodes",
         "read before anything was applied",
         ("Action", "Nodes", "Why", "In the way"),
-        [_row(_called(key[0], plan.drains), key[1], key[2], nodes) for key, nodes in ordered],
+        [_row(called(nodes[0].action, plan.drains), nodes) for nodes in fates(plan)],
         element("ul", *map(_pool, plan.pools), class_="marked") if plan.pools else None,
     )
 
 
-def _called(action: Action, drains: bool) -> str:
-    return action if drains or action != "drain" else "changed without a drain"
-
-
-def _row(action: str, reasons: typing.Sequence[str], blockers: typing.Sequence[str], nodes: typing.Sequence[NodePlan]) -> Html:
+def _row(action: str, nodes: typing.Sequence[NodePlan]) -> Html:
     names = ", ".join(node.node for node in nodes[:_MOST_NODES]) + (f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else "")
-    return row(action, join(element("b", str(len(nodes))), " ", element("bdi", names)), "; ".join(reasons), "; ".join(blockers))
+    return row(action, join(element("b", str(len(nodes))), " ", element("bdi", names)), "; ".join(nodes[0].reasons), "; ".join(nodes[0].blockers))
 
 
 def _pool(pool: PoolPlan) -> Html:
-    waves = "never ends" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
-    at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
-    blockers = f"; in the way: {'; '.join(pool.blockers)}" if pool.blockers else ""
-    return element("li", element("b", _label(pool)), f": {len(pool.nodes)} nodes, {at_once} ({pool.limit}), {waves}{blockers}")
-
-
-def _label(pool: PoolPlan) -> str:
-    return f"MachineConfigPool {pool.name}, rolled once" if pool.machines else pool.name or "the operator's default pool"
+    return element("li", element("b", label(pool)), f": {turns(pool)}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Style sheet of the HTML report. Dark where the reader's system is; on paper what is folded is open."""
+"""Style sheet of the HTML report. Dark where the reader's system is. On paper what is folded stays so, but for what is waived or follows from what is wrong."""
 
 from __future__ import annotations
 
@@ -82,18 +82,18 @@ small{display:block;color:var(--soft)}
 .more{color:var(--soft);font-size:13.5px;margin-top:6px}
 details{margin-top:8px}summary{cursor:pointer;color:var(--soft);width:fit-content}
 section>details{margin-bottom:12px}
-details h4{margin:12px 0 4px;font-weight:500}
+details h4,details.pass h3{margin:12px 0 4px;font-size:inherit;font-weight:500}
 pre{max-height:480px;overflow:auto;padding:12px;border-radius:8px;background:var(--mute-bg);font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere}
 
 .scroll{overflow-x:auto;max-width:100%}
 table{border-collapse:collapse;width:100%}
 caption{text-align:left;color:var(--soft);font-size:13.5px;padding:10px 0 4px}
-th,td{padding:5px 12px 5px 0;border-top:1px solid var(--line);text-align:left;vertical-align:top;overflow-wrap:anywhere;font-weight:400;min-width:90px}
+th,td{padding:5px 12px 5px 0;border-top:1px solid var(--line);text-align:left;vertical-align:top;overflow-wrap:anywhere;font-weight:400;min-width:112px}
 thead th{border-top:0;color:var(--soft);font-weight:500;font-size:13px}
 .number{text-align:right;font-variant-numeric:tabular-nums}
 .numbers thead th:nth-child(n+3){text-align:right}
 
-.figures{display:flex;flex-wrap:wrap;gap:22px 36px;margin:0 0 16px}.figures:empty{display:none}
+.figures{display:flex;flex-wrap:wrap;gap:22px 36px;margin:0 0 16px}.finding+.figures{margin-top:18px}.figures:empty{display:none}
 figure details{margin:0}figure summary{color:inherit}
 figure{margin:0;min-width:0;max-width:100%}
 figcaption{margin-bottom:6px}figcaption b{display:block}.caption{color:var(--ink)}
@@ -101,7 +101,7 @@ figcaption span,.caption span{color:var(--soft);font-size:13.5px}
 .grid{width:auto;font-size:12px;line-height:1.2;font-variant-numeric:tabular-nums;border-collapse:separate;border-spacing:2px}
 .grid th,.grid td{padding:0;border:0;min-width:0;vertical-align:middle}
 .grid td{min-width:34px;height:26px;padding:0 4px;text-align:center;border-radius:3px;white-space:nowrap}
-.grid thead th{height:86px;vertical-align:bottom;font-size:12px}
+.grid thead th{vertical-align:bottom;font-size:12px}
 .grid thead span{display:block;max-height:120px;max-width:34px;margin:0 auto;writing-mode:vertical-rl;transform:rotate(180deg);overflow:hidden;
 text-overflow:ellipsis;white-space:nowrap}
 .grid thead .corner{vertical-align:bottom}
@@ -121,6 +121,8 @@ text-overflow:ellipsis;white-space:nowrap}
 font-size:11px;line-height:17px;color:var(--ink);border:1px solid var(--line)}
 
 .wide{flex:1 1 100%}
+.trend{display:block}.trend polyline{fill:none;stroke:var(--soft);stroke-width:1.5}.trend circle{fill:var(--good)}
+.trend.bad polyline{stroke:var(--warn)}.trend.bad circle{fill:var(--warn)}
 .map{display:block;width:100%;height:auto;min-width:640px}
 .map text{font-size:11px;fill:var(--ink);text-anchor:middle}
 .box rect{fill:var(--mute-bg);stroke:var(--soft);stroke-width:1}
@@ -148,8 +150,16 @@ footer dl{display:flex;flex-wrap:wrap;gap:4px 24px;margin:0 0 8px}footer dd{colo
 
 @media (max-width:640px){
 header,main,footer{padding-left:14px;padding-right:14px}.card{padding:14px 14px}header{padding-top:22px}
-article dl{grid-template-columns:1fr}.summary{font-size:16px}nav ol{grid-template-columns:repeat(3,1fr)}nav a{padding:6px 8px;font-size:14px}}
-@media print{:root{color-scheme:light}body{background:#fff;font-size:11pt}.filter,.skip{display:none}
-.card{border:0;border-top:1px solid #999;border-radius:0;padding:12px 0;break-inside:auto}article,figure,tr{break-inside:avoid}
-*{-webkit-print-color-adjust:exact;print-color-adjust:exact}.scroll{overflow:visible}pre{max-height:none}}
+article dl{grid-template-columns:1fr}.summary{font-size:16px}
+/* one row, to be pushed along: the first thing to do is on the first screen */
+nav ol{display:flex;overflow-x:auto;margin:14px 0;padding:3px}nav li{flex:none}nav a{padding:6px 8px;font-size:14px}
+.steps{padding-left:20px}}
+@media print{@page{margin:12mm}
+.waivers details::details-content,details.more::details-content{content-visibility:visible;block-size:auto}
+.filter,.skip,.sheet,.sheets,.facts{display:none}
+:root{color-scheme:light}body{background:#fff;font-size:10pt}header,main,footer{padding:0}h1{font-size:24pt}.summary{font-size:12pt}
+nav ol{margin:12px 0}nav a{padding:3px 8px;font-size:9pt}.scroll{overflow:visible}pre{max-height:none}
+.card{border:0;border-top:1px solid #999;border-radius:0;padding:8px 0;margin:0}
+h2,h3,summary{break-after:avoid}figure,tr,nav,footer,article>*{break-inside:avoid}
+*{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 """

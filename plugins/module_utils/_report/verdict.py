@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import fnmatch
 import functools
 import typing
 
+from .._check.ids import PAGES
 from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver
-from .._model.records import CLOSED, OPEN, PENDING, Record, counts
+from .._model.records import CLOSED, OPEN, PENDING, Record, counts, duration
 from .seen import FactSource, Seen, no_facts
 from .text import one_line, short
 
@@ -47,14 +47,7 @@ class StageReport:
     @property
     def seconds(self) -> typing.Optional[float]:
         """Duration; None without a record."""
-        if self.record is None:
-            return None
-        try:
-            span = datetime.datetime.fromisoformat(self.record.finished) - datetime.datetime.fromisoformat(self.record.started)
-        except (TypeError, ValueError):
-            return None
-        # a clock that was set back in between
-        return max(0.0, span.total_seconds())
+        return None if self.record is None else duration(self.record)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +90,7 @@ class Report:
     :ivar versions: of what made the report, by name
     :ivar facts: where the figures come from
     :ivar since: what changed since the run before; None where none is kept
+    :ivar pages: address of what explains a finding, with ``{page}`` for its name
     """
 
     run: str
@@ -110,6 +104,7 @@ class Report:
     versions: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     facts: FactSource = no_facts
     since: typing.Optional[Since] = None
+    pages: str = PAGES
 
     @property
     def green(self) -> bool:
@@ -183,10 +178,11 @@ def verdict_line(report: Report, path: str) -> str:
     return one_line(f"linerate.rdma: {report.summary} - report: {path}")
 
 
-def stats(report: Report, path: str) -> typing.Dict[str, typing.Any]:
+def stats(report: Report, path: str, plan: str = "") -> typing.Dict[str, typing.Any]:
     """What whoever runs after this run needs of it: a job of a workflow, a notification. As data, of a size that does not grow with the fleet.
 
     :param path: of the report
+    :param plan: of a run in check mode, as text
     """
     finding = next((finding for stage in report.stages if stage.state == CLOSED for finding in closing(stage)), None)
     first = {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")} if finding else None
@@ -198,6 +194,7 @@ def stats(report: Report, path: str) -> typing.Dict[str, typing.Any]:
         "changes": len(report.changes),
         "summary": one_line(report.summary),
         "first": first,
+        "plan": plan,
         "report": path,
     }
 

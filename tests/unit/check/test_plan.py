@@ -20,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
     Budget,
     ClusterPod,
     DisruptionPlan,
+    LabelExpression,
     LabelSelector,
     MachinePool,
     NodePlan,
@@ -162,7 +163,7 @@ def test_nodes_without_a_pool_go_one_by_one() -> None:
 
 
 def test_a_percentage_counts_all_nodes_of_its_pool() -> None:
-    half = NodePool("p", LabelSelector(expressions=(("row", "In", ("1",)),)), "25%")
+    half = NodePool("p", LabelSelector(expressions=(LabelExpression("row", "In", ("1",)),)), "25%")
     found = planned(fleet(8, pools=(half,)), MORE, nodes=())
     assert [(pool.name, pool.at_once, pool.waves) for pool in found.pools] == [("", 1, 4), ("p", 1, 4)]
 
@@ -358,7 +359,7 @@ def test_policies_share_a_function_by_ranges() -> None:
     ],
 )
 def test_label_selectors(expression: typing.Tuple[str, str, typing.Tuple[str, ...]], expected: bool) -> None:
-    assert matches(LabelSelector(expressions=(expression,)), {"a": "1"}) is expected
+    assert matches(LabelSelector(expressions=(LabelExpression(*expression),)), {"a": "1"}) is expected
 
 
 # MachineConfigs
@@ -469,9 +470,8 @@ def test_a_kubelet_config_that_no_pool_of_the_node_takes_is_unknown_beside_a_mac
     assert [item.action for item in others] == ["unknown", "reboot", "reboot", "reboot"]
 
 
-OWN = MachinePool(
-    "gpu", LabelSelector({"row": "1"}), config_selector=LabelSelector(expressions=(("machineconfiguration.openshift.io/role", "In", ("worker", "gpu")),))
-)
+ROLES = LabelExpression("machineconfiguration.openshift.io/role", "In", ("worker", "gpu"))
+OWN = MachinePool("gpu", LabelSelector({"row": "1"}), config_selector=LabelSelector(expressions=(ROLES,)))
 BASE = dataclasses.replace(WORKERS, labels={"pool": "a"})
 
 

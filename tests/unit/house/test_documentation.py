@@ -25,7 +25,7 @@ from lab.faults import FAULTS
 from tests.lab import page as faults
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("roles/*/README.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")])
 SECTIONS = {
     "rdma_fabrics": intent.Fabric,
     "select": intent.Select,

@@ -127,6 +127,7 @@ class Player:
         self.variables: typing.Dict[str, typing.Any] = {"rdma_fabrics": fabrics, "fake_marks": str(folder / "marks")}
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         self.hosts: typing.Dict[str, typing.Any] = {"worker-1": dict(local), "worker-2": dict(local)}
+        self.callback = "default"
 
     def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> Run:
         marks = self.folder / "marks"
@@ -141,6 +142,7 @@ class Player:
             "ANSIBLE_COLLECTIONS_PATH": str(self.collections),
             "ANSIBLE_HOME": str(self.folder / "home"),
             "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_STDOUT_CALLBACK": self.callback,
         }
         # 'make test' runs a part of these with the oldest ansible-core too
         program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
@@ -176,8 +178,17 @@ def test_whole_run_is_green_twice_shows_its_waiver_and_changes_nothing(player: P
     assert first.report["green"] is True and first.report["waived"] == 1
     assert first.marks == sorted(f"{stage}-worker-{number}" for stage in OBSERVED for number in (1, 2))
     assert changed(first) == {"0"}
+    # the same once more, as an admin at a terminal wants it: what changed and what failed would be a line
+    player.callback = "linerate.rdma.stages"
     second = player.play("linerate.rdma.site")
-    assert second.code == 0 and changed(second) == {"0"}
+    assert second.code == 0, second.output
+    assert [line for line in second.output.splitlines() if line.startswith(("changed", "fatal", "TASK", "PLAY", "ok:"))] == []
+    assert re.findall(r"^== (\w+)", second.output, re.MULTILINE) == [*STAGES, "stages"]
+    assert re.findall(r"^== fabric \(usually \d+ s, by 1 run before\)\nfabric: 1 waived - gate open$", second.output, re.MULTILINE)
+    assert "    waiver: a fabric under test\n" in second.output
+    assert re.findall(r"^  (\w+) +\d+\.\d s", second.output, re.MULTILINE) == [*STAGES, "total"]
+    assert second.output.rstrip().splitlines()[-1].startswith(f"linerate.rdma: GREEN, 1 WAIVED - {len(STAGES)} stages")
+    assert len(second.output.splitlines()) < len(first.output.splitlines()) / 8
     assert second.report is not None and second.report["run"] > first.report["run"]
 
 

@@ -30,7 +30,7 @@ ALLOWED = {
 # of _check: what stages share. Each other folder or file there is a stage, and stages don't import each other
 SHARED = {"ids", "fleet", "addresses", "controllers", "job"}
 # the table of the stages, and the frame that calls them
-ABOVE_STAGES = {"stages", "frame", "sources", "again", "resume"}
+ABOVE_STAGES = {"stages", "frame", "sources", "again", "resume", "explained"}
 # importer: the modules of another stage that it may import. validate judges the figures that compare is given; the teardown undoes what network did
 ACROSS = {
     "_check.validate.check": {"_check.compare.check"},

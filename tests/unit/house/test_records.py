@@ -144,6 +144,22 @@ def test_changes_are_on_the_terminal_and_many_of_them_are_counted() -> None:
     assert describe(make_record(judged=(), changes=many[:1], check_mode=True))[1] == "would be: created object 0"
 
 
+def test_a_cause_that_many_have_is_said_once_on_the_terminal() -> None:
+    def slow(number: int) -> Finding:
+        return Finding("discover.clock", f"worker-{number}", "warn", f"{number} s behind", "none", "no time service", "start one")
+
+    few = describe(make_record(judged=judge(map(slow, range(3))).judged))
+    assert [line for line in few if line.startswith("[")] == [f"[warn] discover.clock on worker-{number}" for number in range(3)]
+    many = describe(make_record(judged=judge([*map(slow, range(1000)), BIOS]).judged, gate="closed"))
+    assert many[1:5] == [
+        "[warn] discover.clock on worker-0, worker-1, worker-2 and 997 more, all of which are in the record",
+        "    measured 0 s behind (worker-0); expected none",
+        "    why: no time service",
+        "    do: start one",
+    ]
+    assert [line for line in many if line.startswith("[")][1:] == [f"[{BIOS.status}] {BIOS.check} on {BIOS.subject}"]
+
+
 def test_words_without_findings() -> None:
     assert describe(make_record(judged=(), gate="closed", check_mode=True)) == ["platform: nothing was checked - gate closed (check mode)"]
 

@@ -164,6 +164,8 @@ TEXT: typing.Dict[str, Text] = {
         (None,),
     ),
     "kubernetes.lease.http_date": Text(parser("kubernetes.lease.http_date"), ["Fri, 02 Jan 2026 12:00:00 GMT"], (None,)),
+    "infiniband.dump_fts.parse": Text(parser("infiniband.dump_fts.parse"), seeds("infiniband-diags/dump_fts*.txt") + seeds("infiniband-diags/opensm_lfts.txt")),
+    "infiniband.saquery.parse_forwarding": Text(parser("infiniband.saquery.parse_forwarding"), seeds("infiniband-diags/saquery_lftr.txt")),
     "infiniband.ibnetdiscover.parse": Text(parser("infiniband.ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")),
     "infiniband.ibping.parse": Text(parser("infiniband.ibping.parse"), seeds("infiniband-diags/ibping_*.txt")),
     "infiniband.ibping.resent": Text(parser("infiniband.ibping.resent"), ["ibwarn: [7] ibping: resent\n"], (0,)),

@@ -149,7 +149,7 @@ def test_what_several_stages_were_judged_by_is_read_once() -> None:
 
     text = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=source))
     assert text == page(made) and "compute, rail 1: loss in %" in text
-    assert sorted(asked) == ["bandwidth", "nodes", "nodes", "pings", "plan", "subnets", "topologies"], "nodes: HCAs, and the names of who takes part"
+    assert sorted(asked) == ["bandwidth", "earlier", "nodes", "nodes", "pings", "plan", "subnets", "topologies"], "nodes: HCAs, and the names of who takes part"
 
 
 def test_without_facts_nothing_is_drawn() -> None:

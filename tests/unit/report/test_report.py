@@ -19,11 +19,15 @@ import hypothesis.strategies as some
 import jsonschema
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import address_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan, PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._report.approval import plan_text
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
@@ -133,6 +137,42 @@ def next_steps(made: Report) -> typing.Tuple[str, str]:
     return steps, after
 
 
+def test_pairs_that_a_suspect_explains_are_no_steps_of_their_own() -> None:
+    suspect = Finding("fabric.suspect", "worker-3 mlx5_1", "fail", why="All of it failed.", remedy="Seat its cable.")
+    pairs = [Finding("fabric.pair", f"worker-{number}", "fail", why="Slow.", remedy="See fabric.suspect for the end at fault.") for number in range(3)]
+    steps, after = next_steps(report(record("fabric", *pairs, suspect)))
+    assert steps.count("<li>") == 1 and "Seat its cable." in steps and "fabric.pair" not in steps
+    assert "3 that follow from these" in after and "fabric.pair" in after
+    steps, after = next_steps(report(record("fabric", *pairs)))
+    assert "See fabric.suspect" in steps and not after.strip("</div>"), "without a suspect they are all that there is"
+
+
+def test_what_leads_to_another_finding_is_no_step_of_its_own() -> None:
+    pair = Finding("reachability.pair", "node-1 -> node-2", "fail", why="Lost.", remedy="Trace the route.")
+    port = Finding("reachability.port", "node-1", "fail", why="Packets are lost.", remedy="See the findings reachability.pair of this port.")
+    steps, after = next_steps(report(record("reachability", pair, port)))
+    assert "reachability.pair" in steps and "reachability.port" not in steps and "1 that follow from these" in after
+    circle = dataclasses.replace(pair, remedy="See reachability.port.")
+    steps, after = next_steps(report(record("reachability", circle, port)))
+    assert steps.count("<li>") == 2, "of two that lead to each other none is lost"
+
+
+def test_a_remedy_names_each_link_once() -> None:
+    steps, _after = next_steps(build(records(World(cut=(0, 1))).records, {}, "", NOW))
+    assert steps.count("leaf-0-1 port 40 ") == 1 and steps.count("with ibtracert") == 1
+
+
+def test_a_closed_stage_says_what_is_wrong_before_its_pictures() -> None:
+    made = records(World(slow=3))
+    slow, well = (render_html(build(one.records, {}, "", "", facts=one.source)) for one in (made, records(World())))
+    section = slow.partition('id="bandwidth"')[2].partition("</section>")[0]
+    assert 0 < section.index("bandwidth.suspect") < section.index("<figure>")
+    # one rail of four is ill
+    assert section.index("<figure><figcaption><b>compute, rail 1") < section.index("<figure><details><summary>")
+    assert section.count("<figure><details>") == 3
+    assert well.count("<figure><details>") == 8 and "; lowest 384, median 388, best 392" in well
+
+
 def test_a_remedy_is_said_once_whatever_asks_for_it() -> None:
     one, other = (Finding(f"fabric.{name}", name, "fail", why=f"{name} is wrong.", remedy="Seat the cable of worker-1.") for name in ("link", "errors"))
     steps, _after = next_steps(report(record("fabric", one, other, FAIL)))
@@ -222,14 +262,27 @@ def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
 
 def test_html_is_one_file_and_runs_nothing() -> None:
     page = Page(render_html(report(record("fabric", FAIL, facts=HCAS))))
-    assert all(
-        link.startswith("#") or re.fullmatch(r"stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml|prom)", link) for link in page.links
-    )
+    beside = r"#.*|stages/[a-z_]+\.jsonl|facts/[a-z_]+/(cluster\.json)?|report\.(json|xml|prom)"
+    assert {link for link in page.links if not re.fullmatch(beside, link)} == {address_of(FAIL.check)}
     assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
     text = render_html(report())
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     assert html.escape(f"default-src 'none'; style-src 'sha256-{digest}'") in text, "the browser must take the style sheet, and nothing else"
     assert f"<style>{STYLE}</style>" in text and " style=" not in text
+
+
+def test_each_finding_leads_to_what_it_means() -> None:
+    made = report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]))
+    own = dataclasses.replace(made, pages="https://docs.example/{page}.html")
+    for each, wanted in (
+        (made, [address_of(FAIL.check), address_of(UNKNOWN.check)]),
+        (own, [f"https://docs.example/{item.check}.html" for item in (FAIL, UNKNOWN)]),
+    ):
+        # what closes the gate is told twice: as a step, and at its stage
+        links = [link for link in Page(render_html(each)).links if link.startswith("https:")]
+        assert sorted(links) == sorted([wanted[0], *wanted])
+        assert json.loads(render_json(each))["pages"] == dict(zip((FAIL.check, UNKNOWN.check), wanted))
+    assert json.loads(render_json(report()))["pages"] == {}
 
 
 def hostile(text: str) -> Report:
@@ -507,3 +560,27 @@ def test_now_is_utc_to_the_millisecond() -> None:
 def test_time_that_cannot_be_read_is_no_time() -> None:
     stage = report(record("fabric", started="yesterday")).stages[2]
     assert stage.seconds is None and "yesterday" not in render_html(report(record("fabric", started="yesterday")))
+
+
+def test_the_plan_of_a_check_mode_is_text_for_whoever_approves_it() -> None:
+    changes = tuple(f"NetworkAttachmentDefinition training/net-{index} {'x' * 90}" for index in range(300))
+    pending = dataclasses.replace(record("network"), check_mode=True, changes=changes)
+    text = plan_text(report(record("validate"), pending))
+    assert "not known: stage network did not come to its plan" in text and "Changes: 300" in text and "net-0 " in text
+    assert len(text) < 9000 and "see the report" in text
+    assert plan_text(report(record("validate"))) == ""
+
+
+def test_the_plan_names_the_worst_first_and_what_is_in_the_way() -> None:
+    nodes = (
+        NodePlan("worker-3", "nothing"),
+        NodePlan("worker-1", "reboot", ("firmware changes",), blockers=("pod training/db has no room elsewhere",)),
+        NodePlan("worker-2", "reboot", ("firmware changes",), blockers=("pod training/db has no room elsewhere",)),
+    )
+    planned = DisruptionPlan(nodes, (PoolPlan("", ("worker-1", "worker-2"), 1, 2, "the operator's default"),))
+    pending = dataclasses.replace(record("network"), check_mode=True, facts=(FactCount("disruption", 1, 0),), intent={"fabrics": []})
+    seen = dataclasses.replace(report(record("validate"), pending), facts=lambda stage, parts: {"plan": to_data(planned)})
+    lines = plan_text(seen).splitlines()
+    reboots, nothing = (next(index for index, line in enumerate(lines) if line.startswith(word)) for word in ("reboot: 2 nodes", "nothing: 1 node "))
+    assert reboots < nothing and "worker-1, worker-2" in lines[reboots] and "IN THE WAY: pod training/db" in lines[reboots]
+    assert any("2 waves" in line for line in lines)

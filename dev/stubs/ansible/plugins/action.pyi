@@ -10,8 +10,22 @@ class _Task:
     check_mode: bool
     args: dict[str, typing.Any]
 
+class _Found:
+    resolved: bool
+
+class _ModuleLoader:
+    def find_plugin_with_context(self, name: str) -> _Found: ...
+
+class _Loaders:
+    module_loader: _ModuleLoader
+
+class _Templar:
+    def template(self, variable: typing.Any) -> typing.Any: ...
+
 class ActionBase:
     _task: _Task
+    _shared_loader_obj: _Loaders
+    _templar: _Templar
     _connection: object
     def run(self, tmp: str | None = None, task_vars: dict[str, typing.Any] | None = None) -> dict[str, typing.Any]: ...
     def _execute_module(

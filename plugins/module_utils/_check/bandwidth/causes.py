@@ -110,5 +110,5 @@ CAUSES: typing.Dict[str, typing.Tuple[str, str]] = {
     "exit_code": ("The tool ended with an error that is not known here.", "Read its text beside 'measured'."),
     "pod": ("One of the two pods could not be used.", "See the finding on the pod."),
     "not_run": ("The measurement did not run.", "Run the stage again."),
-    "ping": ("rping already failed, so a bandwidth was not measured.", "See the finding on rping."),
+    "ping": ("rping already failed, so a bandwidth was not measured.", "See the finding bandwidth.rping."),
 }

@@ -15,7 +15,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, RoundPlan
+from ..._model.bandwidth import BandwidthFacts, Earlier, PairResult, RdmaPod, RoundPlan
 from ..._model.fabric import ObservedSubnets, ObservedTopologies, Place
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import ObservedHcas
@@ -29,6 +29,7 @@ from .accused import check_suspects
 from .causes import CAUSES
 from .floors import TCP_FAIL, TCP_WARN, Best, End, Ground, gbps, in_pods, read
 from .links import check_links
+from .trend import check_trend, check_unread
 
 #: round trips that rping must count
 PINGS = 5
@@ -46,6 +47,7 @@ class Facts:
     :ivar hcas: answer of node_info of each node; with the next two, what its links could carry, and where a suspect is
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar topologies: answer of fabric_info of each node
+    :ivar earlier: what kept runs have measured
     """
 
     nodes: typing.Tuple[str, ...] = ()
@@ -53,6 +55,7 @@ class Facts:
     hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
     subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    earlier: Earlier = dataclasses.field(default_factory=Earlier)
 
 
 def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
@@ -74,7 +77,10 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         best = ground.best(pairs)
         for pair in pairs:
             findings += _pair(ground, pair, best)
+        sound_pairs = [(subject_of(fabric, pair), pair) for pair in pairs if pair.transport == "RDMA" and not pair.failure and not ground.doubt(pair)]
+        findings += check_trend(fabric.name, sound_pairs, facts.earlier)
         findings += check_suspects(fabric, pods, pairs, _passed(ground, pairs), _places(fabric, facts))
+    findings += check_unread(facts.earlier)
     if facts.bandwidth is not None:
         findings.append(_cleanup(seen))
     return tuple(findings)
@@ -106,6 +112,17 @@ def sound(fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Fact
         ground = Ground(fabric, pods, _rates(fabric, seen, pods.values())[0])
         result += [pair for pair in measured.pairs if pair.fabric == fabric.name and not ground.doubt(pair)]
     return dataclasses.replace(measured, pairs=tuple(result))
+
+
+def floors(intent: Intent, facts: Facts) -> typing.Dict[str, typing.Tuple[float, ...]]:
+    """What the figures of each fabric are held against, in Gb/s, by its name: of each pair with a figure its floor, where known."""
+    seen, result = facts.bandwidth or BandwidthFacts((), ()), {}
+    for fabric in intent.fabrics:
+        pods = {(pod.rail, pod.node): pod for pod in seen.pods if pod.fabric == fabric.name}
+        ground = Ground(fabric, pods, _rates(fabric, facts, pods.values())[0])
+        of_pairs = [ground.floor(pair)[0] for pair in seen.pairs if pair.fabric == fabric.name and pair.average_gbps is not None]
+        result[fabric.name] = tuple(floor for floor in of_pairs if floor is not None)
+    return result
 
 
 def _rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> typing.Tuple[LineRates, str]:

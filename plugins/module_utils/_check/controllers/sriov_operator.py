@@ -67,7 +67,7 @@ def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str
         "DoesNotExist": lambda key, values: key not in labels,
     }
     return all(labels.get(key) == value for key, value in selector.labels.items()) and all(
-        operator in tests and tests[operator](key, values) for key, operator, values in selector.expressions
+        wanted.operator in tests and tests[wanted.operator](wanted.key, wanted.values) for wanted in selector.expressions
     )
 
 

@@ -58,9 +58,18 @@ def _judge_suspect(fabric: Fabric, suspect: Suspect, where: typing.Mapping[str, 
     why = f"All of these failing pairs depend on it: {_some(suspect)}."
     if len(suspect.elements) > 1:
         why = f"These failing pairs depend on all of them, and no passing pair on one of them alone, so which one it is can't be told: {_some(suspect)}."
-    remedy = " ".join(_next_step(element, where, topology) for element in suspect.elements)
+    remedy = " ".join(_next_steps(suspect.elements, where, topology))
     subject = f"{fabric.name} {named(suspect.elements)}"
     return Finding("reachability.suspect", subject, FAIL, f"{suspect.failed} of {suspect.trials} pairs fail", "no pair fails", why + unseen, remedy)
+
+
+def _next_steps(elements: typing.Iterable[Element], where: typing.Mapping[str, Place], topology: typing.Optional[Topology]) -> typing.Iterator[str]:
+    """What to do about all of them: one sentence for the links, each of them once, whichever leaf it is an uplink of."""
+    of_links = [element for element in elements if element.kind in ("uplinks", "leaves")]
+    if of_links:
+        names = ", ".join(dict.fromkeys(links_of(element, topology) or element.name for element in of_links))
+        yield f"See the error counters of these links with ibqueryerrors, and the forwarding with ibtracert: {names}."
+    yield from (_next_step(element, where, topology) for element in elements if element not in of_links)
 
 
 def _next_step(element: Element, where: typing.Mapping[str, Place], topology: typing.Optional[Topology]) -> str:
@@ -70,8 +79,6 @@ def _next_step(element: Element, where: typing.Mapping[str, Place], topology: ty
         place = where[name]
         cable = f"{name} to port {place.leaf_port} of {place.leaf}" if place.leaf else f"{name} to its leaf"
         return f"Look at the cable from {cable}: error counters at both ends (ibqueryerrors), then reseat it or swap it, then the HCA."
-    if element.kind in ("uplinks", "leaves"):
-        return f"See the error counters of these links with ibqueryerrors, and the forwarding with ibtracert: {links_of(element, topology) or name}."
     steps = {
         "node": f"See what the stages discover and fabric say about {name}: it must be up, and ibping -S must run there.",
         "client": f"Ping by hand from {name}; its link is not the cause, since it answers others.",

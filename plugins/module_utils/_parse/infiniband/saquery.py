@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Records of saquery (infiniband-diags/saquery.c): ``saquery SMIR`` and ``saquery -s``, blocks of ``Name....value`` lines."""
+"""Records of saquery (infiniband-diags/saquery.c): ``saquery SMIR`` and ``saquery -s``, blocks of ``Name....value`` lines; ``saquery LFTR``, the forwarding
+tables as the subnet administration knows them."""
 
 from __future__ import annotations
 
@@ -9,11 +10,16 @@ import typing
 
 from ..._model.errors import ParseError
 from ..._model.fabric import SubnetManager
+from ..._model.forwarding import UNTOLD
 from .sminfo import STATES
 
 _HEADER = "SMInfoRecord dump:"
 _PORT_HEADER = "PortInfoRecord dump:"
 _MANAGERS, _DISABLED = "IsSM ports", "IsSMdisabled ports"
+_TABLE = "LFT Record dump:\n"
+_TABLE_HEAD = re.compile(r"\t\tLID\.+([0-9]{1,5})\n\t\tBlock\.+([0-9]{1,3})\n\t\tLFT:\n\t\tLID\tPort Number\n", re.ASCII)
+#: LIDs of a block; unicast LIDs end at 0xbfff
+_BLOCK, _BLOCKS = 64, 0xC000 // 64
 _FIELD = re.compile(r"^\s*(\w+)\.{2,}(\S+)\s*$", re.ASCII)
 
 
@@ -38,6 +44,36 @@ def parse_manager_ports(text: str) -> typing.Tuple[int, ...]:
     if not lids:
         raise ParseError("saquery -s", text.strip(), f"'{_MANAGERS}', one or more blocks '{_PORT_HEADER}', '{_DISABLED}'")
     return tuple(dict.fromkeys(lids))
+
+
+def parse_forwarding(text: str) -> typing.Dict[int, bytes]:
+    """The tables by the LID of the switch, as ForwardingTable.ports has them (``saquery LFTR``). A block that is not there is UNTOLD.
+
+    :raises ParseError: no record; one of another form, as where the output was cut off; a block that is there twice
+    """
+    first, *records = text.split(_TABLE)
+    if not records or first:
+        raise ParseError("saquery LFTR", text.strip(), f"one or more blocks '{_TABLE.strip()}'")
+    tables: typing.Dict[int, typing.Dict[int, bytes]] = {}
+    for record in records:
+        head = _TABLE_HEAD.match(record)
+        if head is None:
+            raise ParseError("saquery LFTR", record[:200], "a record with LID, Block and LFT")
+        lid, block = int(head.group(1)), int(head.group(2))
+        words = record[head.end() :].split()
+        form = "".join(f"\t\t{one}\t{other}\n" for one, other in zip(words[0::2], words[1::2])) + "\n"
+        lids = [str(number) for number in range(block * _BLOCK, (block + 1) * _BLOCK)]
+        if (
+            words[0::2] != lids
+            or record[head.end() :] != form
+            or not all(re.fullmatch(r"[0-9]{1,3}", word, re.ASCII) and int(word) < 256 for word in words[1::2])
+        ):
+            raise ParseError("saquery LFTR", record[:200], f"a record with the ports to {_BLOCK} LIDs from {block * _BLOCK} on")
+        if block >= _BLOCKS or block in tables.setdefault(lid, {}):
+            raise ParseError("saquery LFTR", f"LID {lid}, block {block}", f"a block below {_BLOCKS} that is there once")
+        tables[lid][block] = bytes(map(int, words[1::2]))
+    untold = bytes([UNTOLD]) * _BLOCK
+    return {lid: b"".join(blocks.get(block, untold) for block in range(max(blocks) + 1)) for lid, blocks in tables.items()}
 
 
 def _fields(block: str) -> typing.Dict[str, str]:

@@ -11,7 +11,7 @@ import datetime
 import json
 import typing
 
-from ..._model.disruption import LabelSelector
+from ..._model.disruption import LabelExpression, LabelSelector
 from ..._model.errors import RdmaError
 
 Resource = typing.Mapping[str, typing.Any]
@@ -118,11 +118,10 @@ def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelS
     if parent.get(key) is None:
         return None
     mapping = mapping_at(parent, key)
+    asked = items_of(mapping, "matchExpressions", what)
     return LabelSelector(
         labels={str(name): str(value) for name, value in mapping_at(mapping, "matchLabels").items()},
-        expressions=tuple(
-            (str(item.get("key")), str(item.get("operator")), texts_of(item, "values", what)) for item in items_of(mapping, "matchExpressions", what)
-        ),
+        expressions=tuple(LabelExpression(str(item.get("key")), str(item.get("operator")), texts_of(item, "values", what)) for item in asked),
     )
 
 

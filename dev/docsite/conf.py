@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sphinx's settings; dev/docs.py lays the sources together and calls it. Only what is not Sphinx's default."""
+
+from __future__ import annotations
+
+import pathlib
+
+project = "linerate.rdma"
+copyright = "The linerate.rdma authors"
+extensions = ["myst_parser", "sphinx.ext.intersphinx", "sphinx_antsibull_ext"]
+# made by dev/docs.py, since there may be no network
+intersphinx_mapping = {"ansible": ("https://docs.ansible.com/projects/ansible/devel/", str(pathlib.Path(__file__).parents[2] / "build/docs/ansible.inv"))}
+html_theme = "furo"
+html_title = "linerate.rdma"
+html_show_sphinx = False
+# the sources are in the repository
+html_copy_source = False
+pygments_style = "ansible"
+highlight_language = "YAML+Jinja"
+nitpicky = True
+# headings are linked to as GitHub names them
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+# no extension of Markdown: GitHub must show the same text
+myst_enable_extensions: list[str] = []

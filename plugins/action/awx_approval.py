@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Puts the text of a plan into the approval of a workflow of AWX. Documented in the module of the same name."""
+
+from __future__ import annotations
+
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import AwxWanted
+from ansible_collections.linerate.rdma.plugins.module_utils._render.awx import approval
+from ansible_collections.linerate.rdma.plugins.plugin_utils._awx import AWX_SPEC, Awx
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
+
+
+class ActionModule(ControllerAction):
+    """AWX copies the text of the approval's template when the workflow comes to it: this must run between the plan and the approval."""
+
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {**AWX_SPEC, "text": {"type": "str", "required": True}}
+
+    def work(self, options: Result, variables: Result) -> Result:
+        wanted = AwxWanted(name=options["name"], organization=options["organization"], approval_seconds=options["approval_seconds"])
+        return {"changed": Awx(self, options, variables).bring(approval(wanted, options["text"])), "text": options["text"]}

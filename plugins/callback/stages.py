@@ -1,0 +1,335 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: stages
+type: stdout
+short_description: Show a run of this collection as its stages
+version_added: "1.0.0"
+author:
+  - The linerate.rdma authors (@linerate)
+description:
+  - Shows a run of the playbooks of this collection as stages. Each stage has a heading, progress, its findings as they come, and one line at the end of
+    the run.
+  - A task that takes long says what it waits for and how long its stage usually takes, by the runs that the report has kept.
+  - Shows what a task changes, and each task that fails with its full message, also if the stage goes on without it.
+  - Plain lines, one after the other, so that logs of CI systems and the output of AWX jobs read the same.
+  - With C(-v), and for plays that are not of this collection, the output is that of the callback P(ansible.builtin.default#callback).
+extends_documentation_fragment:
+  - default_callback
+  - result_format_callback
+requirements:
+  - Set as stdout callback in the configuration, O(ignore:stdout_callback=linerate.rdma.stages) in C([defaults]) or E(ANSIBLE_STDOUT_CALLBACK).
+seealso:
+  - plugin: ansible.builtin.default
+    plugin_type: callback
+    description: What is shown with C(-v), and of other plays.
+"""
+
+import os
+import threading
+import time
+import typing
+
+from ansible import constants
+from ansible.plugins.callback.default import CallbackModule as Default
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
+    FIRST_SILENCE,
+    MOST_SILENCE,
+    Stage,
+    in_short,
+    lines_of,
+    span,
+    tone,
+    usual,
+    waiting,
+)
+
+_PLAYBOOKS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "playbooks"))
+_BEGIN = "linerate.rdma.stage_begin"
+_GATE = "linerate.rdma.stage_gate"
+_SAY = ("debug", "ansible.builtin.debug")
+_REFUSE = ("fail", "ansible.builtin.fail", "assert", "ansible.builtin.assert")
+# the last word of a run, by the role report
+_VERDICT = "linerate.rdma: "
+# of the role report: the lines at the end say the same
+_TIMES = "Say where the time went"
+_COLORS = {"bad": constants.COLOR_ERROR, "warn": constants.COLOR_WARN, "good": constants.COLOR_OK}
+_LOOK_SECONDS = 1.0
+
+
+def _stage_of(play: typing.Any) -> typing.Optional[str]:
+    """The stage that a play is a part of: some of its plays are shared with the other stages, and have its name as a variable."""
+    path = os.path.basename(play.get_path())
+    for name in (play.vars.get("stage_name"), path.partition(".yml:")[0]):
+        if name in STAGES:
+            return str(name)
+    return None
+
+
+class CallbackModule(Default):
+    """The default callback, quiet in plays of this collection."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "stdout"
+    CALLBACK_NAME = "linerate.rdma.stages"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._quiet = False
+        self._all_quiet = True
+        self._starting = False
+        self._go = True
+        self._stages: typing.List[Stage] = []
+        self._stage: typing.Optional[Stage] = None
+        self._heading = ""
+        self._shown: typing.List[str] = []
+        self._verdict: typing.Optional[typing.Tuple[str, str]] = None
+        # what is waited for: its name, since when, on which hosts, and the silence after which that is said
+        self._lock = threading.Lock()
+        self._task = ""
+        self._since = 0.0
+        self._silence = FIRST_SILENCE
+        self._hosts: typing.Dict[str, None] = {}
+        self._done = threading.Event()
+        self._watcher: typing.Optional[threading.Thread] = None
+
+    # plays and tasks
+
+    def v2_playbook_on_play_start(self, play: typing.Any) -> None:
+        self._rest()
+        ours = os.path.realpath(os.path.dirname(play.get_path())) == _PLAYBOOKS
+        self._quiet = ours and self._display.verbosity == 0
+        self._all_quiet = self._all_quiet and self._quiet
+        if not self._quiet:
+            self._stage = None
+            super().v2_playbook_on_play_start(play)
+            return
+        self._play = play
+        name = _stage_of(play)
+        if name is None:
+            self._stage, self._heading = None, f"== {play.get_name().strip()}"
+        elif self._stage is None or self._stage.name != name:
+            self._stage = Stage(name, time.monotonic())
+            self._heading, self._go = self._stage.heading(), True
+            self._stages.append(self._stage)
+        if self._watcher is None:
+            # a daemon, and one that prints under the lock that a fork of Ansible waits for
+            self._watcher = threading.Thread(target=self._watch, daemon=True)
+            self._watcher.start()
+
+    def v2_playbook_on_task_start(self, task: typing.Any, is_conditional: bool) -> None:
+        self._begin(task)
+        self._starting = self._quiet
+        super().v2_playbook_on_task_start(task, is_conditional)
+        self._starting = False
+
+    def v2_playbook_on_handler_task_start(self, task: typing.Any) -> None:
+        self._begin(task)
+        self._starting = self._quiet
+        super().v2_playbook_on_handler_task_start(task)
+        self._starting = False
+
+    def v2_runner_on_start(self, host: typing.Any, task: typing.Any) -> None:
+        with self._lock:
+            self._hosts[host.get_name()] = None
+        super().v2_runner_on_start(host, task)
+
+    def v2_playbook_on_no_hosts_matched(self) -> None:
+        if not self._quiet:
+            super().v2_playbook_on_no_hosts_matched()
+
+    def v2_playbook_on_include(self, included_file: typing.Any) -> None:
+        if not self._quiet:
+            super().v2_playbook_on_include(included_file)
+
+    def _print_task_banner(self, task: typing.Any) -> None:
+        """Only above what is shown of the task."""
+        if self._starting:
+            return
+        self._head()
+        super()._print_task_banner(task)
+
+    # results
+
+    def v2_runner_on_ok(self, result: typing.Any) -> None:
+        self._answered(result)
+        if not self._quiet:
+            super().v2_runner_on_ok(result)
+            return
+        task, found = result._task, result._result
+        if found.get("warnings") or found.get("deprecations"):
+            self._head()
+        self._handle_warnings(found)
+        if task.action == _BEGIN:
+            self._started(found)
+        elif task.action == _GATE:
+            self._judged(found)
+        elif task.action in _SAY and not task.loop:
+            self._say(task.name, found)
+        elif task.action in _REFUSE:
+            self._close(found, "good")
+        elif found.get("changed") and not task.loop:
+            self._line(f"changed: [{result._host.get_name()}] {self._task}", constants.COLOR_CHANGED)
+
+    def v2_runner_item_on_ok(self, result: typing.Any) -> None:
+        if not self._quiet:
+            super().v2_runner_item_on_ok(result)
+        elif result._task.action in _SAY:
+            self._say(result._task.name, result._result)
+        elif result._result.get("changed"):
+            item = self._get_item_label(result._result)
+            self._line(f"changed: [{result._host.get_name()}] {self._task} (item={item})", constants.COLOR_CHANGED)
+
+    def v2_runner_on_skipped(self, result: typing.Any) -> None:
+        self._answered(result)
+        if not self._quiet:
+            super().v2_runner_on_skipped(result)
+
+    def v2_runner_item_on_skipped(self, result: typing.Any) -> None:
+        if not self._quiet:
+            super().v2_runner_item_on_skipped(result)
+
+    def v2_runner_retry(self, result: typing.Any) -> None:
+        if not self._quiet:
+            super().v2_runner_retry(result)
+
+    def v2_runner_on_failed(self, result: typing.Any, ignore_errors: bool = False) -> None:
+        self._answered(result)
+        lines = lines_of(result._result) if result._task.action in _REFUSE and not result._task.loop else None
+        if not self._quiet or lines is None or ignore_errors:
+            super().v2_runner_on_failed(result, ignore_errors)
+            return
+        self._handle_warnings(result._result)
+        if self._close(result._result, "bad"):
+            return
+        # a stage that runs alone ends with what it has just said
+        said = [self._task] if lines == self._shown else lines
+        self._line(f"fatal: [{result._host.get_name()}]: {said[0]}", constants.COLOR_ERROR)
+        for line in said[1:]:
+            self._line(line, constants.COLOR_ERROR)
+
+    def v2_runner_on_unreachable(self, result: typing.Any) -> None:
+        self._answered(result)
+        super().v2_runner_on_unreachable(result)
+
+    # the end
+
+    def v2_playbook_on_stats(self, stats: typing.Any) -> None:
+        self._rest()
+        self._done.set()
+        if len(self._stages) > 1:
+            self._display.display("\n== stages", color=constants.COLOR_HIGHLIGHT)
+            for stage in self._stages:
+                self._display.display(stage.row(), color=_COLORS[tone(stage.end, "bad")] if stage.end else None)
+            total = sum(stage.seconds or 0.0 for stage in self._stages)
+            self._display.display(f"  {'total':<20}{total:9.1f} s{f'  {span(total)}' if total >= 120 else ''}")
+        if not self._all_quiet:
+            super().v2_playbook_on_stats(stats)
+        else:
+            self._troubled(stats)
+        if self._verdict:
+            line, how = self._verdict
+            self._display.display(line, color=_COLORS[how])
+
+    def _troubled(self, stats: typing.Any) -> None:
+        """Hosts that were not reached, or on which a task failed: of a fleet, the others are nothing to read."""
+        for host in sorted(stats.processed):
+            counts = stats.summarize(host)
+            trouble = [f"{counts[name]} {word}" for name, word in (("unreachable", "unreachable"), ("failures", "failed")) if counts[name]]
+            if trouble:
+                self._display.display(f"{host}: {', '.join(trouble)}", color=constants.COLOR_ERROR)
+
+    # what is shown
+
+    def _head(self) -> None:
+        """The heading, above the first line of what it is of."""
+        if self._heading:
+            heading, self._heading = self._heading, ""
+            self._display.display(f"\n{heading}", color=constants.COLOR_HIGHLIGHT)
+
+    def _line(self, line: str, color: typing.Optional[str] = None) -> None:
+        self._head()
+        self._display.display(line, color=color)
+
+    def _started(self, found: typing.Mapping[str, typing.Any]) -> None:
+        """What is known of a stage before it starts. One that does not start has no heading: its line says all."""
+        self._go = bool(found.get("go", True))
+        if self._stage is None:
+            return
+        if not self._go:
+            if len(in_short(found.get("lines") or [], go=False)) < 2:
+                self._heading = ""
+            self._judged(found)
+            return
+        self._stage.usual = usual(found)
+        if self._heading:
+            self._heading = self._stage.heading()
+            self._head()
+
+    def _judged(self, found: typing.Mapping[str, typing.Any]) -> None:
+        """What came of a stage, as soon as it is known: a task after it may fail."""
+        lines = [str(line) for line in found.get("lines") or []]
+        if self._stage is not None and lines:
+            self._stage.end = lines[0].partition(": ")[2]
+            self._stage.seconds = time.monotonic() - self._stage.began if self._go else None
+            self._lines(lines)
+
+    def _say(self, name: str, found: typing.Mapping[str, typing.Any]) -> None:
+        """What a task is there to say."""
+        lines = lines_of(found)
+        # the last task of a stage says what its judgement has said
+        if lines is not None and lines != self._shown and not (name == _TIMES and len(self._stages) > 1):
+            self._lines(lines)
+
+    def _lines(self, lines: typing.List[str]) -> None:
+        self._shown = lines
+        how = "good"
+        for line in in_short(lines, self._go):
+            how = tone(line, how)
+            self._line(line, _COLORS[how])
+
+    def _close(self, found: typing.Mapping[str, typing.Any], how: str) -> bool:
+        """Keep the verdict for the last line.
+
+        :returns: whether this is one
+        """
+        lines = lines_of(found)
+        if not lines or not lines[0].startswith(_VERDICT):
+            return False
+        self._verdict = ("\n".join(lines), how)
+        return True
+
+    # what is waited for
+
+    def _begin(self, task: typing.Any) -> None:
+        with self._lock:
+            self._task = task.get_name().rpartition(" : ")[2].strip()
+            self._since, self._silence = time.monotonic(), FIRST_SILENCE
+            self._hosts.clear()
+
+    def _answered(self, result: typing.Any) -> None:
+        with self._lock:
+            self._hosts.pop(result._host.get_name(), None)
+
+    def _rest(self) -> None:
+        with self._lock:
+            self._task = ""
+
+    def _watch(self) -> None:
+        while not self._done.wait(_LOOK_SECONDS):
+            self._look(time.monotonic())
+
+    def _look(self, now: float) -> None:
+        """Say what is waited for, when nothing was heard of it for a while."""
+        # Ansible forks under the lock of the display: no child of it comes to be while this one prints
+        with self._display._lock, self._lock:
+            seconds = now - self._since
+            if self._quiet and self._task and self._hosts and seconds >= self._silence:
+                self._silence = min(self._silence * 2, self._silence + MOST_SILENCE)
+                self._line(waiting(self._task, list(self._hosts), seconds, self._stage, now))

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the findings of stage bandwidth mean, for the pages that the report leads to. Check ids: ``bandwidth.*``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.explanation import Explanation
+
+EXPLAINED: typing.Dict[str, Explanation] = {
+    "bandwidth.cleanup": Explanation(
+        means="Pods of the measurement are still there, or an earlier run had left some. They hold virtual functions that jobs need.",
+        measured="Pods with the label of the measurement after the stage, and before it.",
+        causes=(
+            "The run was interrupted, so the next one removed them (warn).",
+            "A pod hangs in Terminating: its node is lost, or a finalizer holds it.",
+        ),
+        look=("kubectl get pods -A -l app.kubernetes.io/managed-by=linerate.rdma",),
+        remedy="Delete them by hand (`kubectl delete pod`); see their events if they stay in Terminating.",
+    ),
+    "bandwidth.fleet": Explanation(
+        means="A pair is slower than others of its rail whose links can do the same. One of its ends, or the way between them, is at fault.",
+        measured="The average of the pair against `line_rate.fleet_fraction` of the best pair of the same rail and kind.",
+        causes=(
+            "Another NUMA node, a slower PCIe link, or ACS at one end.",
+            "Congestion on one way between two leaves.",
+            "Errors on a link: each retransmission costs.",
+            "TCP: processors that were busy (warn).",
+        ),
+        look=(
+            "ibqueryerrors",
+            "lspci -vv -s ADDRESS",
+            "numactl --hardware",
+        ),
+        remedy="See `bandwidth.suspect` for the end at fault, then `bandwidth.link` and `fabric.errors_growing` there.",
+    ),
+    "bandwidth.floor": Explanation(
+        means="A pair is slower than its links allow for. What could be is known from the links, never from what they trained down to.",
+        measured=("The average of perftest between two pods against `line_rate.fraction` of the slowest of what port and PCIe at both ends could carry."),
+        causes=(
+            "A link or PCIe link that trained down: see `bandwidth.link`.",
+            "Another NUMA node than the HCA's, ACS, or small PCIe reads (`tuning.pci`).",
+            "Errors, or congestion by other tenants.",
+            "MTU 1500 where 9000 was meant, or PFC on one side only (RoCE).",
+            "The floor is too high for what is bought (unknown where the links' rate is not told).",
+        ),
+        look=(
+            "ib_write_bw -d mlx5_0 --report_gbits -D 10",
+            "mlxlink -d ADDRESS",
+            "ibqueryerrors",
+        ),
+        remedy=(
+            "See `bandwidth.suspect` for the end at fault. Look there at PCIe, NUMA node, MTU and error counters; where nothing tells the "
+            "rate, write it into `line_rate.expected_gbps`."
+        ),
+    ),
+    "bandwidth.link": Explanation(
+        means="The network link or the PCIe link of an HCA runs below what both of its ends support. No pair over it can be right.",
+        measured="Active and possible speed and width of port (iblinkinfo, ethtool) and PCIe (sysfs).",
+        causes=(
+            "Cable or transceiver: bad, dirty, or of an older generation.",
+            "The card is not seated well, or its riser is bad.",
+            "The slot is smaller than the card (warn).",
+            "MaxPayload is too low (warn).",
+        ),
+        look=(
+            "mlxlink -d ADDRESS",
+            "lspci -vv -s ADDRESS",
+            "ethtool DEVICE",
+            "iblinkinfo",
+        ),
+        remedy="Seat or replace cable or card. If some links are meant to be slower, declare a fabric for each rate, or `line_rate.expected_gbps`.",
+    ),
+    "bandwidth.measured": Explanation(
+        means="There is no figure for a pair, and the finding names the known cause; or the figure is no measurement.",
+        measured="Exit codes and output of perftest (or iperf3) at both ends, and whether its figure can be one.",
+        causes=(
+            "The tool ended with an error at one end: its text decides.",
+            "The pod was evicted or killed in the middle.",
+            "GIDs of the two ends do not fit (RoCE), or iWARP without `pods.connection: rdma_cm`.",
+            "A hang: packets are dropped without an error, such as by a firewall on UDP 4791.",
+            "A node has too few partners.",
+        ),
+        look=(
+            "kubectl get events -n NAMESPACE",
+            "kubectl describe pod POD -n NAMESPACE",
+            "ibv_devinfo",
+        ),
+        remedy="Do what the finding names for this cause, and run the stage again.",
+    ),
+    "bandwidth.pod": Explanation(
+        means="There is no pod to measure with on a node, or it lacks an address, a tool, or an RDMA device.",
+        measured="The pod of each node and rail: its events, its network-status, its devices, and its tools.",
+        causes=(
+            "The node offers no free virtual function: other pods hold them.",
+            "The image can't be pulled, or lacks a tool.",
+            "The namespace does not allow IPC_LOCK (pod security, SCC).",
+            "A taint: `pods.tolerations`.",
+        ),
+        look=(
+            "kubectl describe pod POD -n NAMESPACE",
+            "kubectl describe node NODE",
+        ),
+        remedy=(
+            "Do what the finding names; for a free function end the pods that hold them, for IPC_LOCK label the namespace "
+            "`pod-security.kubernetes.io/enforce: privileged`."
+        ),
+    ),
+    "bandwidth.rounds": Explanation(
+        means="Not all pairs fit into the stage's time, so not everybody met everybody. A slow node is told all the same.",
+        measured="Rounds that were planned against all that there are, and the time of each.",
+        causes=("A large fleet, or long measurements.",),
+        look=("kubectl get nodes",),
+        remedy="No action if that is enough. Else set `bandwidth.rounds` of the fabric to the number that the finding names.",
+    ),
+    "bandwidth.rping": Explanation(
+        means="A pair can't do RDMA at all, or lost round trips. rping is tried before anything is measured.",
+        measured="rping between two pods: round trips and exit code.",
+        causes=(
+            "The address is not on the virtual function, so the RDMA CM finds no device (ADDR_ERROR).",
+            "The virtual function's link is down, or has no GUID.",
+            "Packets are dropped on the way in silence: UDP 4791 in a firewall.",
+            "The pod may not open the RDMA device.",
+        ),
+        look=(
+            "rdma link",
+            "ip addr",
+            "rping -s -v",
+            "show_gids",
+        ),
+        remedy="Compare `ip addr` and `rdma link` in both pods. On InfiniBand set `network.link_state: enable`; on RoCE let UDP port 4791 through.",
+    ),
+    "bandwidth.suspect": Explanation(
+        means="What failing pairs have in common: the node, the HCA, the leaf or the way that explains them.",
+        measured="Which measurements passed and failed, and what each depends on.",
+        causes=(
+            "The end or the link that is named.",
+            "Several that the pairs can't tell apart: with two nodes nobody can say which.",
+            "A cause that comes and goes: then nothing is common.",
+        ),
+        look=(
+            "ibqueryerrors",
+            "mlxlink -d ADDRESS -c -m",
+            "lspci -vv -s ADDRESS",
+        ),
+        remedy=(
+            "Look at what is named: PCIe speed and width, link width and speed, error counters, MTU, the virtual function's state. Measure "
+            "with a further node where two can't be told apart."
+        ),
+    ),
+    "bandwidth.sweep": Explanation(
+        means="The measurement over all message sizes failed, though the one of a single size worked. The report lacks its curve.",
+        measured="perftest with `-a` between the same two pods.",
+        causes=(
+            "It took longer than `pods.limit_seconds`.",
+            "The pod ended in the middle.",
+        ),
+        look=("ib_write_bw -a -d mlx5_0 --report_gbits",),
+        remedy="Raise `pods.limit_seconds`, or leave the sweep out (`bandwidth.sweep: false`).",
+    ),
+    "bandwidth.trend": Explanation(
+        means=(
+            "A pair is slower than it was itself in the runs that are kept. It is above its floor still; a link that gets worse shows here long before "
+            "the floor does."
+        ),
+        measured=(
+            "The figure of each pair with RDMA, against its median in the kept runs with the same `rdma_fabrics`, if three or more have one: more than "
+            "3 % less is a warning. A kept run that cannot be read is named, and not counted."
+        ),
+        causes=(
+            "A cable or transceiver that ages or got dirty, or a link that retrains.",
+            "Something else used the fabric or the node during this run.",
+            "Firmware, driver, BIOS or tuning changed since.",
+            "A file of a kept run was cut off or changed.",
+        ),
+        look=(
+            "ibqueryerrors",
+            "mlxlink -d ADDRESS -c -m",
+            "ansible-playbook linerate.rdma.difference",
+        ),
+        remedy=(
+            "Run stage bandwidth again while the fabric is idle. If the pair stays slower, look at the error counters and the temperature of its links, "
+            "and see what changed (`linerate.rdma.difference`)."
+        ),
+    ),
+}

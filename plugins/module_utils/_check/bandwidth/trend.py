@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Is a pair slower than it was? A link that gets worse shows from run to run, long before a floor does."""
+
+from __future__ import annotations
+
+import statistics
+import typing
+
+from ..._model.bandwidth import Earlier, PairResult
+from ..._model.findings import WARN, Finding, ok
+
+#: share of its own median that a pair may lose. Fewer than the 7 and 8 per cent that the floors allow, or the floors would always come first; more than
+#: the one per cent that clocks explain
+MOST_DROP = 0.03
+#: kept runs with a figure of the pair: the median of fewer is either of them
+FEWEST_RUNS = 3
+
+Key = typing.Tuple[str, int, str, str]
+
+
+def key_of(pair: PairResult) -> Key:
+    return pair.fabric, pair.rail, pair.client, pair.server
+
+
+def medians(earlier: Earlier) -> typing.Dict[Key, typing.Tuple[float, int]]:
+    """Of the pairs that enough runs have measured: their median in Gb/s, and of how many runs."""
+    return {
+        (item.fabric, item.rail, item.client, item.server): (statistics.median(item.figures), len(item.figures))
+        for item in earlier.pairs
+        if len(item.figures) >= FEWEST_RUNS
+    }
+
+
+def check_trend(fabric: str, pairs: typing.Iterable[typing.Tuple[str, PairResult]], earlier: Earlier) -> typing.List[Finding]:
+    """A finding for each pair that has become slower, and one for the others together; none where too few runs are kept.
+
+    :param pairs: of the fabric with their subjects; those whose figure is a measurement of RDMA
+    """
+    known, findings, held = medians(earlier), [], 0
+    for subject, pair in pairs:
+        if pair.average_gbps is None or key_of(pair) not in known:
+            continue
+        median, runs = known[key_of(pair)]
+        held += 1
+        if pair.average_gbps < (1 - MOST_DROP) * median:
+            measured = f"{pair.average_gbps:.2f} Gb/s, {100 * (1 - pair.average_gbps / median):.1f} % less"
+            expected = f">= {(1 - MOST_DROP) * median:.2f} Gb/s ({1 - MOST_DROP:g} of the median of {runs} runs before, {median:.2f} Gb/s)"
+            why = "The pair is slower than it was in the runs before, and a link that gets worse goes on to do so."
+            remedy = "Look at error counters and temperature of its links and cables. ansible-playbook linerate.rdma.difference tells what changed since then."
+            findings.append(Finding("bandwidth.trend", subject, WARN, measured, expected, why, remedy))
+    if held > len(findings):
+        expected = f">= {1 - MOST_DROP:g} of their medians"
+        findings.append(ok("bandwidth.trend", fabric, f"{held - len(findings)} of {held} measurements as in the runs before", expected))
+    return findings
+
+
+def check_unread(earlier: Earlier) -> typing.List[Finding]:
+    """Runs that are kept and can't be read: named, and not counted."""
+    if not earlier.unread:
+        return []
+    why = f"What these runs measured is not counted: {'; '.join(earlier.unread)}."
+    remedy = "Remove their folders below runs/ of the report, or put back what is missing there."
+    return [Finding("bandwidth.trend", "kept runs", WARN, f"{len(earlier.unread)} not readable", "each kept run can be read", why, remedy)]

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the findings of the frame mean, whatever the stage, and those of the teardown. Check ids: ``*.error``, ``*.run``, ``*.intent``, ``teardown.*``."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.explanation import Explanation
+
+EXPLAINED: typing.Dict[str, Explanation] = {
+    "stage.error": Explanation(
+        means="A task of the stage failed, so nothing after it was looked at. No waiver covers it: the stage has proven nothing.",
+        measured="The task and its message are beside `measured`.",
+        causes=(
+            "The API server, a node or a tool refused or did not answer: its own words are there.",
+            "In check mode: the task needs what an earlier stage would make.",
+            "A mistake in the collection, where the text says so.",
+        ),
+        look=("ansible-playbook linerate.rdma.site -vv",),
+        remedy=("Correct the cause that the text names, and run the stage again. Report it where the text says that it is a mistake in the collection."),
+    ),
+    "stage.intent": Explanation(
+        means="The intent is wrong, so the stage did not start. Nothing was touched.",
+        measured="The variables against the schema and against each other, as stage `validate` does it.",
+        causes=("See the finding: a key, a type or a contradiction, with its path.",),
+        look=("ansible-playbook linerate.rdma.validate",),
+        remedy="Correct the key that is named, and run again.",
+    ),
+    "stage.run": Explanation(
+        means="The stage did not run, since an earlier gate is closed. What could not be proven there is what this stage builds on.",
+        measured="The gates of the stages before it in this run.",
+        causes=("The earlier stage found something: its findings come first.",),
+        look=("ansible-playbook linerate.rdma.site",),
+        remedy="Correct what the earlier stage found, or waive it with a reason; then run again, or go on from there with `-e rdma_from=STAGE`.",
+    ),
+    "teardown.drop_in": Explanation(
+        means="The drop-in of containerd's unit, or kernel arguments of the collection, are still on a node.",
+        measured="The file on the node, and its kernel arguments, after the teardown.",
+        causes=(
+            "The node is reached by an observer now, which changes nothing.",
+            "The node did not answer (unknown).",
+        ),
+        look=(
+            "systemctl cat containerd",
+            "cat /proc/cmdline",
+        ),
+        remedy="Bring the node back and run the teardown again, or remove the file by the command of the finding.",
+    ),
+    "teardown.object": Explanation(
+        means="An object of the collection still exists.",
+        measured="Each object with the label of the collection, and its finalizers.",
+        causes=(
+            "A finalizer whose owner is gone.",
+            "Pods of others are in the namespace.",
+            "The user may not delete it.",
+        ),
+        look=(
+            "kubectl get sriovnetworknodepolicies,network-attachment-definitions -A -l app.kubernetes.io/managed-by=linerate.rdma",
+            "kubectl get namespace NAMESPACE -o yaml",
+        ),
+        remedy="See who holds it: the finalizer that is named, or pods of others; then run the teardown again.",
+    ),
+    "teardown.operator": Explanation(
+        means="A Deployment still runs the SR-IOV network operator.",
+        measured="Deployments in all namespaces that run it.",
+        causes=("It was installed by another hand: Helm takes back only the release that it made.",),
+        look=(
+            "helm list -A",
+            "kubectl get deployments -A",
+        ),
+        remedy="Remove it the way it was installed.",
+    ),
+    "teardown.roll": Explanation(
+        means="A MachineConfigPool that lost an object of the collection is not through its roll.",
+        measured="The pool's machines on its wanted configuration.",
+        causes=(
+            "A node hangs in its drain, or does not come back.",
+            "Something else changed MachineConfigs at the same time.",
+        ),
+        look=(
+            "oc get machineconfigpools",
+            "oc logs -n openshift-machine-config-operator -l k8s-app=machine-config-daemon",
+        ),
+        remedy="See the machine-config-daemon's log on the node that hangs, then run the teardown again.",
+    ),
+    "teardown.settings": Explanation(
+        means="It is not known whether the settings of the role kernel_settings are gone from a node.",
+        measured="What the role reported of the node.",
+        causes=(
+            "The node did not answer.",
+            "fedora.linux_system_roles is not on the controller.",
+        ),
+        look=("tuned-adm active",),
+        remedy="Bring the node back, install what is named, and run the teardown again.",
+    ),
+    "teardown.stays": Explanation(
+        means="An operator, a definition or a Subscription stays, on purpose: others may use it.",
+        measured="Helm releases and OLM's objects of the collection, and objects of the definitions.",
+        causes=(
+            "`teardown_operator` is not set.",
+            "Objects of others are left, or other operators need it.",
+        ),
+        look=(
+            "helm list -A",
+            "kubectl get crd",
+        ),
+        remedy="Where nobody needs it, set `teardown_operator: true`, or remove it by the commands of the finding, in their order.",
+    ),
+    "teardown.virtual_functions": Explanation(
+        means="Virtual functions or their resource are left on a node, or nobody looked.",
+        measured="SriovNetworkNodeState and allocatable of the node after the policies are gone.",
+        causes=(
+            "A pod still holds one.",
+            "The config daemon failed, or the node waits for its turn.",
+            "Another policy makes them.",
+        ),
+        look=(
+            "kubectl describe node NODE",
+            "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon",
+        ),
+        remedy="See the config daemon's log on the node, end pods that hold functions, and run the teardown again.",
+    ),
+}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the findings of stage host mean, for the pages that the report leads to. Check ids: ``host.*``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.explanation import Explanation
+
+EXPLAINED: typing.Dict[str, Explanation] = {
+    "host.cluster_policy": Explanation(
+        means=(
+            "The GPU operator was not asked for nvidia-peermem, or has not brought it. GPUDirect RDMA then needs DMA-BUF, or data goes "
+            "through the host's memory."
+        ),
+        measured="The ClusterPolicy: one, with `driver.rdma.enabled`, ready.",
+        causes=(
+            "RDMA is off in it, and another tool owns the field.",
+            "There is none, or more than one.",
+            "The operator renews the driver's pods just now.",
+        ),
+        look=(
+            "kubectl get clusterpolicies.nvidia.com -o yaml",
+            "kubectl get pods -n gpu-operator -o wide",
+        ),
+        remedy="Set `driver.rdma.enabled: true` where the policy comes from, wait until it is ready, then run stages platform and host again.",
+    ),
+    "host.containerd": Explanation(
+        means="containerd does not run with the limit of locked memory that the intent asks for. Its containers get its limit.",
+        measured="LimitMEMLOCK of containerd as systemd has it after the drop-in.",
+        causes=(
+            "Another drop-in comes after ours.",
+            "containerd was not restarted.",
+            "The node is reached by an observer, which changes nothing.",
+        ),
+        look=(
+            "systemctl show containerd -p LimitMEMLOCK",
+            "systemctl cat containerd",
+        ),
+        remedy=("Take the other drop-in away, `systemctl daemon-reload` and `systemctl restart containerd`; or set the limit where the node's image is made."),
+    ),
+    "host.gpudirect": Explanation(
+        means=(
+            "HCAs can't reach the memory of GPUs on a node by the way that the intent asks for. NCCL then copies through the host's memory, "
+            "at a fraction of the rate."
+        ),
+        measured="Version and kind of the GPU driver, the kernel, and the module nvidia_peermem.",
+        causes=(
+            "The driver's kernel modules are the proprietary ones, which export no DMA-BUF.",
+            "The kernel is older than 5.12.",
+            "nvidia_peermem is not loaded, or the NIC driver does not register it.",
+            "The driver is not loaded at all (unknown).",
+        ),
+        look=(
+            "cat /proc/driver/nvidia/version",
+            "lsmod",
+            "modinfo nvidia",
+        ),
+        remedy=("DMA-BUF: `spec.driver.kernelModuleType: open` in the ClusterPolicy. nvidia-peermem: `spec.driver.rdma.enabled: true` and DOCA-OFED."),
+    ),
+    "host.memlock": Explanation(
+        means=(
+            "A pod may lock less memory than the intent asks for, so a job that registers more fails with `Cannot allocate memory`, or NCCL falls back to TCP."
+        ),
+        measured="`ulimit -l` in a pod of a user that is not root, and a registration of `proof_mib` with ibv_rc_pingpong.",
+        causes=(
+            "The runtime was not restarted with the new limit.",
+            "CRI-O: a later file replaces default_ulimits; the MachineConfig has not rolled.",
+            "The pod ran as root, which proves nothing (unknown).",
+            "The virtual function has no GUID, so the registration fails for another reason.",
+        ),
+        look=(
+            "ulimit -l",
+            "systemctl show containerd -p LimitMEMLOCK",
+            "crio config",
+        ),
+        remedy="Restart the runtime with the drop-in, or let the MachineConfig roll (`network.roll`); pods that ran before keep their limit.",
+    ),
+    "host.memlock_limit": Explanation(
+        means=(
+            "The intent asks for no limit of locked memory. What is locked can't be reclaimed, so any container could take all of it and "
+            "bring the kubelet down."
+        ),
+        measured="`rdma_cluster.host.memlock` of the intent.",
+        causes=(
+            "`unlimited: true` was copied from a guide.",
+            "No fabric gives pods RDMA, so nothing needs it.",
+        ),
+        look=("free -m",),
+        remedy=("Give `rdma_cluster.host.memlock.limit_gib` what the application registers; NCCL's buffers and the framework's pinned memory together."),
+    ),
+}

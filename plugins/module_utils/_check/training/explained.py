@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the findings of stage training mean, for the pages that the report leads to. Check ids: ``training.*``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.explanation import Explanation
+
+EXPLAINED: typing.Dict[str, Explanation] = {
+    "training.channels": Explanation(
+        means="Not every channel of a rank was seen in the log, or one end of it alone. What was not seen is not proven.",
+        measured="NCCL's lines about each channel of each communicator, from both of its ends.",
+        causes=(
+            "The log begins too late, ends too early, or was written by several processes into one file.",
+            "Since NCCL 2.22 a communicator connects at its first collective, and none ran.",
+            "NVLS alone connects no ring.",
+        ),
+        look=("kubectl logs POD -n NAMESPACE",),
+        remedy="Give the whole log of every pod, one file a pod; run a collective with `NCCL_NVLS_ENABLE=0` for the run that is the proof.",
+    ),
+    "training.gpu_direct": Explanation(
+        means="Channels over RDMA do not use GPUDirect: data goes through the host's memory, at a fraction of the rate.",
+        measured="`GDRDMA` in the line of each channel, and what NCCL says of each pair of GPU and HCA.",
+        causes=(
+            "Neither nvidia-peermem nor DMA-BUF works on the node (`host.gpudirect`).",
+            "The HCA is too far from the GPU, or ACS is on between them.",
+            "NCCL_NET_GDR_LEVEL forbids it.",
+        ),
+        look=(
+            "nvidia-smi topo -m",
+            "lsmod",
+            "kubectl logs POD -n NAMESPACE",
+        ),
+        remedy="Load nvidia_peermem or use the open driver; give the job the HCA beside the GPU. NCCL_DEBUG_SUBSYS=INIT,NET says why for each.",
+    ),
+    "training.hcas": Explanation(
+        means="The job uses HCAs that its pod did not get, or leaves out some that it got.",
+        measured="Devices in NCCL's channels against the functions in the annotation of the pod.",
+        causes=(
+            "NCCL_IB_HCA takes prefixes: mlx5_1 is mlx5_10 as well.",
+            "RDMA mode shared: a pod sees all devices of the node.",
+            "A port is down, or no GPU is near it.",
+            "The pod is gone, so nothing is known of what it got (unknown).",
+        ),
+        look=(
+            "ibv_devinfo",
+            "kubectl get pod POD -n NAMESPACE -o yaml",
+        ),
+        remedy=("Name the devices exactly: `NCCL_IB_HCA==mlx5_1,mlx5_2`; RDMA mode exclusive keeps others out. Run the stage while the pods are there."),
+    ),
+    "training.log": Explanation(
+        means="There is no log of NCCL to judge. NCCL is silent unless it is told otherwise.",
+        measured="Lines of NCCL in the files of `training_logs`.",
+        causes=(
+            "NCCL_DEBUG is not INFO in the job.",
+            "No log was given though `rdma_cluster.training` asks for the proof.",
+        ),
+        look=("kubectl logs POD -n NAMESPACE",),
+        remedy="Run the job with `NCCL_DEBUG=INFO` in every rank, and name its logs in `training_logs`.",
+    ),
+    "training.oob": Explanation(
+        means="NCCL makes its first connections over the loopback interface, which no other host reaches.",
+        measured="The interface in NCCL's bootstrap line of each host.",
+        causes=(
+            "NCCL_SOCKET_IFNAME names lo, or leaves nothing else.",
+            "/etc/hosts leads the host's name to 127.0.0.1.",
+        ),
+        look=(
+            "ip addr",
+            "cat /etc/hosts",
+        ),
+        remedy="Set NCCL_SOCKET_IFNAME to an interface of the pod network, such as eth0.",
+    ),
+    "training.problem": Explanation(
+        means="NCCL warns of something. What is known to stop or slow down a job fails; the rest warns.",
+        measured="Lines of NCCL WARN, alike ones counted together, with the first place of each.",
+        causes=(
+            "Memory could not be pinned or registered (memlock, GPUDirect).",
+            "A link went down or lost packets while the job ran.",
+            "Another rank failed first: the first problem in the log counts.",
+            "/dev/shm is too small.",
+        ),
+        look=(
+            "kubectl logs POD -n NAMESPACE",
+            "dmesg",
+            "ibqueryerrors",
+        ),
+        remedy="Do what the finding names for this warning; begin with the first problem of the log.",
+    ),
+    "training.rails": Explanation(
+        means="No channel of a host uses one of the fabric's rails. That bandwidth was paid for and lies idle.",
+        measured="Rails of the HCAs in NCCL's channels of the host.",
+        causes=(
+            "NCCL_IB_HCA leaves it out, or the pod has no function there.",
+            "Fewer GPUs than rails.",
+            "Rails are not known: see `fabric.rails`.",
+        ),
+        look=(
+            "kubectl get pod POD -n NAMESPACE -o yaml",
+            "nvidia-smi topo -m",
+        ),
+        remedy="Name an attachment for each rail and all HCAs in NCCL_IB_HCA; use as many GPUs as rails, or NCCL_CROSS_NIC=1.",
+    ),
+    "training.ranks": Explanation(
+        means="Ranks are missing, did not complete, or their number is not what the intent says.",
+        measured="Ranks of each communicator in the log, and `rdma_cluster.training.ranks`.",
+        causes=(
+            "The log of a pod is missing.",
+            "A rank failed or hangs: its last lines say where.",
+            "WORLD_SIZE differs between pods.",
+        ),
+        look=(
+            "kubectl get pods -n NAMESPACE -o wide",
+            "kubectl logs POD -n NAMESPACE",
+        ),
+        remedy="See the last lines of the ranks that are named; give the log of every pod, from its first line on.",
+    ),
+    "training.transport": Explanation(
+        means="A rank sends over TCP (NET/Socket). NCCL fell back in silence, and the job runs at a fraction of its speed.",
+        measured="The transport of each channel of each rank in NCCL's log.",
+        causes=(
+            "The pod has no RDMA device, or may not open it.",
+            "memlock is too low, so nothing could be registered.",
+            "NCCL_IB_DISABLE or NCCL_NET=Socket is set in the job or the image.",
+            "libibverbs or its provider is not in the image.",
+        ),
+        look=(
+            "ibv_devinfo",
+            "ulimit -l",
+            "env",
+        ),
+        remedy="In the pod, `ibv_devinfo` must show an active port and `ulimit -l` enough; take NCCL_IB_DISABLE and NCCL_NET out of job and image.",
+    ),
+    "training.version": Explanation(
+        means="Ranks run several versions of NCCL, which need not understand each other; or the log shows none.",
+        measured="The line of NCCL's version of each rank.",
+        causes=(
+            "Pods of several images, or a library path that finds another one.",
+            "Logs of several jobs are mixed.",
+        ),
+        look=(
+            "kubectl get pods -n NAMESPACE -o yaml",
+            "env",
+        ),
+        remedy="Use one image for all pods, see LD_LIBRARY_PATH, and give one job's log.",
+    ),
+}

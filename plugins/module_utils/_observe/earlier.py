@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the runs that are kept have measured, pair by pair."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.bandwidth import BandwidthFacts, Earlier, EarlierPair
+from .._model.errors import RdmaError
+from .._model.facts import RunStart
+from .._model.load import load
+from .facts import FactFolder, read_start
+from .history import folder_of, kept
+
+_Pair = typing.Tuple[str, int, str, str]
+
+
+def earlier(folder: FactFolder) -> Earlier:
+    """The figures of the kept runs before this one that were asked for the same fabrics. Waivers may differ: they change no figure.
+
+    :param folder: of the run that is to be held against them
+    :returns: a run that can't be read is named; one that measured nothing, as in check mode, is left out
+    :raises FileError: this run, or the folder of the kept ones, can't be read
+    """
+    start, runs, unread = folder.start(), [], []
+    figures: typing.Dict[_Pair, typing.List[float]] = {}
+    for run in kept(folder.report_dir):
+        if run >= folder.run:
+            continue
+        try:
+            measured = _measured(folder_of(folder.report_dir, run), run, start)
+        except RdmaError as error:
+            unread.append(f"{run}: {error}")
+            continue
+        if measured:
+            runs.append(run)
+            for pair, average in measured.items():
+                figures.setdefault(pair, []).append(average)
+    return Earlier(tuple(runs), tuple(unread), tuple(EarlierPair(*pair, tuple(of_pair)) for pair, of_pair in sorted(figures.items())))
+
+
+def _measured(path: str, run: str, now: RunStart) -> typing.Dict[_Pair, float]:
+    """In Gb/s; what was measured again counts, as it came last."""
+    start = read_start(path)
+    if start is None or start.check_mode or start.fabrics != now.fabrics:
+        return {}
+    value = FactFolder(path, run).value("bandwidth")
+    if value is None:
+        return {}
+    seen: BandwidthFacts = load(BandwidthFacts, value.get("bandwidth") if isinstance(value, dict) else value, "bandwidth")
+    good = (pair for pair in seen.pairs if pair.average_gbps is not None and not pair.failure and pair.transport == "RDMA")
+    return {(pair.fabric, pair.rail, pair.client, pair.server): pair.average_gbps for pair in good if pair.average_gbps}

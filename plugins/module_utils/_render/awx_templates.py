@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of what somebody clicks in AWX: job templates with their surveys, and the way of the workflow through them."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.awx import APPROVAL, Question, Template
+from .._model.disruption_asked import DISRUPTION
+
+_DISRUPTION = Question(
+    DISRUPTION,
+    "The most that may happen to a node",
+    "Must be what rdma_cluster.disruption of the intent comes to, which refers to this variable. Unanswered: what the intent says.",
+    ("none", "drain", "reboot"),
+)
+_MAKES = (_DISRUPTION,)
+
+#: what the stages do, a line each, in their order
+STAGES: typing.Tuple[Template, ...] = (
+    Template("stage validate", "validate", "Is the intent right, and has the controller what the stages need? Touches no node"),
+    Template("stage discover", "discover", "HCAs, ports, virtual functions and the platform of each node"),
+    Template("stage fabric", "fabric", "Subnet managers, topology, links and their errors"),
+    Template("stage reachability", "reachability", "Every port as client and as server of a ping"),
+    Template("stage platform", "platform", "IOMMU, SR-IOV, BIOS and firmware, and the layer that says no", survey=_MAKES),
+    Template("stage tuning", "tuning", "The host under the network, and nodes that are not as their like"),
+    Template("stage operators", "operators", "What serves the kinds of the profiles; installs it where that is asked for", survey=_MAKES),
+    Template("stage network", "network", "Plans, applies and waits for the objects of each profile. May drain or reboot nodes", survey=_MAKES),
+    Template("stage virtual_functions", "virtual_functions", "Do node, operator and kubelet agree on the virtual functions?"),
+    Template("stage host", "host", "What jobs need beside the network: locked and registered memory", survey=_MAKES),
+    Template("stage bandwidth", "bandwidth", "RDMA between pods against a floor. Fills the links"),
+    Template("stage compare", "compare", "Which network a training job should get, from figures"),
+    Template("stage training", "training", "The transport of every channel of a training job, from its log"),
+)
+
+_LOOKS = ("validate", "discover", "fabric", "reachability", "platform", "tuning")
+_MADE = ("validate", "discover", "fabric", "platform", "tuning", "operators", "network", "virtual_functions")
+
+#: what is not a stage
+OTHERS: typing.Tuple[Template, ...] = (
+    Template("site", "site", "All stages and the report, in one job", survey=_MAKES, any_variable=True, tells=True),
+    Template("look", "site", "Looks at nodes and fabrics, and stops at the first closed gate. Changes nothing", check=True, tags=_LOOKS),
+    Template("plan", "site", "Says what would be made, and which nodes would drain or reboot. Changes nothing", check=True, survey=_MAKES, tells=True),
+    Template("apply", "site", "Makes what the plan says, and waits for it. May drain or reboot nodes", tags=_MADE, survey=_MAKES),
+    Template("prove", "site", "All stages and the report, and no node may be disrupted", variables={DISRUPTION: "none"}, tells=True),
+    Template(
+        "propose",
+        "propose",
+        "Looks at nodes and cluster, and shows the intent that fits them. Writes nothing",
+        check=True,
+        survey=(Question("rdma_proposal_namespace", "Namespace of the jobs", "Unanswered: a line to fill in."),),
+    ),
+    Template(
+        "judge",
+        "judge",
+        "Judges the folder of a run again, by its facts alone. Asks neither nodes nor cluster",
+        survey=(Question("rdma_report_dir", "Folder of the run", "A path that the job can see, such as one on a volume.", required=True),),
+        any_variable=True,
+        tells=True,
+    ),
+    Template(
+        "teardown",
+        "teardown",
+        "Takes back what the collection made, and proves it. May drain or reboot nodes",
+        survey=(Question("teardown_operator", "Remove the operators as well?", "Those that a run installed.", ("false", "true"), "false"),),
+        tells=True,
+    ),
+)
+
+#: puts the plan's text into the approval that follows
+DESCRIBE = Template("describe the plan", "awx_approval", "Puts the text of the plan into the approval that waits for a human", controller=True)
+
+#: nodes of the workflow: identifier, and the job template; the approval has none
+_WAY = (("look", "look"), ("plan", "plan"), ("describe", DESCRIBE.key), (APPROVAL, ""), ("apply", "apply"), ("prove", "prove"))
+
+
+def templates(describes: bool) -> typing.Tuple[Template, ...]:
+    """All job templates.
+
+    :param describes: whether a job may change AWX itself
+    """
+    return (*STAGES, *OTHERS, *((DESCRIBE,) if describes else ()))
+
+
+def way(describes: bool) -> typing.Tuple[typing.Tuple[str, str], ...]:
+    """The nodes of the workflow, each of which follows the one before it when that one succeeds: identifier, and key of the job template.
+
+    :param describes: as above
+    """
+    return tuple(node for node in _WAY if describes or node[1] != DESCRIBE.key)
+
+
+def survey(questions: typing.Sequence[Question]) -> typing.Dict[str, typing.Any]:
+    """A survey as AWX takes it; empty where nothing is asked."""
+    return {"name": "", "description": "", "spec": [_question(question) for question in questions]} if questions else {}
+
+
+def _question(question: Question) -> typing.Dict[str, typing.Any]:
+    asked: typing.Dict[str, typing.Any] = {
+        "question_name": question.text,
+        "question_description": question.help,
+        "required": question.required or bool(question.default),
+        "variable": question.variable,
+        "type": "multiplechoice" if question.choices else "text",
+    }
+    # an empty default would set the variable to an empty text
+    if question.default:
+        asked["default"] = question.default
+    return {**asked, "choices": list(question.choices)} if question.choices else {**asked, "min": 0, "max": 1024}

@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The seam to the modules of awx.awx, which nobody needs who has no AWX. They say what they take, and make it."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.awx import AwxObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import Result, Spec
+
+#: which AWX, and which collection speaks to it; the documentation is the fragment linerate.rdma._options.awx
+AWX_SPEC: Spec = {
+    "controller_host": {"type": "str"},
+    "controller_username": {"type": "str"},
+    "controller_password": {"type": "str"},
+    "controller_oauthtoken": {"type": "str"},
+    "validate_certs": {"type": "bool"},
+    "collection": {"type": "str", "choices": ["awx.awx", "ansible.controller"], "default": "awx.awx"},
+    "name": {"type": "str", "default": "linerate.rdma"},
+    "organization": {"type": "str", "required": True},
+    "approval_seconds": {"type": "int", "default": 0},
+}
+_WHERE = ("controller_host", "controller_username", "controller_password", "controller_oauthtoken", "validate_certs")
+
+
+class Awx:
+    """An AWX, by the modules of a collection.
+
+    :param action: that runs them
+    :param options: checked by AWX_SPEC
+    :raises RdmaError: the collection is not there
+    """
+
+    def __init__(self, action: ActionBase, options: Result, variables: Result) -> None:
+        self._action, self._variables = action, variables
+        #: in check mode: whether something would be made, which what comes later may name
+        self._pending = False
+        self._collection: str = options["collection"]
+        self._where = {name: options[name] for name in _WHERE if options[name] is not None}
+        found = action._shared_loader_obj.module_loader.find_plugin_with_context(f"{self._collection}.job_template")
+        if not found.resolved:
+            seen = f"the collection {self._collection}, whose modules make the objects of AWX, is not installed"
+            raise RdmaError(seen, f"Install it beside this one: ansible-galaxy collection install {self._collection}")
+        if not self._where.get("controller_host") and not any(os.environ.get(name) for name in ("CONTROLLER_HOST", "TOWER_HOST")):
+            raise RdmaError("nobody says which AWX", "Set awx_controller_host, or CONTROLLER_HOST in the environment")
+
+    def bring(self, one: AwxObject) -> bool:
+        """Make an object so, or remove it.
+
+        :returns: whether that changed something, or would in check mode
+        :raises RdmaError: AWX or the module refuses
+        """
+        arguments = {**self._where, **one.arguments}
+        answer: Result = self._action._execute_module(module_name=f"{self._collection}.{one.kind}", module_args=arguments, task_vars=self._variables)
+        if answer.get("failed") and self._pending:
+            # what it names is not there yet
+            return True
+        if answer.get("failed") and _GOING in str(answer.get("msg")):
+            return False
+        if answer.get("failed"):
+            # what the module was given is in the answer as well, and may hold a secret
+            said = str(answer.get("msg") or answer.get("module_stderr") or "no message")
+            raise RdmaError(f"AWX: {one.kind} '{one.name}': {said[:_LONGEST]}", _remedy(said))
+        changed = bool(answer.get("changed"))
+        self._pending |= changed and bool(self._action._task.check_mode)
+        return changed
+
+
+#: AWX deletes an inventory after it has answered, and says so to whoever asks again meanwhile
+_GOING = "already pending deletion"
+#: characters of a refusal that are shown
+_LONGEST = 2000
+
+#: what AWX says, and what to do
+_REMEDIES: typing.Tuple[typing.Tuple[str, str], ...] = (
+    ("Playbook not found for project", "Look at the project's last update in AWX: it must have found the repository of the playbooks, at that branch"),
+    ("being used by running jobs", "Wait until its jobs and updates have ended, or cancel them, then run it again"),
+    ("in use", "Delete what uses it first: credentials of this type"),
+    ("Failed to get token", "Look at the address, the user and the password, or give a token"),
+    ("Invalid Authentication Credentials", "Look at the user and the password, or the token"),
+)
+
+
+def _remedy(said: str) -> str:
+    return next((remedy for text, remedy in _REMEDIES if text in said), "Correct what it names, then run it again: what is there already stays")

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The words in which a run reads as its stages, for the callback plugin of that name. Pure: what is shown when is for the plugin to say."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, SKIPPED, UNKNOWN
+
+#: seconds of silence after which a task says that it is still there; each time twice as long, up to the most
+FIRST_SILENCE, MOST_SILENCE = 10.0, 160.0
+#: hosts that are named where many are waited for
+_MOST_HOSTS = 3
+
+Result = typing.Mapping[str, typing.Any]
+
+
+@dataclasses.dataclass
+class Stage:
+    """A stage as this run shows it.
+
+    :ivar began: by a monotonic clock, in seconds
+    :ivar usual: seconds that it took in the runs before, and how many runs these are; None where none is kept
+    :ivar seconds: that it took; None until it is judged
+    :ivar end: what came of it, in one line
+    """
+
+    name: str
+    began: float
+    usual: typing.Optional[typing.Tuple[float, int]] = None
+    seconds: typing.Optional[float] = None
+    end: str = ""
+
+    def heading(self) -> str:
+        """Its first line."""
+        return f"== {self.name}{f' ({usually(self.usual)})' if self.usual else ''}"
+
+    def row(self) -> str:
+        """Its line at the end of the run."""
+        seconds = "         -  " if self.seconds is None else f"{self.seconds:9.1f} s"
+        return f"  {self.name:<20}{seconds}  {self.end or 'not judged'}"
+
+
+def usual(result: Result) -> typing.Optional[typing.Tuple[float, int]]:
+    """What the result of ``stage_begin`` says of the runs before."""
+    seconds, runs = result.get("usual_seconds"), result.get("usual_runs")
+    return (float(seconds), int(runs)) if isinstance(seconds, (int, float)) and isinstance(runs, int) and runs else None
+
+
+def usually(known: typing.Tuple[float, int]) -> str:
+    seconds, runs = known
+    return f"usually {span(seconds)}, by {runs} run{'' if runs == 1 else 's'} before"
+
+
+def span(seconds: float) -> str:
+    """Seconds as a reader wants them.
+
+    >>> span(42.4), span(130)
+    ('42 s', '2 min 10 s')
+    """
+    whole = round(seconds)
+    return f"{whole} s" if whole < 120 else f"{whole // 60} min {whole % 60} s"
+
+
+def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typing.Optional[Stage], now: float) -> str:
+    """That a task is still at work: since when, on which hosts, and how long its stage usually takes.
+
+    :param seconds: since the task began
+    """
+    more = f" and {len(hosts) - _MOST_HOSTS} more" if len(hosts) > _MOST_HOSTS else ""
+    names = f", waits for {', '.join(hosts[:_MOST_HOSTS])}{more}" if hosts else ""
+    known = f"; {stage.name} is at {span(now - stage.began)}, {usually(stage.usual)}" if stage and stage.usual else ""
+    return f"{seconds:7.0f} s  {task}{names}{known}"
+
+
+def lines_of(result: Result) -> typing.Optional[typing.List[str]]:
+    """The message of a result as lines; None where it has none, as one that is hidden."""
+    said = result.get("msg")
+    if isinstance(said, str):
+        return said.splitlines() or [""]
+    if isinstance(said, (list, tuple)):
+        return [str(line) for line in said]
+    return None
+
+
+def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
+    """The judgement over a stage that did not start because of one before it is a line; whatever else a stage says, it says in full."""
+    statuses = [line[1:].partition("]")[0] for line in lines if line.startswith("[")]
+    only_skipped = SKIPPED in statuses and not {FAIL, UNKNOWN} & set(statuses)
+    return lines[:1] if not go and only_skipped else lines
+
+
+def tone(line: str, before: str) -> str:
+    """How a line of a judgement is shown: ``bad``, ``warn``, ``good``, or as the one before, which it belongs to."""
+    if line.startswith("["):
+        return "bad" if line.startswith((f"[{FAIL}]", f"[{UNKNOWN}]")) else "warn"
+    if line.startswith(" "):
+        return before
+    return "bad" if line.endswith("gate closed") or ": NOT GREEN" in line else "good"

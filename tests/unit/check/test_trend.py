@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Pairs that become slower from run to run."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import re
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.trend import FEWEST_RUNS, MOST_DROP
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, Earlier, EarlierPair
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier import earlier
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import folder_of, keep, kept
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
+from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
+from ansible_collections.linerate.rdma.plugins.module_utils._report.trends import Trend, picture
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, records
+
+WORLD = World(nodes=4, rails=2, on_leaf=2, rounds=3)
+MADE = records(WORLD)
+FACTS: Facts = load(Facts, MADE.facts["bandwidth"], "facts")
+INTENT = parse_intent(fabrics(WORLD))
+NONE = BandwidthFacts((), ())
+
+
+def pairs() -> typing.Tuple[typing.Any, ...]:
+    return (FACTS.bandwidth or NONE).pairs
+
+
+def before(runs: int, factor: float = 1.0) -> Earlier:
+    """Runs in which each pair had its figure of now, and the first pair another one."""
+    names = tuple(f"2026010{number}T030405Z-aaaaaa" for number in range(1, runs + 1))
+    found = []
+    for place, pair in enumerate(pairs()):
+        found.append(EarlierPair(pair.fabric, pair.rail, pair.client, pair.server, (pair.average_gbps * (factor if place == 0 else 1.0),) * runs))
+    return Earlier(names, (), tuple(found))
+
+
+def trend(kept_before: Earlier) -> typing.List[Finding]:
+    return [finding for finding in check(INTENT, dataclasses.replace(FACTS, earlier=kept_before)) if finding.check == "bandwidth.trend"]
+
+
+def test_a_pair_that_lost_a_few_per_cent_is_warned_of_before_it_is_below_a_floor() -> None:
+    slower, others = trend(before(FEWEST_RUNS, 1 / (1 - MOST_DROP - 0.005)))
+    first = pairs()[0]
+    assert slower.status == "warn" and f"{first.client} -> {first.server}" in slower.subject and "3.5 % less" in slower.measured
+    assert f"median of {FEWEST_RUNS} runs before" in slower.expected
+    assert others.status == "pass" and others.measured.startswith(f"{len(pairs()) - 1} of {len(pairs())} ")
+    floors = check(INTENT, FACTS)
+    assert all(finding.status == "pass" for finding in floors if finding.check in ("bandwidth.floor", "bandwidth.fleet"))
+
+
+def test_less_than_that_is_no_trend() -> None:
+    (found,) = trend(before(FEWEST_RUNS, 1 / (1 - MOST_DROP + 0.005)))
+    assert found.status == "pass" and found.subject == "compute"
+
+
+def test_fewer_than_three_runs_judge_nothing() -> None:
+    assert trend(before(FEWEST_RUNS - 1, 2.0)) == [] and trend(Earlier()) == []
+
+
+def test_one_bad_run_before_is_no_median() -> None:
+    known = before(FEWEST_RUNS)
+    doubled = [dataclasses.replace(pair, figures=(*pair.figures[1:], 2 * pair.figures[0])) for pair in known.pairs]
+    assert [finding.status for finding in trend(dataclasses.replace(known, pairs=tuple(doubled)))] == ["pass"]
+
+
+def test_a_run_that_cannot_be_read_is_named() -> None:
+    (found,) = trend(Earlier((), ("20260101T030405Z-aaaaaa: torn",)))
+    assert found.status == "warn" and "20260101T030405Z-aaaaaa: torn" in found.why
+
+
+def a_run(path: pathlib.Path, number: int, asked: typing.Any, check_mode: bool = False) -> FactFolder:
+    """A kept run with the figures of the world."""
+    run = f"2026010{number}T030405Z-aaaaaa"
+    folder = FactFolder(str(path), run)
+    folder.begin(RunStart(run, "2026-01-02T03:04:05+00:00", check_mode, WORLD.names, fabrics=asked, waivers=[{"run": number}]))
+    os.utime(path / "run.json", (1_700_000_000 + number, 1_700_000_000 + number))
+    folder.write("bandwidth", value={"bandwidth": MADE.facts["bandwidth"]["bandwidth"]})
+    keep(str(path), run, 9)
+    return folder
+
+
+def test_only_runs_that_were_asked_for_the_same_fabrics_count(tmp_path: pathlib.Path) -> None:
+    asked = fabrics(WORLD)
+    for number, (wanted, check_mode) in enumerate(((asked, False), (fabrics(World(rails=1)), False), (asked, True), (asked, False), (asked, False)), 1):
+        folder = a_run(tmp_path, number, wanted, check_mode)
+    seen = earlier(folder)
+    assert [run[:8] for run in seen.runs] == ["20260101", "20260104"] and seen.unread == (), "not this run itself"
+    assert {pair.figures for pair in seen.pairs} == {(pair.average_gbps,) * 2 for pair in pairs()}
+    folder.write("bandwidth", value={"bandwidth": MADE.facts["bandwidth"]["bandwidth"], "earlier": to_data(seen)})
+    again: Facts = load(Facts, facts_of(folder, "bandwidth", ("earlier",))[0], "facts")
+    assert again.earlier == seen, "judged again, it is held against the same runs"
+
+
+@pytest.mark.parametrize("text", ("{", "[]", '{"bandwidth": 1}'))
+def test_a_torn_run_is_named_and_not_counted(tmp_path: pathlib.Path, text: str) -> None:
+    for number in (1, 2):
+        folder = a_run(tmp_path, number, fabrics(WORLD))
+    old = kept(str(tmp_path))[0]
+    path = pathlib.Path(FactFolder(folder_of(str(tmp_path), old), old).path("bandwidth"))
+    path.unlink()
+    path.write_text(text, encoding="utf-8")
+    seen = earlier(folder)
+    assert seen.runs == () and len(seen.unread) == 1 and seen.unread[0].startswith(old)
+
+
+def page(known: Earlier) -> str:
+    made = MADE.change("bandwidth", to_data(dataclasses.replace(FACTS, earlier=known)))
+    section = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source)).partition('id="bandwidth"')[2]
+    return section.partition("</section>")[0].partition("Bandwidth from run to run")[2]
+
+
+def test_the_page_draws_what_became_slower_open_and_first() -> None:
+    shown = page(before(FEWEST_RUNS, 1.05))
+    first = pairs()[0]
+    at = [shown.index(f"{name} rail {rail}") for name, rail in ((f"{first.client} -&gt; {first.server}", 0), ("node-2 -&gt; node-1", 0))]
+    assert at == sorted(at) and shown.count('class="trend bad"') == 1 and "-4.8 %" in shown
+    points = [re.findall(r"[\d.]+,[\d.]+", line) for line in re.findall(r'points="([^"]*)"', shown)]
+    assert {len(line) for line in points} == {FEWEST_RUNS + 1}
+
+
+def test_a_picture_falls_where_the_figure_does() -> None:
+    drawn = picture(Trend("pair", (390.0, 390.0, 390.0, 370.0), 390.0))
+    heights = [float(point.partition(",")[2]) for point in re.findall(r"[\d.]+,[\d.]+", drawn.partition("points=")[2].partition(">")[0])]
+    assert heights[0] == heights[1] == heights[2] < heights[3] <= 26.0
+    assert 'aria-label="390, 390, 390, 370 Gb/s"' in drawn
+
+
+def test_without_kept_runs_nothing_is_drawn_and_what_is_as_it_was_is_folded() -> None:
+    assert page(Earlier()) == ""
+    assert page(before(4)).startswith(", 4 before this one</summary>")

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The definition of the execution environment, read by ansible-builder itself. The image that comes of it is not built here: that needs a registry."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+import typing
+
+import pytest
+import yaml
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.version import COLLECTION_VERSION
+
+BUILDER = str(pathlib.Path(sys.executable).parent / "ansible-builder")
+
+
+def builder(*arguments: str) -> str:
+    run = subprocess.run([BUILDER, *arguments], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+@pytest.fixture(name="context", scope="module")
+def fixture_context(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """What ansible-builder makes of the definition."""
+    folder = tmp_path_factory.mktemp("context")
+    root = pathlib.Path(__file__).resolve().parents[3]
+    builder("create", "--file", str(root / "execution-environment.yml"), "--context", str(folder), "--output-filename", "Containerfile")
+    return folder
+
+
+def test_the_definition_becomes_a_build_with_all_that_is_needed(context: pathlib.Path) -> None:
+    steps = (context / "Containerfile").read_text(encoding="utf-8")
+    assert re.search(r"ansible-core>=2\.\d+,<2\.\d+ ansible-runner", steps)
+    assert "introspect.py introspect --user-bindep=bindep.txt" in steps and "ansible-galaxy collection install" in steps
+    assert "helm [platform:rpm]" in (context / "_build" / "bindep.txt").read_text(encoding="utf-8").splitlines()
+    wanted = yaml.safe_load((context / "_build" / "requirements.yml").read_text(encoding="utf-8"))["collections"]
+    assert {item["name"] for item in wanted} == {"linerate.rdma", "awx.awx"}
+    assert {"name": "linerate.rdma", "version": f">={COLLECTION_VERSION}"} in wanted
+
+
+def names(lines: typing.Iterable[str]) -> typing.Set[str]:
+    """Of what the collection asks for itself."""
+    return {re.split(r"[ ><=\[]", line)[0] for line in lines if line.endswith("# from collection linerate.rdma")}
+
+
+def test_the_builder_reads_the_needs_from_the_collection(root: pathlib.Path) -> None:
+    found = yaml.safe_load(builder("introspect", str(root / "build" / "collections")))
+    # pyyaml comes with ansible-core: the builder leaves it out
+    assert names(found["python"]) == names(f"{line}  # from collection linerate.rdma" for line in required(root)) - {"pyyaml"}
+    assert names(found["system"]) == {"openssh-clients", "openssh-client"}
+
+
+def required(root: pathlib.Path) -> typing.List[str]:
+    lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_both_lists_of_python_packages_are_one(root: pathlib.Path) -> None:
+    assert (root / "meta" / "ee-requirements.txt").read_text(encoding="utf-8") == (root / "requirements.txt").read_text(encoding="utf-8")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the callback plugin shows of plays that are not of this collection, of what takes long, and of what is hidden. A whole run is in test_frame."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import types
+import typing
+
+import pytest
+
+from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
+from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import Stage, in_short, lines_of, span, tone, usual, waiting
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FOREIGN = """
+- name: A play of somebody else
+  hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: Hide it
+      ansible.builtin.debug:
+        msg: a word that nobody may see
+      no_log: true
+    - name: Say it
+      ansible.builtin.debug:
+        msg: a word
+    - name: Go on
+      ansible.builtin.fail:
+        msg: a reason
+      ignore_errors: true
+    - name: Skip
+      ansible.builtin.debug:
+      when: false
+    - name: Each
+      ansible.builtin.debug:
+        msg: "{{ item }}"
+      loop: [1, 2]
+"""
+
+
+def output(folder: pathlib.Path, callback: str, *options: str) -> str:
+    (folder / "play.yml").write_text(FOREIGN, encoding="utf-8")
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")},
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
+        "ANSIBLE_HOME": str(folder / "home"),
+        "ANSIBLE_STDOUT_CALLBACK": callback,
+        "ANSIBLE_NOCOLOR": "1",
+    }
+    program = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+    done = subprocess.run([program, "play.yml", *options], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_play_of_somebody_else_is_shown_as_ever(tmp_path: pathlib.Path) -> None:
+    shown = output(tmp_path, "linerate.rdma.stages")
+    assert "TASK [Say it]" in shown and "...ignoring" in shown and "PLAY RECAP" in shown
+    assert "nobody may see" not in shown
+    assert shown == output(tmp_path, "default")
+
+
+class Screen:
+    """In place of Ansible's display."""
+
+    def __init__(self) -> None:
+        self.verbosity = 0
+        self.lines: typing.List[str] = []
+        self._lock: contextlib.AbstractContextManager[bool] = threading.RLock()
+
+    def display(self, line: str, **_how: typing.Any) -> None:
+        self.lines.append(line)
+
+
+def told(task: typing.Any, host: str, **found: typing.Any) -> typing.Any:
+    return types.SimpleNamespace(_task=task, _host=types.SimpleNamespace(get_name=lambda: host), _result=found)
+
+
+def task(name: str, action: str = "linerate.rdma.ibping") -> typing.Any:
+    return types.SimpleNamespace(get_name=lambda: f"linerate.rdma.reachability : {name}", name=name, action=action, loop=None, _uuid=name, no_log=False)
+
+
+@pytest.fixture
+def callback(monkeypatch: pytest.MonkeyPatch) -> CallbackModule:
+    """In a play of stage reachability, as Ansible would have loaded it."""
+    made = CallbackModule()
+    made._display = Screen()
+    monkeypatch.setattr(made, "get_option", lambda _name: False, raising=False)
+    monkeypatch.setattr(made, "_watch", lambda: None)
+    playbook = ROOT / "build/collections/ansible_collections/linerate/rdma/playbooks/reachability.yml:8"
+    play = types.SimpleNamespace(get_path=lambda: str(playbook), vars={}, get_name=lambda: "Observe", strategy="linear", check_mode=False)
+    made.v2_playbook_on_play_start(play)
+    return made
+
+
+def test_what_takes_long_says_for_whom_it_waits_and_how_long_that_usually_is(callback: CallbackModule) -> None:
+    begun = task("Begin", "linerate.rdma.stage_begin")
+    callback.v2_playbook_on_task_start(begun, False)
+    callback.v2_runner_on_ok(told(begun, "localhost", go=True, lines=[], usual_seconds=42.0, usual_runs=3))
+    ping = task("Ping each port")
+    callback.v2_playbook_on_task_start(ping, False)
+    for number in range(6):
+        callback.v2_runner_on_start(types.SimpleNamespace(get_name=lambda number=number: f"worker-{number}"), ping)
+    callback.v2_runner_on_ok(told(ping, "worker-1"))
+    screen = callback._display
+    for seconds in (9.0, 11.0, 12.0, 21.0, 30.0):
+        callback._look(callback._since + seconds)
+    assert screen.lines[0] == "\n== reachability (usually 42 s, by 3 runs before)"
+    assert [line.partition("Ping")[0].strip() for line in screen.lines[1:]] == ["11 s", "21 s"], "no more often than needed"
+    assert "Ping each port, waits for worker-0, worker-2, worker-3 and 2 more; reachability is at " in screen.lines[1]
+    callback.v2_playbook_on_task_start(task("Judge"), False)
+    callback._look(callback._since + 5.0)
+    assert len(screen.lines) == 3, "another task has begun"
+
+
+def test_what_is_hidden_is_not_said_and_what_changes_is(callback: CallbackModule) -> None:
+    hidden = task("Show it", "ansible.builtin.debug")
+    callback.v2_playbook_on_task_start(hidden, False)
+    callback.v2_runner_on_ok(told(hidden, "localhost", censored="the output has been hidden", changed=False))
+    assert callback._display.lines == []
+    made = task("Make it")
+    callback.v2_playbook_on_task_start(made, False)
+    callback.v2_runner_on_ok(told(made, "localhost", changed=True))
+    assert callback._display.lines == ["\n== reachability", "changed: [localhost] Make it"]
+
+
+def test_a_stage_that_ends_with_what_it_has_just_said_does_not_say_it_twice(callback: CallbackModule) -> None:
+    lines = ["reachability: 1 fail - gate closed", "[fail] reachability.ping on worker-1", "    why: no answer", "    do: look"]
+    shown, stop = task("Show", "ansible.builtin.debug"), task("Stop", "ansible.builtin.fail")
+    for one in (shown, stop):
+        callback.v2_playbook_on_task_start(one, False)
+        (callback.v2_runner_on_ok if one is shown else callback.v2_runner_on_failed)(told(one, "localhost", msg=lines if one is shown else "\n".join(lines)))
+    assert callback._display.lines == ["\n== reachability", *lines, "fatal: [localhost]: Stop"]
+    callback.v2_runner_on_failed(told(stop, "localhost", msg="another\nmessage"))
+    assert callback._display.lines[-2:] == ["fatal: [localhost]: another", "message"]
+
+
+def test_words() -> None:
+    assert span(42.4) == "42 s" and span(130) == "2 min 10 s"
+    assert usual({"usual_seconds": 3.5, "usual_runs": 2}) == (3.5, 2)
+    assert usual({}) is None and usual({"usual_seconds": 3.5, "usual_runs": 0}) is None
+    assert lines_of({"msg": "one\ntwo"}) == ["one", "two"] and lines_of({"msg": [1]}) == ["1"] and lines_of({"censored": "x"}) is None
+    assert waiting("Look", ["worker-1"], 12.0, None, 0.0).strip() == "12 s  Look, waits for worker-1"
+    assert Stage("fabric", 0.0).row() == "  fabric                       -    not judged"
+
+
+def test_a_stage_that_did_not_start_is_one_line_unless_it_says_why_itself() -> None:
+    skipped = ["host: 1 skipped - gate closed", "[skipped] host.run on stage host", "    why: an earlier gate"]
+    assert in_short(skipped, go=False) == skipped[:1] and in_short(skipped, go=True) == skipped
+    refused = ["host: 1 fail - gate closed", "[fail] validate.intent on rdma_fabrics", "    why: wrong"]
+    assert in_short(refused, go=False) == refused
+    assert [tone(line, "warn") for line in (*refused, "[warn] x", "host: 2 pass - gate open")] == ["bad", "bad", "warn", "warn", "good"]
