@@ -80,7 +80,7 @@ def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
         shown = lab.playbook("playbooks/network.yml", "--check", variables=variables)
         plan = "\n".join(shown.records["network"]["changes"])
         assert "worker-2 reboots: MachineConfig" in plan and "in 2 waves, rolled once" in plan, plan
-        assert "KubeletConfig linerate-worker (topology manager single-numa-node" in plan, plan
+        assert "KubeletConfig linerate-worker (CPU manager static, system CPUs 0-1,32, topology manager single-numa-node" in plan, plan
         assert ours(lab) == []
         rolled = lab.playbook("playbooks/network.yml", variables=variables)
         assert rolled.code == 0, rolled.end
