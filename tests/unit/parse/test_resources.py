@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity as theirs
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelExpression, LabelSelector
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import (
     core as kubernetes,
@@ -42,7 +42,7 @@ def test_machine_config_pools_by_type_never_by_index() -> None:
     assert (worker.paused, worker.paused_by_operator, worker.machines, worker.updated, worker.degraded) == (True, False, 3, 1, 1)
     assert worker.conditions == {"NodeDegraded": "True", "Degraded": "True", "RenderDegraded": "False", "Updated": "False", "Updating": "False"}
     assert worker.message == 'Node worker-2 is reporting: "failed to drain node: worker-2 after 1 hour"'
-    assert worker.selector == LabelSelector({"node-role.kubernetes.io/worker": ""}, (("node-role.kubernetes.io/infra", "DoesNotExist", ()),))
+    assert worker.selector == LabelSelector({"node-role.kubernetes.io/worker": ""}, (LabelExpression("node-role.kubernetes.io/infra", "DoesNotExist"),))
     held = {"metadata": {"name": "w", "annotations": {"sriovnetwork.openshift.io/state": "Paused"}}, "spec": {"paused": True}}
     assert machine_config.machine_pool(held).paused_by_operator
 
