@@ -28,7 +28,7 @@ def uneven(kind: typing.Any) -> bool:
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_no_tuple_has_places_that_differ(module: types.ModuleType) -> None:
-    kinds = [kind for kind in vars(module).values() if dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__]
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__]
     found = {f"{kind.__name__}.{name}" for kind in kinds for name, hint in typing.get_type_hints(kind).items() if uneven(hint)}
     assert found <= INSIDE
 
