@@ -29,8 +29,8 @@ FLEET = World(nodes=1_000, rails=8, on_leaf=32, slow=3, cut=(0, 1))
 LONG = "W" * 400
 
 
-def report(made: Made, since: typing.Optional[Since] = None, versions: typing.Mapping[str, str] = VERSIONS) -> Report:
-    return dataclasses.replace(build(made.records, {}, "", CREATED, versions, made.source), since=since)
+def report(made: Made, since: typing.Optional[Since] = None, versions: typing.Optional[typing.Mapping[str, str]] = None) -> Report:
+    return dataclasses.replace(build(made.records, {}, "", CREATED, versions or VERSIONS, made.source), since=since)
 
 
 def long_signature() -> str:

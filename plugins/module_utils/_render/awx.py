@@ -244,8 +244,8 @@ def _describes(wanted: AwxWanted) -> bool:
     return bool(wanted.controller_credential)
 
 
-def _made(kind: str, name: str, description: str, /, **arguments: typing.Any) -> AwxObject:
-    return AwxObject(kind, name, {"name": name, "description": description, **arguments, "state": "present"})
+def _made(module: str, name: str, description: str, /, **arguments: typing.Any) -> AwxObject:
+    return AwxObject(module, name, {"name": name, "description": description, **arguments, "state": "present"})
 
 
 def _given(**arguments: str) -> typing.Dict[str, str]:

@@ -107,11 +107,12 @@ class Played:
 
     def module(self, module_name: str, module_args: typing.Dict[str, typing.Any], task_vars: typing.Any) -> typing.Dict[str, typing.Any]:
         module = importlib.import_module(f"ansible_collections.awx.awx.plugins.modules.{module_name.rpartition('.')[2]}")
+        answer: typing.Dict[str, typing.Any] = {"failed": True, "msg": "the module did not exit"}
         try:
             with patch_module_args({**module_args, "_ansible_check_mode": self.check_mode}):
                 module.main()
         except SystemExit:
-            answer: typing.Dict[str, typing.Any] = json.loads(self._capsys.readouterr().out.splitlines()[-1])
+            answer = json.loads(self._capsys.readouterr().out.splitlines()[-1])
         except TypeError as error:
             # how a node of a workflow ends whose job template is not there
             answer = {"failed": True, "msg": str(error)}
