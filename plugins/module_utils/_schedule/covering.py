@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The first rounds of a fleet: together they use every link that the ends can use, in both directions.
+
+Inside of each leaf first: the last link to a host carries what goes to that host alone, so no test between leaves can tell its cable from the port of a
+spine. Then between the leaves of a pod, then between pods, each leaf with one other leaf; and then what is left, link by link.
+
+A round is two turns, one for each direction of its pairs. In a turn an end sends or receives once, and no link is used twice in one direction: two
+that share it would both be slow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .ways import Way, Ways
+
+#: source and target
+Test = typing.Tuple[int, int]
+Turn = typing.Tuple[Test, ...]
+#: pairings of leaves that are tried for the one that covers most
+_TRIES = 8
+#: ways to one link that are looked at
+_LOOKS = 64
+#: rounds that only cover what is left, at most
+_MOST_ROUNDS = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """What is measured in one round. why: in words for the reader."""
+
+    why: str
+    turns: typing.Tuple[Turn, ...]
+
+    @property
+    def tests(self) -> typing.Tuple[Test, ...]:
+        return tuple(test for turn in self.turns for test in turn)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cover:
+    """The first rounds, and what they cover.
+
+    :ivar covered: numbers of directions
+    :ivar usable: of all directions that there are; the rest are those of links between which no end sends anything, or whose way is not known
+    """
+
+    rounds: typing.Tuple[Round, ...]
+    covered: typing.FrozenSet[int]
+    uncovered: typing.Tuple[int, ...]
+    links: int
+
+    @property
+    def tests(self) -> int:
+        return sum(len(item.tests) for item in self.rounds)
+
+    @property
+    def turns(self) -> int:
+        return sum(len(item.turns) for item in self.rounds)
+
+
+class Taken:
+    """Ends and links that a turn uses already."""
+
+    def __init__(self, ways: Ways) -> None:
+        self._ways = ways
+        self._ends: typing.Set[int] = set()
+        self._links: typing.Set[int] = set()
+        self.tests: typing.List[Test] = []
+
+    def free(self, end: int) -> bool:
+        return end not in self._ends
+
+    def fits(self, test: Test, way: Way) -> bool:
+        return self.free(test[0]) and self.free(test[1]) and not any(link in self._links for link in way)
+
+    def add(self, test: Test, way: Way) -> None:
+        self._ends.update(test)
+        # of what stands for many links nobody knows how many flows share one
+        self._links.update(link for link in way if not self._ways.directions[link].between)
+        self.tests.append(test)
+
+
+def cover(ways: Ways, across_rails: bool = False) -> Cover:
+    """The first rounds of a fabric.
+
+    :param across_rails: ends of different rails may be measured with each other, as where rails share spines
+    """
+    groups = [list(range(len(ways.ends)))] if across_rails else _rails(ways)
+    covered: typing.Set[int] = set()
+    rounds: typing.List[Round] = []
+
+    def add(why: str, pairs: typing.Sequence[Test]) -> None:
+        turns, new = _turns(ways, pairs, covered)
+        if turns:
+            rounds.append(Round(why, turns))
+            covered.update(new)
+
+    add("inside of each leaf", [pair for group in groups for leaf in _leaves(ways, group, None) for pair in _halves(leaf)])
+    inside = [_leaves(ways, group, pod) for group in groups for pod in ways.pods]
+    add("between the leaves of a pod" if len(ways.pods) > 1 else "between leaves", _best(ways, inside, covered))
+    if len(ways.pods) > 1:
+        # one pod's ends are here what those of a leaf are above: halves of the whole list lie in different pods
+        add("between pods", _best(ways, [_leaves(ways, group, None) for group in groups], covered))
+    wanted = range(ways.real) if not ways.spread else range(len(ways.directions))
+    for _number in range(_MOST_ROUNDS):
+        left = [link for link in wanted if link not in covered]
+        turns = tuple(turn for turn in (_rest(ways, left, covered, across_rails) for _direction in range(2)) if turn)
+        if not turns:
+            break
+        rounds.append(Round("links that no round before has used", turns))
+    return Cover(tuple(rounds), frozenset(covered), tuple(link for link in wanted if link not in covered), len(wanted))
+
+
+def _rails(ways: Ways) -> typing.List[typing.List[int]]:
+    rails: typing.Dict[int, typing.List[int]] = {}
+    for number, end in enumerate(ways.ends):
+        rails.setdefault(end.rail, []).append(number)
+    return [rails[rail] for rail in sorted(rails)]
+
+
+def _leaves(ways: Ways, group: typing.Sequence[int], pod: typing.Optional[typing.Sequence[str]]) -> typing.List[typing.List[int]]:
+    """The ends of a group by leaf, of all leaves or of those of a pod."""
+    members = set(group)
+    found = [[end for end in ways.leaves[leaf] if end in members] for leaf in (ways.leaves if pod is None else pod)]
+    return [leaf for leaf in found if leaf]
+
+
+def _halves(items: typing.Sequence[int], shift: int = 0) -> typing.List[Test]:
+    """Each of the first half with one of the second half, shifted around; of an odd number one rests."""
+    half = len(items) // 2
+    return [(items[place], items[half + (place + shift) % half]) for place in range(half)]
+
+
+def _best(ways: Ways, parts: typing.Sequence[typing.Sequence[typing.Sequence[int]]], covered: typing.AbstractSet[int]) -> typing.List[Test]:
+    """Pairs between leaves, for each part the pairing that uses most links that are not covered."""
+    result: typing.List[Test] = []
+    for leaves in parts:
+        if len(leaves) < 2:
+            continue
+        best: typing.Tuple[int, typing.List[Test]] = (-1, [])
+        for turn in range(min(_TRIES, max(1, len(leaves) // 2))):
+            pairs = _between(leaves, turn)
+            used = {link for one, other in pairs for test in ((one, other), (other, one)) for link in ways.way(*test) or ()}
+            best = max(best, (len(used - covered), pairs), key=lambda item: item[0])
+        result += best[1]
+    return result
+
+
+def _between(leaves: typing.Sequence[typing.Sequence[int]], turn: int) -> typing.List[Test]:
+    """Leaf i with leaf i + L/2, turned; the ends of a leaf that is larger than its partner go with those of other leaves that are left."""
+    half = len(leaves) // 2
+    pairs: typing.List[Test] = []
+    left: typing.List[typing.Tuple[int, int]] = []
+    for place in range(half):
+        other = half + (place + turn) % half
+        one_ends, other_ends = leaves[place], leaves[other]
+        few = min(len(one_ends), len(other_ends))
+        pairs += [(one_ends[index], other_ends[(index + place) % few]) for index in range(few)]
+        left += [(place, end) for end in one_ends[few:]] + [(other, end) for end in other_ends[few:]]
+    if len(leaves) % 2:
+        left += [(len(leaves) - 1, end) for end in leaves[-1]]
+    pairs += [(one, other) for (near, one), (far, other) in _shuffled(left) if near != far]
+    return pairs
+
+
+def _shuffled(left: typing.List[typing.Tuple[int, int]]) -> typing.List[typing.Tuple[typing.Tuple[int, int], typing.Tuple[int, int]]]:
+    half = len(left) // 2
+    return [(left[place], left[half + place]) for place in range(half)]
+
+
+def _turns(ways: Ways, pairs: typing.Sequence[Test], covered: typing.AbstractSet[int]) -> typing.Tuple[typing.Tuple[Turn, ...], typing.Set[int]]:
+    """Both directions of pairs. A test that shares a link with another is left out: what it alone would cover comes later."""
+    new: typing.Set[int] = set()
+    turns = []
+    for tests in (pairs, [(target, source) for source, target in pairs]):
+        taken = Taken(ways)
+        for test in tests:
+            way = ways.way(*test)
+            if way is not None and taken.fits(test, way):
+                taken.add(test, way)
+                new.update(way)
+        turns.append(tuple(taken.tests))
+    return tuple(turn for turn in turns if turn), new - covered
+
+
+def _rest(ways: Ways, left: typing.Sequence[int], covered: typing.Set[int], across_rails: bool) -> Turn:
+    """A turn of tests over links that are not covered; adds what it covers."""
+    taken = Taken(ways)
+    for link in left:
+        if link in covered:
+            continue
+        best: typing.Optional[typing.Tuple[int, Test, Way]] = None
+        looks = 0
+        for test in ways.over(link):
+            if not (taken.free(test[0]) and taken.free(test[1])) or not (across_rails or ways.ends[test[0]].rail == ways.ends[test[1]].rail):
+                continue
+            way = ways.way(*test)
+            if way is None or link not in way or not taken.fits(test, way):
+                continue
+            gain = sum(number not in covered for number in way)
+            if best is None or gain > best[0]:
+                best = (gain, test, way)
+            looks += 1
+            if looks >= _LOOKS:
+                break
+        if best is not None:
+            taken.add(best[1], best[2])
+            covered.update(best[2])
+    return tuple(taken.tests)

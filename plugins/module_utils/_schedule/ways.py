@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which links a packet takes from one end to another: from the topology and the forwarding tables, each link in both directions apart.
+
+Ends and directions of links are numbers here, since a fleet has thousands of both; ``Ways`` names them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from .._model.fabric import LANE_GBPS, Link, LinkEnd, Topology
+from .._model.forwarding import ForwardingTable
+
+#: no way is longer; a table that sends in a circle is
+_MOST_LINKS = 32
+#: numbers of directions, in the order of the way
+Way = typing.Tuple[int, ...]
+_Port = typing.Tuple[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """A port that takes part.
+
+    :ivar guid: of the port
+    :ivar lid: its first one, by which it is reached: benchmarks take it whatever the LMC is
+    """
+
+    node: str
+    rail: int
+    guid: str
+    lid: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Direction:
+    """A link in one direction: what its first port sends to its second one.
+
+    :ivar source: GUID of the switch, or of the port of an HCA
+    :ivar gbps: of lanes and speed; None where the tool does not tell
+    :ivar between: there is no such link: it stands for all that lead from one leaf to another, where it is not known which one is taken
+    """
+
+    source: str
+    source_port: int
+    target: str
+    target_port: int
+    gbps: typing.Optional[float] = None
+    between: bool = False
+
+
+class Ways:
+    """The ways between the ends of one fabric.
+
+    :ivar ends: by number
+    :ivar directions: by number, first the real ones. The two of a link are an even number and the next one; links to HCAs that take no part are not there
+    :ivar leaves: numbers of the ends of each leaf, by its GUID
+    :ivar pods: GUIDs of the leaves that reach each other by going up one step; two levels of switches are one pod
+    :ivar switches: GUIDs
+    :ivar spread: why it is not known which links between two leaves are taken; empty when it is
+    """
+
+    def __init__(self, topology: Topology, tables: typing.Iterable[ForwardingTable], ends: typing.Iterable[End], spread: str = "") -> None:
+        """:param spread: why the tables do not tell the way: adaptive routing, or flows that switches spread by a hash of their own"""
+        self.ends = tuple(ends)
+        self.spread = spread
+        self.directions: typing.List[Direction] = []
+        self.leaves: typing.Dict[str, typing.List[int]] = {}
+        self._tables = {table.guid: table for table in tables}
+        self._names = {node.guid: node.description.strip() or node.guid for node in topology.nodes}
+        self._end_of = {end.guid: number for number, end in enumerate(self.ends)}
+        self.switches = {node.guid for node in topology.nodes if node.kind == "Switch"}
+        self._out: typing.Dict[_Port, int] = {}
+        self._up = [-1] * len(self.ends)
+        for link in topology.links:
+            self._add(link)
+        for number, up in enumerate(self._up):
+            if up >= 0:
+                self.leaves.setdefault(self.directions[up].target, []).append(number)
+        self.real = len(self.directions)
+        #: directions that lead to a switch
+        self._into: typing.Dict[str, typing.List[int]] = {}
+        for number, direction in enumerate(self.directions):
+            self._into.setdefault(direction.target, []).append(number)
+        self.pods = self._pods()
+        self._ways: typing.Dict[typing.Tuple[int, int], typing.Union[Way, str]] = {}
+        self._between: typing.Dict[typing.Tuple[str, str], int] = {}
+        self._feeders: typing.Dict[typing.Tuple[str, int], typing.Tuple[int, ...]] = {}
+
+    def _add(self, link: Link) -> None:
+        near, far = _port(link.a), _port(link.b)
+        if any(guid not in self.switches and guid not in self._end_of for guid, _number in (near, far)):
+            return
+        gbps = link.width * LANE_GBPS[link.speed] if link.width and link.speed in LANE_GBPS else None
+        for one, other in ((near, far), (far, near)):
+            self._out[one] = len(self.directions)
+            if one[0] in self._end_of and other[0] in self.switches:
+                self._up[self._end_of[one[0]]] = len(self.directions)
+            self.directions.append(Direction(*one, *other, gbps))
+
+    def _pods(self) -> typing.Tuple[typing.Tuple[str, ...], ...]:
+        """Leaves that share a switch above them, taken together as far as that goes."""
+        result: typing.List[typing.Tuple[str, ...]] = []
+        above = {leaf: {self.directions[number].source for number in self._into[leaf]} & self.switches for leaf in self.leaves}
+        below: typing.Dict[str, typing.List[str]] = {}
+        for leaf, switches in above.items():
+            for switch in switches:
+                below.setdefault(switch, []).append(leaf)
+        seen: typing.Set[str] = set()
+        for first in self.leaves:
+            if first in seen:
+                continue
+            pod, todo = [], [first]
+            seen.add(first)
+            while todo:
+                leaf = todo.pop()
+                pod.append(leaf)
+                near = {other for switch in above[leaf] for other in below[switch]} | (above[leaf] & self.leaves.keys())
+                todo += sorted(near - seen)
+                seen |= near
+            result.append(tuple(leaf for leaf in self.leaves if leaf in set(pod)))
+        return tuple(result)
+
+    def leaf(self, end: int) -> typing.Optional[str]:
+        """GUID of the switch at the other end of its cable; None where the topology shows none."""
+        return self.directions[self._up[end]].target if self._up[end] >= 0 else None
+
+    def up(self, end: int) -> int:
+        """The direction from an end to its leaf; the next number is the way back, or the one before."""
+        return self._up[end]
+
+    def down(self, end: int) -> int:
+        """The direction from its leaf to an end."""
+        return self._up[end] ^ 1
+
+    def way(self, source: int, target: int) -> typing.Optional[Way]:
+        """The directions that a packet takes, or None: see why_not."""
+        found = self._way(source, target)
+        return None if isinstance(found, str) else found
+
+    def why_not(self, source: int, target: int) -> str:
+        """Why no way is known; empty when it is."""
+        found = self._way(source, target)
+        return found if isinstance(found, str) else ""
+
+    def _way(self, source: int, target: int) -> typing.Union[Way, str]:
+        found = self._ways.get((source, target))
+        if found is None:
+            found = self._ways[source, target] = self._walk(source, target)
+        return found
+
+    def _walk(self, source: int, target: int) -> typing.Union[Way, str]:
+        near, far = self.leaf(source), self.leaf(target)
+        if near is None or far is None:
+            return f"the topology shows no switch at the cable of {self.ends[source if near is None else target].node}"
+        if near == far and self.spread:
+            return (self._up[source], self.down(target))
+        if self.spread:
+            if (near, far) not in self._between:
+                self._between[near, far] = len(self.directions)
+                self.directions.append(Direction(near, 0, far, 0, None, True))
+            return (self._up[source], self._between[near, far], self.down(target))
+        lid, at = self.ends[target].lid, near
+        way = [self._up[source]]
+        while len(way) < _MOST_LINKS:
+            table = self._tables.get(at)
+            port = table.port(lid) if table else None
+            if port is None:
+                return f"the forwarding table of {self._names[at]} that was read names no port to LID {lid} of {self.ends[target].node}"
+            number = self._out.get((at, port))
+            if number is None:
+                return f"{self._names[at]} sends what goes to LID {lid} of {self.ends[target].node} to its port {port}, where the topology shows no link"
+            way.append(number)
+            at = self.directions[number].target
+            if at == self.ends[target].guid:
+                return tuple(way)
+            if at not in self.switches:
+                return f"what goes to LID {lid} of {self.ends[target].node} arrives at {self.name_of(at)}"
+        return f"what goes to LID {lid} of {self.ends[target].node} goes in a circle by {self._names[at]}"
+
+    def over(self, number: int) -> typing.Iterator[typing.Tuple[int, int]]:
+        """Sources and targets whose ways take a direction; as many targets as there are come before a second source for one."""
+        direction = self.directions[number]
+        if direction.between:
+            pairs = ((source, target) for target in self.leaves[direction.target] for source in self.leaves[direction.source])
+            yield from pairs
+            return
+        if direction.target in self._end_of:
+            targets = [self._end_of[direction.target]]
+        elif direction.source in self._end_of or self.spread:
+            targets = list(range(len(self.ends)))
+        else:
+            table = self._tables.get(direction.source)
+            targets = [end for end, known in enumerate(self.ends) if table and table.port(known.lid) == direction.source_port]
+        if direction.source in self._end_of:
+            source = self._end_of[direction.source]
+            yield from ((source, target) for target in targets if target != source)
+            return
+        feeders = {target: self.feeders(direction.source, target) for target in targets}
+        for place in range(max(map(len, feeders.values()), default=0)):
+            for index, (target, sources) in enumerate(feeders.items()):
+                if place < len(sources):
+                    # not all targets with the first end of a leaf
+                    source = sources[(place + 7 * index) % len(sources)]
+                    if source != target:
+                        yield source, target
+
+    def feeders(self, switch: str, target: int) -> typing.Tuple[int, ...]:
+        """The ends whose ways to a target pass a switch."""
+        if self.spread:
+            return tuple(range(len(self.ends)))
+        key = (switch, target)
+        if key not in self._feeders:
+            self._feeders[key] = ()
+            found: typing.List[int] = []
+            for number in self._into.get(switch, ()):
+                near = self.directions[number].source
+                if near in self._end_of:
+                    found.append(self._end_of[near])
+                    continue
+                table = self._tables.get(near)
+                if table and table.port(self.ends[target].lid) == self.directions[number].source_port:
+                    found += self.feeders(near, target)
+            self._feeders[key] = tuple(found)
+        return self._feeders[key]
+
+    def name_of(self, guid: str) -> str:
+        """Of a switch, or of the port of an end: its node and its rail."""
+        if guid in self._end_of:
+            end = self.ends[self._end_of[guid]]
+            return f"{end.node} rail {end.rail}"
+        return self._names.get(guid, guid)
+
+    def name(self, number: int) -> str:
+        """A direction in words: 'leaf01 port 33 to spine00 port 2'."""
+        it = self.directions[number]
+        if it.between:
+            return f"between {self.name_of(it.source)} and {self.name_of(it.target)}, on the way there"
+        ends = ((it.source, it.source_port), (it.target, it.target_port))
+        return " to ".join(self.name_of(guid) + (f" port {port}" if guid in self.switches else "") for guid, port in ends)
+
+
+def _port(end: LinkEnd) -> _Port:
+    """A switch by its GUID, an HCA by that of its port."""
+    return (end.guid if end.kind == "Switch" else end.port_guid or end.guid), end.port
