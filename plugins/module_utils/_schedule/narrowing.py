@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The next round for suspects only: each over a way that is otherwise known to be good, as long as that can still tell something apart."""
+
+from __future__ import annotations
+
+import typing
+
+from .covering import Round, Taken, Test
+from .evidence import NOISY, Evidence
+from .ways import Ways
+
+#: tests of a link over ways that are otherwise good, and over ways that only part it from other candidates, at most
+_ALONE, _PARTING = 8, 2
+#: readings of one test, at most
+_READINGS = 8
+#: ways over a link that are looked at
+_LOOKS = 400
+
+
+class Narrowing:
+    """Makes the rounds after the first ones. It keeps how often it asked for what, so that it ends.
+
+    :param across_rails: ends of different rails may be measured with each other
+    """
+
+    def __init__(self, ways: Ways, across_rails: bool = False) -> None:
+        self._ways = ways
+        self._across = across_rails
+        self._alone: typing.Dict[int, int] = {}
+        self._parting: typing.Dict[int, int] = {}
+        self._asked = 0
+
+    def next(self, evidence: Evidence) -> typing.Optional[Round]:
+        """The next round, or None when no test can tell more."""
+        targets = self._targets(evidence)
+        turns = []
+        asked: typing.Set[Test] = set()
+        done: typing.Set[int] = set()
+        for _turn in range(2):
+            taken = Taken(self._ways)
+            self._again(evidence, taken, asked)
+            for number in targets:
+                if number not in done and self._look(number, evidence, taken, asked):
+                    done.add(number)
+            if taken.tests:
+                turns.append(tuple(taken.tests))
+        return Round("suspects, over ways that are otherwise good", tuple(turns)) if turns else None
+
+    def _targets(self, evidence: Evidence) -> typing.List[int]:
+        """Directions on slow ways that nothing has cleared or accused, those with the fewest rivals first."""
+        rank: typing.Dict[int, int] = {}
+        for test, numbers in evidence.candidates.items():
+            if evidence.noise > NOISY and len(evidence.measured[test].shares) < 2:
+                continue
+            for number in numbers:
+                rank[number] = min(rank.get(number, len(numbers)), len(numbers))
+        for number in {number for item in evidence.measured.values() if item.slow for number in item.way}:
+            # hidden by a link that was found: it was on no good way yet
+            if number not in evidence.good and number not in evidence.slow and not self._of_switch(number, evidence):
+                rank.setdefault(number, _LOOKS)
+        return sorted(rank, key=lambda number: (rank[number], number))
+
+    def _of_switch(self, number: int, evidence: Evidence) -> bool:
+        direction = self._ways.directions[number]
+        return direction.source in evidence.switches or direction.target in evidence.switches
+
+    def _again(self, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> None:
+        """Slow ways whose links are all good elsewhere, or about which the noise says little."""
+        for test, numbers in evidence.candidates.items():
+            count = len(evidence.measured[test].shares)
+            if (
+                test in asked
+                or count >= _READINGS
+                or not (not numbers or (evidence.noise > NOISY and count < 2) or (test in evidence.doubtful and len(numbers) == 1))
+            ):
+                continue
+            way = evidence.measured[test].way
+            if taken.fits(test, way):
+                taken.add(test, way)
+                asked.add(test)
+
+    def _look(self, number: int, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> bool:
+        """Add a test of one direction, over a way that is otherwise good; where there is none, over one that parts it from its rivals."""
+        rivals = [numbers for numbers in evidence.candidates.values() if number in numbers and len(numbers) > 1]
+        best: typing.Optional[typing.Tuple[typing.Tuple[int, int], Test]] = None
+        for looks, test in enumerate(self._ways.over(number)):
+            if looks >= _LOOKS:
+                break
+            if test in asked or not (taken.free(test[0]) and taken.free(test[1])):
+                continue
+            if not self._across and self._ways.ends[test[0]].rail != self._ways.ends[test[1]].rail:
+                continue
+            way = self._ways.way(*test)
+            if way is None or number not in way or not taken.fits(test, way):
+                continue
+            others = sum(link != number and link not in evidence.good for link in way)
+            if others and (test in evidence.measured or any(numbers <= set(way) for numbers in rivals)):
+                continue
+            known = evidence.measured.get(test)
+            if known and len(known.shares) >= _READINGS:
+                continue
+            rank = (others, len(known.shares) if known else 0)
+            if best is None or rank < best[0]:
+                best = (rank, test)
+            if rank == (0, 0):
+                break
+        if best is None:
+            return False
+        (others, _readings), test = best
+        count, most = (self._parting, _PARTING) if others else (self._alone, _ALONE)
+        if count.get(number, 0) >= most:
+            return False
+        count[number] = count.get(number, 0) + 1
+        taken.add(test, self._ways.way(*test) or ())
+        asked.add(test)
+        return True
