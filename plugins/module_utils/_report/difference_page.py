@@ -11,8 +11,7 @@ from .._model.facts import RunStart
 from .._model.load import to_data
 from .._model.redact import redact
 from .difference import Difference
-from .markup import Html, element
-from .page import policy
+from .markup import document, element
 from .style import STYLE
 
 #: goes up when a key changes its meaning or goes away
@@ -35,21 +34,9 @@ def difference_html(before: RunStart, after: RunStart, found: typing.Sequence[Di
     rows = [element("tr", *[element("td", element("bdi", text)) for text in (item.node, item.what, item.before, item.after)]) for item in found[:_MOST_ROWS]]
     table = element("div", element("table", head, element("tbody", *rows)), class_="scroll", tabindex=0, role="region", aria_label="Differences")
     more = element("p", f"and {len(found) - _MOST_ROWS} more, all of them in difference.json", class_="more") if len(found) > _MOST_ROWS else None
-    page = element(
-        "html",
-        element(
-            "head",
-            Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Html('<meta name="color-scheme" content="light dark">'),
-            policy(),
-            element("title", title),
-            Html(f"<style>{STYLE}</style>"),
-        ),
-        element(
-            "body",
-            element("header", element("p", "linerate.rdma", class_="brand"), element("h1", title.partition(": ")[2]), element("p", words, class_="summary")),
-            element("main", element("section", table if found else None, more, class_="card")),
-        ),
-        lang="en",
+    return document(
+        title,
+        STYLE,
+        element("header", element("p", "linerate.rdma", class_="brand"), element("h1", title.partition(": ")[2]), element("p", words, class_="summary")),
+        element("main", element("section", table if found else None, more, class_="card")),
     )
-    return f"<!DOCTYPE html>\n{page}\n"

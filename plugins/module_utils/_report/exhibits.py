@@ -134,6 +134,14 @@ def compared(record: Record, facts: Seen) -> typing.Tuple[compare.Compared, ...]
     return compare.compared(*loaded) if loaded is not None else ()
 
 
+def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[typing.Tuple[Intent, bandwidth.Facts]]:
+    """Intent and facts of stage bandwidth, as far as figures and what they are held against come from them.
+
+    :raises Undrawable: its facts do not load
+    """
+    return _load(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies"))
+
+
 def over_runs(record: Record, facts: Seen) -> typing.Tuple[typing.Tuple[Trend, ...], int]:
     """Bandwidth over the kept runs, and how many of these there are.
 

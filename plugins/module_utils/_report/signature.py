@@ -7,18 +7,13 @@ The sheet is paper: it is white whatever the reader's system prefers, holds no m
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import hashlib
 import statistics
 import typing
 
 from .._check.bandwidth import check as bandwidth
-from .._model.errors import RdmaError
-from .._model.intent import Intent
-from .._model.load import load
-from .exhibits import fleet
-from .markup import Html, element
+from .exhibits import Undrawable, fleet, held
+from .markup import Html, document, element
 from .verdict import Report, UsedWaiver
 
 #: rows that fit on the sheet
@@ -102,38 +97,25 @@ class Figures(typing.NamedTuple):
 
 def render_signature(report: Report, evidence: Evidence) -> str:
     """The sheet as an HTML page that needs nothing from outside."""
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode("utf-8")).digest()).decode("ascii")
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    page = element(
-        "html",
-        element(
-            "head",
-            Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-            element("meta", http_equiv="Content-Security-Policy", content=policy),
-            element("title", f"Acceptance of run {report.run}"),
-            Html(f"<style>{_STYLE}</style>"),
-        ),
-        element(
-            "body",
-            element("header", element("p", "Acceptance of an RDMA network"), element("p", f"run {report.run}")),
-            element("main", *_verdict(report), _who(report, evidence), *_figures(report), *_waivers(report), *_versions(report), *_sums(evidence)),
-            _fields(evidence),
-        ),
-        lang="en",
+    return document(
+        f"Acceptance of run {report.run}",
+        _STYLE,
+        element("header", element("p", "Acceptance of an RDMA network"), element("p", f"run {report.run}")),
+        element("main", *_verdict(report), _who(report, evidence), *_figures(report), *_waivers(report), *_versions(report), *_sums(evidence)),
+        _fields(evidence),
+        dark=False,
     )
-    return f"<!DOCTYPE html>\n{page}\n"
 
 
 def figures(report: Report) -> typing.Tuple[Figures, ...]:
     """Of each fabric that the run measured; nothing where the stage has no facts that load, of which the report says why."""
-    record = report.records.get("bandwidth")
-    if record is None or not record.facts or record.intent is None:
-        return ()
     try:
-        intent = load(Intent, record.intent, "intent")
-        seen = report.seen.of("bandwidth", ("nodes", "bandwidth", "hcas", "subnets", "topologies"))
-    except RdmaError:
+        loaded = held(report.records.get("bandwidth"), report.seen)
+    except Undrawable:
         return ()
+    if loaded is None:
+        return ()
+    intent, seen = loaded
     known = bandwidth.floors(intent, seen)
     result = []
     for fabric in intent.fabrics:
