@@ -10,6 +10,9 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+#: fabric, rail, client, server of an ordered pair
+PairKey = typing.Tuple[str, int, str, str]
+
 
 @dataclasses.dataclass(frozen=True)
 class RdmaPod:
@@ -91,6 +94,11 @@ class PairResult:
     transport: typing.Literal["RDMA", "TCP"] = "RDMA"
     streams: typing.Optional[int] = None
 
+    @property
+    def key(self) -> PairKey:
+        """By which it is known from run to run."""
+        return self.fabric, self.rail, self.client, self.server
+
 
 @dataclasses.dataclass(frozen=True)
 class RoundPlan:
@@ -134,6 +142,11 @@ class EarlierPair:
     client: str
     server: str
     figures: typing.Tuple[float, ...]
+
+    @property
+    def key(self) -> PairKey:
+        """That of the pair in a run."""
+        return self.fabric, self.rail, self.client, self.server
 
 
 @dataclasses.dataclass(frozen=True)

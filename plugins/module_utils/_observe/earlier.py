@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import typing
 
-from .._model.bandwidth import BandwidthFacts, Earlier, EarlierPair
+from .._model.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairKey
 from .._model.errors import RdmaError
 from .._model.facts import RunStart
 from .._model.load import load
 from .facts import FactFolder, read_start
 from .history import folder_of, kept
-
-_Pair = typing.Tuple[str, int, str, str]
 
 
 def earlier(folder: FactFolder) -> Earlier:
@@ -24,7 +22,7 @@ def earlier(folder: FactFolder) -> Earlier:
     :raises FileError: this run, or the folder of the kept ones, can't be read
     """
     start, runs, unread = folder.start(), [], []
-    figures: typing.Dict[_Pair, typing.List[float]] = {}
+    figures: typing.Dict[PairKey, typing.List[float]] = {}
     for run in kept(folder.report_dir):
         if run >= folder.run:
             continue
@@ -40,7 +38,7 @@ def earlier(folder: FactFolder) -> Earlier:
     return Earlier(tuple(runs), tuple(unread), tuple(EarlierPair(*pair, tuple(of_pair)) for pair, of_pair in sorted(figures.items())))
 
 
-def _measured(path: str, run: str, now: RunStart) -> typing.Dict[_Pair, float]:
+def _measured(path: str, run: str, now: RunStart) -> typing.Dict[PairKey, float]:
     """In Gb/s; what was measured again counts, as it came last."""
     start = read_start(path)
     if start is None or start.check_mode or start.fabrics != now.fabrics:
@@ -50,4 +48,4 @@ def _measured(path: str, run: str, now: RunStart) -> typing.Dict[_Pair, float]:
         return {}
     seen: BandwidthFacts = load(BandwidthFacts, value.get("bandwidth") if isinstance(value, dict) else value, "bandwidth")
     good = (pair for pair in seen.pairs if pair.average_gbps is not None and not pair.failure and pair.transport == "RDMA")
-    return {(pair.fabric, pair.rail, pair.client, pair.server): pair.average_gbps for pair in good if pair.average_gbps}
+    return {pair.key: pair.average_gbps for pair in good if pair.average_gbps}

@@ -8,7 +8,7 @@ import dataclasses
 import statistics
 import typing
 
-from .._check.bandwidth.trend import MOST_DROP, key_of, medians
+from .._check.bandwidth.trend import MOST_DROP, medians
 from .._model.bandwidth import BandwidthFacts, Earlier
 from .markup import Html, element, join
 from .matrix import number
@@ -45,15 +45,14 @@ class Trend:
 
 def trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> typing.Tuple[Trend, ...]:
     """The middle of each rail, then the pairs that lost the most. Nothing without a kept run."""
-    now = {key_of(pair): pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.average_gbps and pair.transport == "RDMA"}
+    now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.average_gbps and pair.transport == "RDMA"}
     known, pairs = medians(earlier), []
     rails: typing.Dict[typing.Tuple[str, int], typing.List[typing.Tuple[float, ...]]] = {}
     for item in earlier.pairs:
-        key = (item.fabric, item.rail, item.client, item.server)
-        average = now.get(key)
+        average = now.get(item.key)
         if average is not None:
             figures = (*item.figures, average)
-            pairs.append(Trend(f"{item.fabric} {item.client} -> {item.server} rail {item.rail}", figures, known[key][0] if key in known else None))
+            pairs.append(Trend(f"{item.fabric} {item.client} -> {item.server} rail {item.rail}", figures, known[item.key][0] if item.key in known else None))
             rails.setdefault((item.fabric, item.rail), []).append(figures)
     middles = [_middle(f"{name}, rail {rail}: median", series) for (name, rail), series in sorted(rails.items())]
     lost = sorted((pair for pair in pairs if pair.change is not None), key=lambda pair: pair.change or 0.0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import statistics
 import typing
 
-from ..._model.bandwidth import Earlier, PairResult
+from ..._model.bandwidth import Earlier, PairKey, PairResult
 from ..._model.findings import WARN, Finding, ok
 
 #: share of its own median that a pair may lose. Fewer than the 7 and 8 per cent that the floors allow, or the floors would always come first; more than
@@ -16,20 +16,10 @@ MOST_DROP = 0.03
 #: kept runs with a figure of the pair: the median of fewer is either of them
 FEWEST_RUNS = 3
 
-Key = typing.Tuple[str, int, str, str]
 
-
-def key_of(pair: PairResult) -> Key:
-    return pair.fabric, pair.rail, pair.client, pair.server
-
-
-def medians(earlier: Earlier) -> typing.Dict[Key, typing.Tuple[float, int]]:
+def medians(earlier: Earlier) -> typing.Dict[PairKey, typing.Tuple[float, int]]:
     """Of the pairs that enough runs have measured: their median in Gb/s, and of how many runs."""
-    return {
-        (item.fabric, item.rail, item.client, item.server): (statistics.median(item.figures), len(item.figures))
-        for item in earlier.pairs
-        if len(item.figures) >= FEWEST_RUNS
-    }
+    return {item.key: (statistics.median(item.figures), len(item.figures)) for item in earlier.pairs if len(item.figures) >= FEWEST_RUNS}
 
 
 def check_trend(fabric: str, pairs: typing.Iterable[typing.Tuple[str, PairResult]], earlier: Earlier) -> typing.List[Finding]:
@@ -39,9 +29,9 @@ def check_trend(fabric: str, pairs: typing.Iterable[typing.Tuple[str, PairResult
     """
     known, findings, held = medians(earlier), [], 0
     for subject, pair in pairs:
-        if pair.average_gbps is None or key_of(pair) not in known:
+        if pair.average_gbps is None or pair.key not in known:
             continue
-        median, runs = known[key_of(pair)]
+        median, runs = known[pair.key]
         held += 1
         if pair.average_gbps < (1 - MOST_DROP) * median:
             measured = f"{pair.average_gbps:.2f} Gb/s, {100 * (1 - pair.average_gbps / median):.1f} % less"
