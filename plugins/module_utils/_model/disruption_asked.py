@@ -7,12 +7,12 @@ from __future__ import annotations
 import typing
 
 from .errors import RdmaError
+from .intent import ClusterIntent, Disruption
 
 #: the variable that is asked
 DISRUPTION = "rdma_disruption"
-#: what the intent says where it says nothing
-_UNSAID = "drain"
-_WORDS = ("none", "drain", "reboot")
+#: what may be asked for
+WORDS: typing.Tuple[str, ...] = typing.get_args(Disruption)
 
 
 def heed(asked: typing.Any, cluster: typing.Any) -> None:
@@ -24,9 +24,10 @@ def heed(asked: typing.Any, cluster: typing.Any) -> None:
     """
     if asked is None or asked == "":
         return
-    if asked not in _WORDS:
-        raise RdmaError(f"{DISRUPTION} is {str(asked)[:40]!r}", f"Give one of: {', '.join(_WORDS)}")
-    said = cluster.get("disruption", _UNSAID) if isinstance(cluster, dict) else _UNSAID
+    if asked not in WORDS:
+        raise RdmaError(f"{DISRUPTION} is {str(asked)[:40]!r}", f"Give one of: {', '.join(WORDS)}")
+    unsaid = ClusterIntent.disruption
+    said = cluster.get("disruption", unsaid) if isinstance(cluster, dict) else unsaid
     if said != asked:
         seen = f"{DISRUPTION} asks for '{asked}', and rdma_cluster.disruption of the intent is '{said}', so nobody would heed it"
         raise RdmaError(seen, f"Write into rdma_cluster of the intent: disruption: \"{{{{ {DISRUPTION} | default('{said}', true) }}}}\"")

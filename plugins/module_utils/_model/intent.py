@@ -282,6 +282,10 @@ class Training:
     gpu_direct: bool = True
 
 
+#: the most that may happen to a node, the least first
+Disruption = typing.Literal["none", "drain", "reboot"]
+
+
 @dataclasses.dataclass(frozen=True)
 class ClusterIntent:
     """What all fabrics share.
@@ -306,7 +310,7 @@ class ClusterIntent:
     operator_namespace: typing.Optional[str] = None
     resource_prefix: str = "openshift.io"
     wait_seconds: int = 1800
-    disruption: typing.Literal["none", "drain", "reboot"] = "drain"
+    disruption: Disruption = "drain"
     node_pool: typing.Optional[DrainPool] = None
     network_operator: NetworkOperator = NetworkOperator()
     host: HostNeeds = dataclasses.field(default_factory=HostNeeds)

@@ -7,13 +7,13 @@ from __future__ import annotations
 import typing
 
 from .._model.awx import APPROVAL, Question, Template
-from .._model.disruption_asked import DISRUPTION
+from .._model.disruption_asked import DISRUPTION, WORDS
 
 _DISRUPTION = Question(
     DISRUPTION,
     "The most that may happen to a node",
     "Must be what rdma_cluster.disruption of the intent comes to, which refers to this variable. Unanswered: what the intent says.",
-    ("none", "drain", "reboot"),
+    WORDS,
 )
 _MAKES = (_DISRUPTION,)
 

@@ -30,14 +30,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand, Roll
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Disruption
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, Policy, StateInterface, VfGroup
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
-Disruption = typing.Literal["none", "drain", "reboot"]
 
 
 def items(name: str) -> typing.List[typing.Dict[str, typing.Any]]:
