@@ -21,19 +21,13 @@ options:
     type: str
     required: true
 extends_documentation_fragment:
+  - linerate.rdma._attributes.changes
   - linerate.rdma._options.awx
 attributes:
-  check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
   diff_mode:
-    description: Returns what changed or would change, in diff mode.
     support: none
     details:
       - The module shows no difference.
-  idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
 seealso:
   - module: linerate.rdma.awx_objects
 """

@@ -100,21 +100,17 @@ options:
     type: bool
     default: true
 extends_documentation_fragment:
+  - linerate.rdma._attributes.changes
   - linerate.rdma._options.awx
 attributes:
   check_mode:
-    description: Can run in check mode and predict changes without making them.
-    support: full
     details:
       - An object whose parts are not there yet counts as one that would be made.
   diff_mode:
-    description: Returns what changed or would change, in diff mode.
     support: none
     details:
       - RV(objects) names what changed.
   idempotent:
-    description: A second run with the same arguments reports no change.
-    support: full
     details:
       - AWX does not show the secrets of O(notification_configuration). If it has any, AWX's module reports a change each time.
 seealso:
