@@ -57,6 +57,11 @@ def pools(lab: Lab, *wanted: typing.Mapping[str, typing.Any], options: typing.Se
         yield log
 
 
+def boots(lab: Lab) -> typing.Dict[str, int]:
+    """How often each worker has booted."""
+    return {worker: len(boots_of(lab, worker)) for worker in WORKERS}
+
+
 def ours(lab: Lab) -> typing.List[str]:
     return [
         item["metadata"]["name"]
@@ -64,6 +69,15 @@ def ours(lab: Lab) -> typing.List[str]:
         for item in lab.objects(f"{MACHINES}/{kind}")
         if OURS in item["metadata"]["name"]
     ]
+
+
+def rolling(**cluster: typing.Any) -> typing.Dict[str, typing.Any]:
+    """An intent of one fabric that may reboot nodes, and needs one roll.
+
+    :param cluster: keys of ``rdma_cluster`` that are another one's
+    """
+    asked_for = {**SETTINGS["rdma_cluster"], "host": {"kernel_arguments": ["iommu=pt"]}, "disruption": "reboot", **cluster}
+    return {"rdma_cluster": asked_for, "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"]}
 
 
 def courses(said: str) -> typing.List[typing.List[str]]:
@@ -74,8 +88,7 @@ def courses(said: str) -> typing.List[typing.List[str]]:
 
 def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
     """Two MachineConfigs, a KubeletConfig, and one pool of two machines; no node is reset."""
-    cluster = {**SETTINGS["rdma_cluster"], "host": HOST, "disruption": "reboot"}
-    variables = {"rdma_cluster": cluster, "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"]}
+    variables = rolling(host=HOST)
     with pools(lab, pool("worker", CAPABLE), options=["stay"]) as log:
         shown = lab.playbook("playbooks/network.yml", "--check", variables=variables)
         plan = "\n".join(shown.records["network"]["changes"])
@@ -109,15 +122,12 @@ def test_bios_and_machine_configs_take_one_reboot_by_the_machine_config_operator
     variables["rdma_cluster"]["host"] = {"memlock": {"by": "machine_config", "limit_gib": 8}}
     name = "MachineConfig 99-worker-linerate-memlock"
 
-    def boots() -> typing.Dict[str, int]:
-        return {worker: len(boots_of(lab, worker)) for worker in WORKERS}
-
     with pools(lab, pool("worker", CAPABLE)) as log, lab.fault("iommu-off", worker=NODE):
-        before = boots()
+        before = boots(lab)
         refused = lab.playbook(PLATFORM, variables={**variables, "rdma_cluster": {**variables["rdma_cluster"], "disruption": "drain"}})
-        assert refused.code != 0 and boots() == before, refused.end
+        assert refused.code != 0 and boots(lab) == before, refused.end
         shown = lab.playbook(PLATFORM, "--check", "--diff", variables=variables)
-        assert boots() == before and ours(lab) == [], shown.end
+        assert boots(lab) == before and ours(lab) == [], shown.end
         for worker in WORKERS:
             (told,) = (text for text in shown.records["platform"]["changes"] if text.startswith(worker))
             assert "one reboot by the machine config operator (MachineConfigPool worker)" in told and name in told
@@ -125,7 +135,7 @@ def test_bios_and_machine_configs_take_one_reboot_by_the_machine_config_operator
 
         done = lab.playbook(PLATFORM, variables=variables)
         assert done.code == 0, done.end
-        assert boots() == {worker: number + 1 for worker, number in before.items()}, log.read_text()
+        assert boots(lab) == {worker: number + 1 for worker, number in before.items()}, log.read_text()
         for worker in WORKERS:
             finding = done.finding("platform", "platform.roll", worker)
             assert finding["status"] == "pass" and "reset by the machine config operator" in finding["measured"], finding
@@ -135,13 +145,7 @@ def test_bios_and_machine_configs_take_one_reboot_by_the_machine_config_operator
         assert sorted(words[0] for words in courses(said) if words[1] == "goes to") == list(WORKERS), said
 
         again = lab.playbook(PLATFORM, variables=variables)
-        assert again.code == 0 and boots() == {worker: number + 1 for worker, number in before.items()} and log.read_text() == said, again.end
-
-
-def rolled(seconds: int) -> typing.Dict[str, typing.Any]:
-    """An intent that needs one roll, for which a run waits so long."""
-    cluster = {**SETTINGS["rdma_cluster"], "host": {"kernel_arguments": ["iommu=pt"]}, "disruption": "reboot", "wait_seconds": seconds}
-    return {"rdma_cluster": cluster, "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"]}
+        assert again.code == 0 and boots(lab) == {worker: number + 1 for worker, number in before.items()} and log.read_text() == said, again.end
 
 
 def test_what_keeps_a_pool_from_its_roll_is_told_before_anything_is_applied(lab: Lab) -> None:
@@ -154,12 +158,12 @@ def test_what_keeps_a_pool_from_its_roll_is_told_before_anything_is_applied(lab:
     free = pool("worker", CAPABLE)
     with pools(lab, free, options=["stay"]) as log:
         with lab.present(pod, budget):
-            run = lab.playbook(NETWORK, variables=rolled(60))
+            run = lab.playbook(NETWORK, variables=rolling(wait_seconds=60))
             finding = run.finding("network", "network.drain", WORKERS[0])
             assert run.code != 0 and finding["status"] == "fail", run.end
             assert "pod default/held is held by PodDisruptionBudget default/held" in finding["measured"] and "one replica more" in finding["remedy"]
         lab.apply({**free, "spec": {**free["spec"], "paused": True}})
-        run = lab.playbook(NETWORK, variables=rolled(60))
+        run = lab.playbook(NETWORK, variables=rolling(wait_seconds=60))
         finding = run.finding("network", "network.drain", "MachineConfigPool worker")
         assert run.code != 0 and finding["status"] == "fail", run.end
         assert "paused by somebody else" in finding["measured"] and "let who paused it go on" in finding["remedy"], finding
@@ -168,7 +172,7 @@ def test_what_keeps_a_pool_from_its_roll_is_told_before_anything_is_applied(lab:
 
 def test_a_pool_that_is_degraded_ends_the_wait_with_its_reason(lab: Lab) -> None:
     with pools(lab, pool("worker", CAPABLE), options=["fail"]) as log:
-        run = lab.playbook(NETWORK, variables=rolled(480))
+        run = lab.playbook(NETWORK, variables=rolling(wait_seconds=480))
         finding = run.finding("network", "network.roll", "MachineConfigPool worker")
         assert run.code != 0 and finding["status"] == "fail", run.end
         assert "disk validation failed" in f"{finding['measured']} {finding['why']}" and "oc describe" in finding["remedy"], finding
@@ -178,7 +182,7 @@ def test_a_pool_that_is_degraded_ends_the_wait_with_its_reason(lab: Lab) -> None
 def test_a_node_that_does_not_come_back_is_named(lab: Lab) -> None:
     with pools(lab, pool("worker", CAPABLE), options=["lose"]) as log:
         try:
-            run = lab.playbook(NETWORK, variables=rolled(120))
+            run = lab.playbook(NETWORK, variables=rolling(wait_seconds=120))
         finally:
             lost = {words[0] for words in courses(log.read_text()) if words[1] == "is reset"}
             for worker in lost:

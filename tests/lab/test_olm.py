@@ -19,8 +19,7 @@ from .conftest import ROOT, SETTINGS, Lab
 from .named import assert_named
 from .olm_scenarios import NAMESPACE, OLM_SCENARIOS, OlmScenario
 from .scenarios import OPERATORS
-from .test_machine_config import CAPABLE, WORKERS, ours, pool, pools
-from .test_roll import boots_of
+from .test_machine_config import CAPABLE, WORKERS, boots, ours, pool, pools
 
 pytestmark = pytest.mark.thorough
 
@@ -85,16 +84,13 @@ def test_one_site_installs_by_olm_and_rolls_a_machine_config_once(bare: Lab) -> 
     argument = "transparent_hugepage=madvise"
     cluster = {**SETTINGS["rdma_cluster"], "host": {"kernel_arguments": [argument]}, "disruption": "reboot", "wait_seconds": 1800}
 
-    def boots() -> typing.Dict[str, int]:
-        return {worker: len(boots_of(bare, worker)) for worker in WORKERS}
-
     try:
         with pools(bare, pool("worker", CAPABLE)) as log:
-            before = boots()
+            before = boots(bare)
             # all stages, and two guests that boot one after the other
             done = bare.playbook("site.yml", variables={"rdma_cluster": cluster}, inventory=INVENTORY, seconds=2700)
             assert done.code == 0, done.end
-            assert boots() == {worker: number + 1 for worker, number in before.items()}, log.read_text()
+            assert boots(bare) == {worker: number + 1 for worker, number in before.items()}, log.read_text()
             finding = done.finding("network", "network.roll", "MachineConfigPool worker")
             assert finding["status"] == "pass" and "rolls: 1" in finding["measured"], finding
             assert [item["status"]["phase"] for item in bare.objects(CSV)] == ["Succeeded"] and len(ours(bare)) == 1
