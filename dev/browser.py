@@ -7,15 +7,12 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
-import typing
 
 from .setup import link_checkout, make_environment
-from .steps import BUILD, ROOT, StepError, guarded, run
+from .steps import BUILD, ROOT, guarded, install_packages
 
 ENVIRONMENT = BUILD / "venv-browser"
 #: fonts are those of a plain desktop: widths and page breaks of a machine without any are nobody's
@@ -28,21 +25,12 @@ def main() -> int:
     :returns: pytest's exit code
     """
     BUILD.mkdir(exist_ok=True)
-    _install([name for name, path in PACKAGES.items() if not pathlib.Path(path).exists()])
+    missing = [name for name, path in PACKAGES.items() if not pathlib.Path(path).exists()]
+    if missing:
+        install_packages(missing, f"{', '.join(missing)} must be there for the tests in a browser")
     make_environment(ENVIRONMENT, pathlib.Path(__file__).parent / "browser.txt")
     link_checkout()
     return subprocess.call([str(ENVIRONMENT / "bin" / "python"), "-m", "pytest", "--durations", "5", "tests/browser", *sys.argv[1:]], cwd=ROOT)
-
-
-def _install(missing: typing.List[str]) -> None:
-    if not missing:
-        return
-    command = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
-    remedy = f"Look whether the Debian mirror can be reached, then, as root: {' '.join(command)}"
-    if not shutil.which("apt-get") or os.geteuid() != 0:
-        raise StepError(f"{', '.join(missing)} must be there for the tests in a browser", remedy)
-    run("apt-get update", ["apt-get", "update"], remedy)
-    run(f"apt-get install {' '.join(missing)}", command, remedy, env={"DEBIAN_FRONTEND": "noninteractive"})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 """Pins the lists of packages: every package that a list of names leads to, in the newest release that fits.
 
-``test-requirements.txt`` is what developers need, ``docs.txt`` beside this file what builds the documentation. Arguments name lists; else all are renewed.
+``test-requirements.txt`` is what developers need; beside this file, ``docs.txt`` is what builds the documentation, and ``browser.txt`` what drives a
+browser. Arguments name lists; else all are renewed.
 Run it with the oldest Python that the project is developed on.
 """
 
@@ -15,7 +16,7 @@ import tempfile
 
 from .steps import ROOT, guarded, run, say
 
-LISTS = {"test-requirements": ROOT, "docs": ROOT / "dev"}
+LISTS = {"test-requirements": ROOT, "docs": ROOT / "dev", "browser": ROOT / "dev"}
 
 
 def main() -> None:

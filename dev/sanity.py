@@ -45,18 +45,25 @@ def main() -> None:
     _lay_bootstrap(home)
     pythons = _gather_pythons()
     for release in sys.argv[1:] or RELEASES:
-        _sanity(release, copy, home, [word for test in RELEASES[release] for word in ("--test", test)])
+        _sanity(release, copy, home, RELEASES[release])
         if release == OLDEST:
-            _sanity(release, copy, home, ["--test", "import", "--python", pythons[0]])
+            _sanity(release, copy, home, ("import",), pythons[0])
 
 
-def _sanity(release: str, copy: pathlib.Path, home: pathlib.Path, options: typing.Sequence[str]) -> None:
+def _sanity(release: str, copy: pathlib.Path, home: pathlib.Path, tests: typing.Sequence[str], python: str = "") -> None:
+    """:param tests: empty for all
+    :param python: empty for each on which a test can run
+    """
     if release == "2.19":
         environment = VENV
     else:
         environment = BUILD / f"venv-core-{release}"
         make_environment(environment, pathlib.Path(__file__).parent / f"sanity-{release}.txt")
-    command = [str(environment / "bin" / "ansible-test"), "sanity", "--color", "no", *options]
+    command = [str(environment / "bin" / "ansible-test"), "sanity", "--color", "no"]
+    for test in tests:
+        command += ["--test", test]
+    if python:
+        command += ["--python", python]
     variables = {
         # ansible-test keeps its virtual environments below its home; there they outlive this checkout and touch nothing of the user
         "HOME": str(home),
@@ -66,7 +73,7 @@ def _sanity(release: str, copy: pathlib.Path, home: pathlib.Path, options: typin
         "GIT_CEILING_DIRECTORIES": str(BUILD),
     }
     remedy = f"Correct what it names; alone it is run by: build/venv/bin/python -m dev.sanity {release}"
-    run(" ".join(["ansible-test sanity, ansible-core", release, *options[-1:]]), command, remedy, cwd=copy, env=variables)
+    run(f"ansible-test sanity, ansible-core {release}{f', import on Python {python}' if python else ''}", command, remedy, cwd=copy, env=variables)
 
 
 def _plain_path() -> typing.List[str]:

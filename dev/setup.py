@@ -16,7 +16,7 @@ import shutil
 import sys
 import zipfile
 
-from .steps import BUILD, CACHE, COLLECTIONS, ROOT, VENV, StepError, guarded, run, say
+from .steps import BUILD, CACHE, COLLECTIONS, ROOT, VENV, StepError, guarded, install_packages, run, say
 
 ANSIBLE_PACKAGE = "ansible==12.3.0"
 #: awx.awx is no dependency: whoever has an AWX has it, and the tests hold what we give its modules against them
@@ -92,12 +92,7 @@ def _ensure_venv_module() -> None:
     """Debian leaves ensurepip out of python3; there, take it from the package."""
     if importlib.util.find_spec("ensurepip") is not None:
         return
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
-    if not shutil.which("apt-get") or os.geteuid() != 0:
-        raise StepError("this Python has no venv module", f"Install it, on Debian as root: apt-get install {name}")
-    remedy = f"Look whether the Debian mirror can be reached, then: apt-get install {name}"
-    run("apt-get update", ["apt-get", "update"], remedy)
-    run(f"apt-get install {name}", ["apt-get", "install", "-y", "--no-install-recommends", name], remedy, env={"DEBIAN_FRONTEND": "noninteractive"})
+    install_packages([f"python{sys.version_info.major}.{sys.version_info.minor}-venv"], "this Python has no venv module")
 
 
 if __name__ == "__main__":

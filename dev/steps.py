@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -48,6 +49,20 @@ class StepError(Exception):
 
 def say(text: str) -> None:
     print(text, flush=True)
+
+
+def install_packages(packages: typing.Sequence[str], lacking: str) -> None:
+    """Install packages of Debian.
+
+    :param lacking: what is wrong without them
+    :raises StepError: this system has no apt, this user is not root, or apt fails
+    """
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    remedy = f"On Debian, as root, with a mirror that can be reached: {' '.join(command)}"
+    if not shutil.which("apt-get") or os.geteuid() != 0:
+        raise StepError(lacking, remedy)
+    run("apt-get update", ["apt-get", "update"], remedy)
+    run(f"apt-get install {' '.join(packages)}", command, remedy, env={"DEBIAN_FRONTEND": "noninteractive"})
 
 
 @contextlib.contextmanager

@@ -86,10 +86,9 @@ def _beside(name: str, command: typing.Sequence[str]) -> typing.Iterator[typing.
     ):
 
         def wait() -> typing.Optional[pathlib.Path]:
-            code = process.wait()
+            process.wait()
             sys.stdout.write(log.read_text(encoding="utf-8", errors="replace"))
-            say(f"== {name}: {'ok' if code == 0 else f'FAILED with {code}'}, {time.monotonic() - start:.0f} s, most of them beside what is above")
-            return log if code else None
+            return _ended(f"{name}, beside what is above", process.returncode, start, log)
 
         try:
             yield wait
@@ -118,7 +117,10 @@ def _part(name: str, command: typing.Sequence[str], environment: typing.Optional
             kept.write(line)
             sys.stdout.buffer.write(line)
             sys.stdout.flush()
-    code = process.returncode
+    return _ended(name, process.returncode, start, log)
+
+
+def _ended(name: str, code: int, start: float, log: pathlib.Path) -> typing.Optional[pathlib.Path]:
     say(f"== {name}: {'ok' if code == 0 else f'FAILED with {code}'}, {time.monotonic() - start:.0f} s")
     return log if code else None
 
