@@ -16,6 +16,7 @@ author:
 description:
   - Reads the switches, the HCAs and their links (C(ibnetdiscover)), as seen from the given ports. One port per fabric is enough.
   - Reports links that run below the maximum that both ends support (C(iblinkinfo)). It discovers the fabric only once.
+  - Reads the forwarding tables of all switches (C(dump_fts)).
   - Reads the error counters of all ports twice (C(ibqueryerrors)).
   - Queries every port that runs a subnet manager (C(saquery -s), C(sminfo)).
   - Waits for a sign that the subnet managers still sweep, up to O(activity) seconds. The sign is that the activity count of the manager rises and that
@@ -159,6 +160,15 @@ topology:
           failures: 1
           unread: [{lid: 12, port: 1}]
         seconds: 10.0
+        error: null
+    forwarding:
+      description:
+        - The forwarding table of each switch. C(ports) has one byte for each LID from 0, in base64. The byte is the number of the port, or 255 if it is unknown.
+        - C(unread) lists the blocks of 64 LIDs that the switch did not give.
+      returned: success
+      type: dict
+      sample:
+        tables: [{guid: "0xb83fd20300000000", ports: "/wABAg==", unread: []}]
         error: null
 counts:
   description: Number of items in each fact. The facts themselves are then in O(facts_dir).

@@ -15,7 +15,7 @@ from ..topology import Topology
 WRAPPER = pathlib.Path(__file__).with_name("diagnostic")
 # what of infiniband-diags talks to a port, or calls what does; ibstatus reads /sys itself, and the Perl scripts want Perl
 TOOLS = (
-    "ibaddr ibccconfig ibccquery ibhosts iblinkinfo ibnetdiscover ibnodes ibping ibportstate ibqueryerrors ibroute ibrouters ibstat ibswitches "
+    "dump_fts ibaddr ibccconfig ibccquery ibhosts iblinkinfo ibnetdiscover ibnodes ibping ibportstate ibqueryerrors ibroute ibrouters ibstat ibswitches "
     "ibsysstat ibtracert perfquery saquery sminfo smpdump smpquery vendstat"
 ).split()
 LIBRARY = "usr/local/lib/lab/libumad2sim.so"

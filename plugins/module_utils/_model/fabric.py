@@ -13,6 +13,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .forwarding import SeenForwarding
+
 #: Gb/s of one lane, as the kernel tells it
 LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
 
@@ -238,6 +240,7 @@ class SeenTopology:
     managers: typing.Optional[SeenManagers] = None
     capabilities: typing.Optional[SeenCapabilities] = None
     errors: typing.Optional[SeenErrors] = None
+    forwarding: typing.Optional[SeenForwarding] = None
 
 
 @dataclasses.dataclass(frozen=True)

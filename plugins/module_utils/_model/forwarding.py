@@ -31,3 +31,11 @@ class ForwardingTable:
         """The port out of the switch to a LID, or None."""
         told = self.ports[lid] if 0 < lid < len(self.ports) else UNTOLD
         return None if told == UNTOLD else told
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenForwarding:
+    """The tables of all switches of a fabric, as far as they could be read. error: why there are none."""
+
+    tables: typing.Tuple[ForwardingTable, ...] = ()
+    error: typing.Optional[str] = None

@@ -187,14 +187,14 @@ class Pods:
 class Bandwidth:
     """Who measures with whom.
 
-    :ivar rounds: of disjoint pairs; None means all, so that everybody meets everybody, or as many as fit a stage. Some tell a slow node in a large
-        fleet as well
+    :ivar rounds: so many of disjoint pairs; or all, so that everybody meets everybody, or as many as fit a stage; or those that use each link of the
+        fabric in both directions, and then suspects alone (auto). None means all for a few nodes, and auto for more
     :ivar rails: rails of a node at the same time, as training uses them, or one by one
     :ivar directions: of a pair: only one of them, one after the other, or at the same time (ib_write_bw -b)
     :ivar sweep: measure all message sizes as well, for the report
     """
 
-    rounds: typing.Optional[int] = None
+    rounds: typing.Optional[typing.Union[int, typing.Literal["all", "auto"]]] = None
     rails: typing.Literal["parallel", "serial"] = "parallel"
     directions: typing.Literal["one", "both", "at_once"] = "both"
     sweep: bool = False
@@ -212,6 +212,8 @@ class Fabric:
     :ivar pods_per_node: pods of a node on a network that they share (rdmaHcaMax); None is 63
     :ivar roce: of Ethernet: what its NICs must be set to; None: what NVIDIA's NIC operator sets is advice
     :ivar rails: HCA k of each node is on the leaf of the others' HCA k; or none are planned, and no cabling is wrong
+    :ivar routing: of InfiniBand: what goes to a LID takes the one way of the forwarding tables (static), or switches choose among several (adaptive).
+        None: not known, and nothing that is read tells it
     """
 
     name: str
@@ -223,6 +225,7 @@ class Fabric:
     ipam: typing.Optional[Ipam] = None
     pods_per_node: typing.Optional[int] = None
     rails: typing.Literal["leaf", "none"] = "leaf"
+    routing: typing.Optional[typing.Literal["static", "adaptive"]] = None
     mtu: typing.Optional[int] = None
     rdma: bool = True
     roce: typing.Optional[Roce] = None

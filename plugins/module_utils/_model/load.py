@@ -10,6 +10,8 @@ It has two ways to one answer. The fast one is made once for each type and knows
 
 from __future__ import annotations
 
+import base64
+import binascii
 import dataclasses
 import difflib
 import functools
@@ -45,9 +47,11 @@ def nearest(word: str, known: typing.Iterable[str]) -> str:
 
 
 def to_data(value: typing.Any) -> typing.Any:
-    """Dataclasses to what JSON can hold; tuples become lists."""
+    """Dataclasses to what JSON can hold; tuples become lists, bytes become text in base64."""
     if value is None or type(value) in (str, int, float, bool):
         return value
+    if type(value) is bytes:
+        return base64.b64encode(value).decode("ascii")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: to_data(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, dict):
@@ -58,7 +62,8 @@ def to_data(value: typing.Any) -> typing.Any:
 
 
 def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
-    """Load ``data`` as type ``cls``: a dataclass, ``Optional``, ``Tuple[X, ...]``, ``Dict[str, X]``, ``Literal`` or a plain type.
+    """Load ``data`` as type ``cls``: a dataclass, ``Optional``, ``Tuple[X, ...]``, ``Dict[str, X]``, ``Literal``, a plain type with or without a ``Literal``
+    beside it, or ``bytes``.
 
     :raises LoadError: unknown key (with the nearest known one), missing key, wrong type, value out of a ``Literal``
     """
@@ -79,8 +84,8 @@ def _fast(cls: typing.Any) -> Loader:
     arguments = typing.get_args(cls)
     if cls is typing.Any:
         return lambda data: data
-    if origin is typing.Union:
-        return _fast_optional(_fast(next(argument for argument in arguments if argument is not type(None))))
+    if origin is typing.Union and len(_options(cls)) == 1:
+        return _fast_optional(_fast(_options(cls)[0]))
     if origin is tuple:
         return _fast_tuple(_fast(arguments[0]))
     if origin is dict:
@@ -144,8 +149,8 @@ class _FastDataclass:
 
 def _plain_type(cls: typing.Any) -> typing.Any:
     """bool, int, float or str where this is it, or ``Optional`` of it; otherwise what no value is of."""
-    if typing.get_origin(cls) is typing.Union:
-        cls = next(argument for argument in typing.get_args(cls) if argument is not type(None))
+    if typing.get_origin(cls) is typing.Union and len(_options(cls)) == 1:
+        cls = _options(cls)[0]
     return cls if cls in (bool, int, float, str) else Loader
 
 
@@ -212,9 +217,12 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List
     if cls is typing.Any:
         return data
     if origin is typing.Union:
-        if data is None:
+        options = _options(cls)
+        if data is None and type(None) in arguments:
             return None
-        return _collect(next(argument for argument in arguments if argument is not type(None)), data, path, problems)
+        if len(options) > 1:
+            return _collect_option(options, data, path, problems)
+        return _collect(options[0], data, path, problems)
     if origin is typing.Literal:
         if data in arguments:
             return data
@@ -236,6 +244,22 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List
     except LoadError as error:
         problems.append(error)
         return _HOLE
+
+
+def _options(cls: typing.Any) -> typing.Tuple[typing.Any, ...]:
+    """What a ``Union`` has beside None."""
+    return tuple(argument for argument in typing.get_args(cls) if argument is not type(None))
+
+
+def _collect_option(options: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+    """What one of several types takes."""
+    for option in options:
+        value, wrong = load_all(option, data, path)
+        if not wrong:
+            return value
+    words = [str(word) for option in options if typing.get_origin(option) is typing.Literal for word in typing.get_args(option)]
+    problems.append(LoadError(path, _seen(data), " or ".join(map(_describe, options)) + nearest(str(data), words)))
+    return _HOLE
 
 
 def _collect_dict(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
@@ -284,6 +308,11 @@ def _hints(cls: typing.Any) -> typing.Dict[str, typing.Any]:
 
 
 def _load_plain(cls: typing.Any, data: typing.Any, path: str) -> typing.Any:
+    if cls is bytes and isinstance(data, str):
+        try:
+            return base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            raise LoadError(path, _seen(data), _describe(cls)) from None
     # bool is a subclass of int, and YAML's "yes" is a bool: neither may pass for the other
     if cls is float and isinstance(data, int) and not isinstance(data, bool):
         return float(data)
@@ -309,12 +338,12 @@ def _seen(data: typing.Any) -> str:
 
 
 def _describe(cls: typing.Any) -> str:
-    names = {bool: "a boolean", int: "an integer", float: "a number", str: "a string"}
+    names = {bool: "a boolean", int: "an integer", float: "a number", str: "a string", bytes: "bytes in base64"}
     if cls in names:
         return names[cls]
     origin = typing.get_origin(cls)
     if origin is typing.Union:
-        return _describe(typing.get_args(cls)[0])
+        return " or ".join(map(_describe, _options(cls)))
     if origin is tuple:
         return "a list"
     if origin is typing.Literal:

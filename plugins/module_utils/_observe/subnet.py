@@ -12,9 +12,10 @@ import typing
 
 from .._model.errors import ParseError, RdmaError
 from .._model.fabric import ErrorReport, LostManager, ManagerPort, SeenCapabilities, SeenErrors, SeenManagers, SeenSubnet, SeenTopology, SubnetManager
+from .._model.forwarding import SeenForwarding
 from .._model.hca import NodeHcas
 from .._model.reachability import PortName
-from .._parse.infiniband import iblinkinfo, ibnetdiscover, ibqueryerrors, saquery, sminfo, smpquery
+from .._parse.infiniband import dump_fts, iblinkinfo, ibnetdiscover, ibqueryerrors, saquery, sminfo, smpquery
 from . import command, umad
 
 PACKAGE = "infiniband-diags"
@@ -143,13 +144,14 @@ def read_fabrics(names: typing.Sequence[PortName], limits: Limits) -> typing.Tup
 
 
 def read_fabric(name: PortName, limits: Limits) -> SeenTopology:
-    """Topology, links, managers and error counters of the fabric of one port. The fabric is walked once, the other tools load what was seen.
+    """Topology, links, forwarding tables, managers and error counters of the fabric of one port. The fabric is walked once, the other tools load what was
+    seen; but for dump_fts, which can't.
 
     Of a part that no manager reaches only the topology is read.
 
     :raises ToolMissing: a tool is not installed
     """
-    for tool in ("ibnetdiscover", "iblinkinfo", "ibqueryerrors", "saquery", "sminfo"):
+    for tool in ("ibnetdiscover", "iblinkinfo", "ibqueryerrors", "saquery", "sminfo", "dump_fts"):
         command.require(tool, PACKAGE)
     with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
         # the tool refuses to write to a file that exists
@@ -161,13 +163,14 @@ def read_fabric(name: PortName, limits: Limits) -> SeenTopology:
         started = time.monotonic()
         first = _read_errors(name, walked, limits.discovery)
         capabilities = _read_capabilities(name, walked, limits.discovery)
+        forwarding = _read_forwarding(name, limits.discovery)
         managers = _read_managers(name, limits.activity)
         time.sleep(max(0.0, limits.errors - (time.monotonic() - started)))
         seconds = round(time.monotonic() - started, 1)
         later = _read_errors(name, walked, limits.discovery)
     error = next((report for report in (first, later) if isinstance(report, str)), None)
     errors = SeenErrors(first if isinstance(first, ErrorReport) else None, later if isinstance(later, ErrorReport) else None, seconds, error)
-    return dataclasses.replace(seen, managers=managers, capabilities=capabilities, errors=errors)
+    return dataclasses.replace(seen, managers=managers, capabilities=capabilities, errors=errors, forwarding=forwarding)
 
 
 def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTopology:
@@ -188,6 +191,17 @@ def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> See
         return iblinkinfo.parse(finished.stdout)
     except ParseError as error:
         return SeenCapabilities(error=str(error))
+
+
+def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
+    """Without the names of nodes: of a large fabric they are most of the text."""
+    finished = command.run((command.require("dump_fts", PACKAGE), *arguments(name), "-n"), limit_seconds)
+    if finished.failure:
+        return SeenForwarding(error=finished.failure)
+    try:
+        return SeenForwarding(dump_fts.parse(finished.stdout, finished.stderr))
+    except ParseError as error:
+        return SeenForwarding(error=str(error))
 
 
 def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Union[ErrorReport, str]:

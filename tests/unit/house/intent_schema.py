@@ -79,7 +79,8 @@ class _Maker:
         if origin is typing.Literal:
             return {"enum": list(arguments)}
         if origin is typing.Union:
-            return _or_null(self.type(next(argument for argument in arguments if argument is not type(None))))
+            options = [self.type(argument) for argument in arguments if argument is not type(None)]
+            return _or_null(options[0]) if len(options) == 1 else {"anyOf": [*options, {"type": "null"}]}
         if origin is tuple:
             return {"type": "array", "items": self.type(arguments[0])}
         if origin is dict:

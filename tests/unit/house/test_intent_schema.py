@@ -58,7 +58,7 @@ def wished(cls: typing.Any) -> some.SearchStrategy[typing.Any]:
     if origin is typing.Literal:
         return some.sampled_from(arguments)
     if origin is typing.Union:
-        return some.none() | wished(arguments[0])
+        return some.one_of(some.none(), *(wished(argument) for argument in arguments if argument is not type(None)))
     if origin is tuple:
         return some.lists(wished(arguments[0]), max_size=2)
     if origin is dict:

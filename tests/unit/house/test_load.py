@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import math
 import typing
 
@@ -49,6 +50,8 @@ class Tree:
     leaf: Leaf
     maybe: typing.Optional[Leaf] = None
     number: typing.Optional[float] = None
+    several: typing.Optional[typing.Union[int, typing.Literal["all", "auto"]]] = None
+    packed: bytes = b""
     words: typing.Tuple[str, ...] = ()
     leaves: typing.Tuple[Leaf, ...] = ()
     by_name: typing.Dict[str, typing.Optional[int]] = dataclasses.field(default_factory=dict)
@@ -113,6 +116,8 @@ TREE: some.SearchStrategy[Tree] = some.deferred(
         LEAF,
         some.none() | LEAF,
         some.none() | some.floats(allow_nan=False),
+        some.none() | some.integers() | some.sampled_from(["all", "auto"]),
+        some.binary(max_size=5),
         some.lists(TEXT, max_size=3).map(tuple),
         some.lists(LEAF, max_size=3).map(tuple),
         some.dictionaries(TEXT, some.none() | some.integers(), max_size=3),
@@ -173,7 +178,8 @@ def test_damaged_data_is_refused_alike(tree: Tree, draw: some.DataObject) -> Non
     same(Tree, data)
 
 
-TYPES = (Tree, Leaf, Empty, Judged, str, int, float, bool, typing.Any, typing.Optional[int], typing.Tuple[float, ...], typing.Dict[str, Leaf])
+TYPES = (Tree, Leaf, Empty, Judged, str, int, float, bool, typing.Any, typing.Optional[int], typing.Tuple[float, ...], typing.Dict[str, Leaf], bytes)
+TYPES = (*TYPES, typing.Union[int, typing.Literal["all"]])
 
 
 @hypothesis.given(some.sampled_from(TYPES), ANYTHING)
@@ -194,11 +200,20 @@ def test_any_data_is_taken_or_refused_alike(cls: typing.Any, data: typing.Any) -
         ({"leaf": {"name": "x"}, "by_name": {1: 2}}, "here.by_name (key): 1 (integer); expected a string"),
         ({"leaf": {"name": "x"}, "words": "abc"}, "here.words: 'abc' (string); expected a list"),
         ({"leaf": {"name": "x"}, "by_name": []}, "here.by_name: a list; expected a mapping"),
+        ({"leaf": {"name": "x"}, "several": "aut"}, "here.several: 'aut' (string); expected an integer or one of: all, auto (did you mean 'auto'?)"),
+        ({"leaf": {"name": "x"}, "several": True}, "here.several: True (boolean); expected an integer or one of: all, auto"),
+        ({"leaf": {"name": "x"}, "packed": "A"}, "here.packed: 'A' (string); expected bytes in base64"),
         ([], "here: a list; expected a mapping"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_path(data: typing.Any, said: str) -> None:
     assert same(Tree, data)[:2] == ("refused", said)
+
+
+@pytest.mark.parametrize("several", [3, "all", "auto", None])
+def test_a_value_of_several_types_and_bytes_come_back(several: typing.Any) -> None:
+    tree = Tree(Leaf("x"), several=several, packed=bytes(range(256)))
+    assert load(Tree, json.loads(json.dumps(to_data(tree)))) == tree
 
 
 def test_what_a_class_itself_refuses_is_raised_alike() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shutil
@@ -17,9 +18,11 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ToolMissing
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LostManager, SeenTopology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import Acs, GpuDriver, NodePlatform, SriovCapability, VfMemory
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingTask, PortName
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, ibping, platform, subnet, sysfs, umad
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import PLACED, Tree, add_igb, add_infiniband_vfs, add_six_hcas, bridge, resource, space, sriov_body
 from lab.processes import wait_until
 
@@ -235,6 +238,7 @@ def fabric(tools: Tools) -> Tools:
     tools.add("ibnetdiscover", f'cat {FIXTURES}/ibnetdiscover.txt; : >"$6"')
     tools.add("iblinkinfo", f'[ -e "$6" ] && cat {FIXTURES}/iblinkinfo_line.txt')
     tools.add("ibqueryerrors", f'[ -e "$6" ] && cat {FIXTURES}/ibqueryerrors_errors.txt; exit 1')
+    tools.add("dump_fts", f"cat {FIXTURES}/dump_fts_brief.txt")
     tools.add("sminfo", f"case $5 in 10) cat {FIXTURES}/sminfo_standby.txt ;; *) cat {FIXTURES}/sminfo_master.txt ;; esac")
     looks = f"cat {tools.folder}/first; [ -e {tools.folder}/seen ] && cat {tools.folder}/second >{tools.folder}/first; : >{tools.folder}/seen"
     tools.add("saquery", f'[ "$5" = -s ] && exec cat {FIXTURES}/saquery_issm.txt; {looks}')
@@ -304,7 +308,25 @@ def test_of_a_part_without_a_manager_only_the_topology_is_read(fabric: Tools) ->
     fabric.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; exit 255")
     seen = read()
     assert seen.topology is not None and (seen.managers, seen.capabilities, seen.errors) == (None, None, None)
-    assert fabric.calls("saquery") == fabric.calls("ibqueryerrors") == []
+    assert seen.forwarding is None
+    assert fabric.calls("saquery") == fabric.calls("ibqueryerrors") == fabric.calls("dump_fts") == []
+
+
+def test_forwarding_tables_are_read_once_without_names(fabric: Tools) -> None:
+    seen = read()
+    assert seen.forwarding is not None and seen.forwarding.error is None
+    assert {table.guid for table in seen.forwarding.tables} == {table.guid for table in dump_fts.parse((FIXTURES / "dump_fts.txt").read_text())}
+    assert fabric.calls("dump_fts") == ["-C mlx5_0 -P 1 -n"]
+    assert load(SeenTopology, json.loads(json.dumps(to_data(seen)))) == seen
+
+
+@pytest.mark.parametrize("script", ["echo garbage; exit 0", "echo 'no umad' >&2; exit 255", "sleep 60"])
+def test_forwarding_tables_that_can_not_be_read_say_why(fabric: Tools, script: str) -> None:
+    fabric.add("dump_fts", script)
+    seen = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1))
+    assert seen.topology is not None and seen.errors is not None
+    assert seen.forwarding is not None and seen.forwarding.tables == ()
+    assert seen.forwarding.error and "dump_fts" in seen.forwarding.error
 
 
 @pytest.mark.parametrize("script", ["echo 'Query SA failed: Connection timed out'; exit 0", "echo 'no umad' >&2; exit 255", "sleep 60"])
